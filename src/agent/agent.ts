@@ -1,0 +1,90 @@
+// What a user declares an agent with.
+import type { z } from 'zod'
+import type { SessionState } from '../session/state.ts'
+import { DeclarationError } from './errors.ts'
+import type { Model } from './model.ts'
+import type { AgentContext, RetryOptions, Tool } from './tool.ts'
+
+/** Bounds of a run. */
+export interface AgentLimits {
+  /** Model calls a run may make; the run then fails with `max_turns`. Default 50. */
+  maxTurns?: number
+  /** Milliseconds a run may take from its first message; it then fails with `deadline_exceeded`. Default: none. */
+  deadlineMs?: number
+}
+
+/** What `defineAgent` takes. */
+export interface AgentOptions<C extends z.ZodType = z.ZodType> {
+  /** 1 to 100 of `[A-Za-z0-9._-]`. */
+  name: string
+  /** The system prompt: text, or a function of the session's state, rendered at every model call and never stored. */
+  instructions: string | ((state: SessionState, ctx: AgentContext) => string | Promise<string>)
+  /** A Claude model's name, a `Model`, or a function that chooses one. */
+  model: string | Model | ((ctx: AgentContext) => Model | Promise<Model>)
+  tools?: readonly Tool[]
+  /** Of model calls. */
+  retry?: RetryOptions
+  limits?: AgentLimits
+  /** What a session's `context` must be. */
+  context?: C
+}
+
+/** A declared agent: the options, checked and completed. Make it with `defineAgent`. */
+export interface Agent<C = unknown> {
+  readonly name: string
+  readonly instructions: AgentOptions['instructions']
+  readonly model: AgentOptions['model']
+  readonly tools: ReadonlyMap<string, Tool>
+  readonly retry: Required<RetryOptions>
+  readonly limits: { readonly maxTurns: number; readonly deadlineMs?: number }
+  readonly context?: z.ZodType<C>
+}
+
+const AGENT_NAME = /^[A-Za-z0-9._-]{1,100}$/
+
+/**
+ * Declares an agent.
+ * @throws DeclarationError `invalid_agent`; `duplicate_tool` for two tools of one name.
+ */
+export function defineAgent<C extends z.ZodType = z.ZodType<undefined>>(options: AgentOptions<C>): Agent<z.input<C>> {
+  const { name } = options
+  if (typeof name !== 'string' || !AGENT_NAME.test(name)) {
+    throw new DeclarationError('invalid_agent', `The agent name ${JSON.stringify(name)} does not match ${AGENT_NAME}: rename the agent.`)
+  }
+  const bad = (what: string): never => {
+    throw new DeclarationError('invalid_agent', `Agent "${name}": ${what}`)
+  }
+  if (typeof options.instructions !== 'string' && typeof options.instructions !== 'function') {
+    bad('instructions must be a string or a function of the state.')
+  }
+  const modelIsOne =
+    typeof options.model === 'string'
+      ? options.model !== ''
+      : typeof options.model === 'function' || typeof options.model?.generate === 'function'
+  if (!modelIsOne) bad("model must be a Claude model's name, an object with generate(), or a function that returns one.")
+  const limits = { maxTurns: options.limits?.maxTurns ?? 50, ...(options.limits?.deadlineMs !== undefined && { deadlineMs: options.limits.deadlineMs }) }
+  if (!(Number.isInteger(limits.maxTurns) && limits.maxTurns > 0)) bad('limits.maxTurns must be a positive integer.')
+  if (limits.deadlineMs !== undefined && !(Number.isFinite(limits.deadlineMs) && limits.deadlineMs > 0)) {
+    bad('limits.deadlineMs must be a positive number of milliseconds.')
+  }
+  const retry = { maxRetries: options.retry?.maxRetries ?? 3, baseDelayMs: options.retry?.baseDelayMs ?? 500 }
+  if (!(Number.isInteger(retry.maxRetries) && retry.maxRetries >= 0 && retry.baseDelayMs >= 0)) {
+    bad('retry.maxRetries must be an integer from 0, retry.baseDelayMs a number of milliseconds from 0.')
+  }
+  const tools = new Map<string, Tool>()
+  for (const tool of options.tools ?? []) {
+    if (tools.has(tool.name)) {
+      throw new DeclarationError('duplicate_tool', `Agent "${name}" has two tools named "${tool.name}": rename one.`)
+    }
+    tools.set(tool.name, tool)
+  }
+  return {
+    name,
+    instructions: options.instructions,
+    model: options.model,
+    tools,
+    retry,
+    limits,
+    ...(options.context && { context: options.context as unknown as z.ZodType<z.input<C>> }),
+  }
+}

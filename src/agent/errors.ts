@@ -1,0 +1,49 @@
+// Errors that declarations, tools and models throw: each with a stable code and what to do next.
+import { PawlError } from '../session/errors.ts'
+
+/** A declaration that cannot work: thrown by `defineAgent`, `defineTool`, `defineWorker`. */
+export class DeclarationError extends PawlError {
+  override readonly name = 'DeclarationError'
+}
+
+/** Thrown by a tool's `execute` to say more than "it failed". The message is what the model reads. */
+export class ToolError extends PawlError {
+  override readonly name = 'ToolError'
+  /** May the call be tried again? Default true (an `external` call is never tried again by itself). */
+  readonly retryable: boolean
+  /** Milliseconds to wait before the next attempt, where the downstream said so. */
+  readonly retryAfterMs: number | undefined
+  /** `false` says that the effect surely did not happen: an `external` call then fails instead of becoming unknown. */
+  readonly happened: false | undefined
+
+  constructor(
+    message: string,
+    options: { code?: string; retryable?: boolean; retryAfterMs?: number; happened?: false; cause?: unknown } = {},
+  ) {
+    super(options.code ?? 'tool_error', message, { cause: options.cause })
+    this.retryable = options.retryable ?? true
+    this.retryAfterMs = options.retryAfterMs
+    this.happened = options.happened
+  }
+}
+
+/** Thrown by a `Model` to say whether a failed call may be tried again, and when. */
+export class ModelError extends PawlError {
+  override readonly name = 'ModelError'
+  readonly retryable: boolean
+  /** Milliseconds to wait before the next attempt, as the provider asked (`retry-after`). */
+  readonly retryAfterMs: number | undefined
+  /** HTTP status, where there was one. */
+  readonly status: number | undefined
+
+  constructor(
+    code: string,
+    message: string,
+    options: { retryable: boolean; retryAfterMs?: number | undefined; status?: number | undefined; cause?: unknown },
+  ) {
+    super(code, message, { cause: options.cause })
+    this.retryable = options.retryable
+    this.retryAfterMs = options.retryAfterMs
+    this.status = options.status
+  }
+}

@@ -1,0 +1,57 @@
+// What pawl needs of a model: one call, streaming or not, in the shapes of Anthropic's Messages API.
+import type { AssistantBlock, Message, StopReason, Usage } from '../session/content.ts'
+import type { JsonObject } from '../session/json.ts'
+
+/** A tool as the model is told of it. */
+export interface ToolDefinition {
+  name: string
+  description: string
+  /** JSON Schema (draft 2020-12) of the input; always an object. */
+  input_schema: JsonObject
+}
+
+/** One model call. The transcript's tool_use ids are pawl's call ids. */
+export interface ModelRequest {
+  system: string
+  messages: Message[]
+  tools: ToolDefinition[]
+  /** Upper bound of output tokens; absent: the model's own default. */
+  maxTokens?: number
+  sessionId: string
+  run: number
+  turn: number
+}
+
+/** What a model call gave. */
+export interface ModelResponse {
+  content: AssistantBlock[]
+  stopReason: StopReason
+  usage: Usage
+  /** The exact model that answered, where it says so; default: the Model's `name`. */
+  model?: string
+}
+
+/** A piece of a streamed answer. */
+export type ModelDelta =
+  | { type: 'text'; index: number; text: string }
+  | { type: 'thinking'; index: number; thinking: string }
+  | { type: 'tool_input'; index: number; partialJson: string }
+
+/** What a model call is given besides the request. */
+export interface ModelCallContext {
+  /** Aborts on interrupt, deadline and worker shutdown. */
+  signal: AbortSignal
+  /** Which attempt of this call it is, from 1. */
+  attempt: number
+  /** Tells watchers of a piece of the answer; pieces of a failed attempt are dropped by them. */
+  onDelta(delta: ModelDelta): void
+}
+
+/**
+ * A model. Throw a `ModelError` to say whether a failure may be retried and when;
+ * anything else that is thrown counts as retryable.
+ */
+export interface Model {
+  readonly name: string
+  generate(request: ModelRequest, ctx: ModelCallContext): Promise<ModelResponse>
+}

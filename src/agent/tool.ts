@@ -1,0 +1,154 @@
+// What a user declares a tool with.
+import type { z } from 'zod'
+import type { Effect, ResultContent } from '../session/events.ts'
+import type { Json, JsonObject } from '../session/json.ts'
+import { DeclarationError } from './errors.ts'
+import { inputSchemaOf } from './schema.ts'
+
+/**
+ * What a worker process gives its tools as `ctx.services`: clients, pools, secrets. Made once per process, never recorded.
+ * Untyped until you say what it is: `declare module 'pawl' { interface Services { payments: Payments } }`.
+ */
+export interface Services {
+  // biome-ignore lint/suspicious/noExplicitAny: the user's own objects; augmenting the interface types them
+  [name: string]: any
+}
+
+/** A pino-compatible logger. */
+export interface Logger {
+  debug(fields: object, message?: string): void
+  info(fields: object, message?: string): void
+  warn(fields: object, message?: string): void
+  error(fields: object, message?: string): void
+}
+
+/** What is known wherever code of an agent runs. */
+export interface AgentContext {
+  readonly sessionId: string
+  readonly agent: string
+  readonly run: number
+  readonly turn: number
+  /** Whom the session is for, as its first caller said; validated by the agent's `context` schema. */
+  readonly context: Json
+  /** Of the message that opened the run. */
+  readonly metadata: JsonObject
+  readonly tags: readonly string[]
+  readonly services: Services
+  readonly log: Logger
+}
+
+/** What `execute` and `verify` are given besides the input. */
+export interface ToolContext extends AgentContext {
+  readonly callId: string
+  /** Counted from 1 over all attempts of the call, also those that died with their worker. */
+  readonly attempt: number
+  /** The same on every attempt; empty for a `read`. */
+  readonly idempotencyKey: string
+  /** Aborts on the tool's timeout and on an interrupt. */
+  readonly signal: AbortSignal
+  /** Asks the Temporal server whether this attempt is still the live one. Milliseconds: a network call. */
+  stillMine(): Promise<boolean>
+}
+
+/** What `verify` answers; `'unknown'`: it cannot tell. */
+export type Verdict<R> = { happened: true; result: R } | { happened: false } | { happened: 'unknown' }
+
+/** How often an attempt that threw is made again. */
+export interface RetryOptions {
+  /** Attempts after the first. Default 3. */
+  maxRetries?: number
+  /** Milliseconds before the first retry, doubled each time, with jitter. Default 500. */
+  baseDelayMs?: number
+}
+
+/** Over what an idempotency key is unique: `run` (default), `session`, `call`, or the key itself by a function of the input. */
+export type Idempotency<I> = 'run' | 'session' | 'call' | ((input: I, ctx: { sessionId: string; run: number; callId: string }) => string)
+
+/** What `defineTool` takes. */
+export interface ToolOptions<S extends z.ZodType, R> {
+  /** 1 to 64 of `[A-Za-z0-9_-]`, unique within an agent. */
+  name: string
+  description: string
+  /** Must have a JSON form that is an object. */
+  input: S
+  /** What it does to the world. Required: pawl never guesses what may be repeated. */
+  effect: Effect
+  execute(input: z.output<S>, ctx: ToolContext): R | Promise<R>
+  /** Asked when nobody knows whether an `external` call happened, once its attempt is known to be dead. Must be a read. */
+  verify?(input: z.output<S>, ctx: ToolContext): Verdict<R> | Promise<Verdict<R>>
+  /** Names the effect in the outside world; stored with the call. */
+  effectId?(result: R): string
+  /** What the model is given instead of the result. */
+  toModel?(result: R, ctx: ToolContext): ResultContent
+  /** Milliseconds that `execute` may take; `ctx.signal` aborts then. Default 60,000. */
+  timeoutMs?: number
+  /** For `read` and `idempotent`; an `external` body is entered once. */
+  retry?: RetryOptions
+  /** For `idempotent` and `external`. Default `run`. */
+  idempotency?: Idempotency<z.output<S>>
+}
+
+/** A declared tool: the options, checked and completed. Make it with `defineTool`. */
+export interface Tool {
+  readonly name: string
+  readonly description: string
+  readonly effect: Effect
+  readonly input: z.ZodType
+  /** JSON Schema of the input, as the model is told. */
+  readonly inputSchema: JsonObject
+  /** Digest of `inputSchema`. */
+  readonly schemaDigest: string
+  readonly timeoutMs: number
+  readonly retry: Required<RetryOptions>
+  readonly idempotency: Idempotency<unknown>
+  execute(input: unknown, ctx: ToolContext): unknown
+  verify?(input: unknown, ctx: ToolContext): Verdict<unknown> | Promise<Verdict<unknown>>
+  effectId?(result: unknown): string
+  toModel?(result: unknown, ctx: ToolContext): ResultContent
+}
+
+const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/
+const EFFECTS: readonly string[] = ['read', 'idempotent', 'external']
+
+/**
+ * Declares a tool.
+ * @throws DeclarationError `invalid_tool` for a bad name, effect, timeout or retry; `no_json_schema` for an input schema
+ * that has no JSON form or is no object.
+ */
+export function defineTool<S extends z.ZodType, R>(options: ToolOptions<S, R>): Tool {
+  const { name, effect } = options
+  if (typeof name !== 'string' || !TOOL_NAME.test(name)) {
+    throw new DeclarationError('invalid_tool', `The tool name ${JSON.stringify(name)} does not match ${TOOL_NAME}: rename the tool.`)
+  }
+  const bad = (what: string): never => {
+    throw new DeclarationError('invalid_tool', `Tool "${name}": ${what}`)
+  }
+  if (!EFFECTS.includes(effect)) {
+    bad(`effect is ${JSON.stringify(effect)}; declare 'read' (safe to repeat), 'idempotent' (safe with the same key) or 'external' (never repeated).`)
+  }
+  if (typeof options.description !== 'string' || options.description.trim() === '') bad('description is empty; say what the tool does.')
+  if (typeof options.execute !== 'function') bad('execute is not a function.')
+  if (options.verify !== undefined && effect !== 'external') bad(`verify is for 'external' tools; this one is '${effect}'.`)
+  if (options.idempotency !== undefined && effect === 'read') bad("a 'read' has no idempotency key: leave out `idempotency`.")
+  const timeoutMs = options.timeoutMs ?? 60_000
+  if (!(Number.isFinite(timeoutMs) && timeoutMs > 0)) bad('timeoutMs must be a positive number of milliseconds.')
+  const retry = { maxRetries: options.retry?.maxRetries ?? 3, baseDelayMs: options.retry?.baseDelayMs ?? 500 }
+  if (!(Number.isInteger(retry.maxRetries) && retry.maxRetries >= 0)) bad('retry.maxRetries must be an integer from 0.')
+  if (!(Number.isFinite(retry.baseDelayMs) && retry.baseDelayMs >= 0)) bad('retry.baseDelayMs must be a number of milliseconds from 0.')
+  const { inputSchema, schemaDigest } = inputSchemaOf(options.input, `the input of tool "${name}"`)
+  return {
+    name,
+    description: options.description,
+    effect,
+    input: options.input,
+    inputSchema,
+    schemaDigest,
+    timeoutMs,
+    retry,
+    idempotency: (options.idempotency ?? 'run') as Idempotency<unknown>,
+    execute: options.execute as Tool['execute'],
+    ...(options.verify && { verify: options.verify as NonNullable<Tool['verify']> }),
+    ...(options.effectId && { effectId: options.effectId as NonNullable<Tool['effectId']> }),
+    ...(options.toModel && { toModel: options.toModel as NonNullable<Tool['toModel']> }),
+  }
+}

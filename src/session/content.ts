@@ -1,0 +1,101 @@
+// The shapes of Anthropic's Messages API that a session is made of: blocks, messages, stop reasons, usage.
+import type { Json } from './json.ts'
+
+/** Text of a user or an assistant. */
+export interface TextBlock {
+  type: 'text'
+  text: string
+}
+
+/** An image of a user or in a tool result, by URL or inline. */
+export interface ImageBlock {
+  type: 'image'
+  source:
+    | { type: 'base64'; media_type: 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp'; data: string }
+    | { type: 'url'; url: string }
+}
+
+/** What the model thought before it answered; goes back to the model with its signature. */
+export interface ThinkingBlock {
+  type: 'thinking'
+  thinking: string
+  signature: string
+}
+
+/** Thinking that only the provider can read; goes back to the model as it came. */
+export interface RedactedThinkingBlock {
+  type: 'redacted_thinking'
+  data: string
+}
+
+/** The model's request to run a tool. `input` is normally an object, but models are not to be relied on. */
+export interface ToolUseBlock {
+  type: 'tool_use'
+  id: string
+  name: string
+  input: Json
+}
+
+/** The answer to one `tool_use`. */
+export interface ToolResultBlock {
+  type: 'tool_result'
+  tool_use_id: string
+  content: string | (TextBlock | ImageBlock)[]
+  is_error?: boolean
+}
+
+/** What a user may send. */
+export type UserBlock = TextBlock | ImageBlock
+
+/** What a model may answer. */
+export type AssistantBlock = TextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock
+
+/** Every content block of a transcript. */
+export type ContentBlock = TextBlock | ImageBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ToolResultBlock
+
+/** One message of a transcript, as the model is sent it. */
+export type Message =
+  | { role: 'user'; content: string | ContentBlock[] }
+  | { role: 'assistant'; content: AssistantBlock[] }
+
+/** Why the model stopped. */
+export type StopReason =
+  | 'end_turn'
+  | 'max_tokens'
+  | 'stop_sequence'
+  | 'tool_use'
+  | 'pause_turn'
+  | 'refusal'
+  | 'model_context_window_exceeded'
+
+/** Tokens of one model call, or summed over several. */
+export interface Usage {
+  input_tokens: number
+  output_tokens: number
+  cache_creation_input_tokens: number
+  cache_read_input_tokens: number
+}
+
+/** The sum of two usages. */
+export function addUsage(a: Usage, b: Usage): Usage {
+  return {
+    input_tokens: a.input_tokens + b.input_tokens,
+    output_tokens: a.output_tokens + b.output_tokens,
+    cache_creation_input_tokens: a.cache_creation_input_tokens + b.cache_creation_input_tokens,
+    cache_read_input_tokens: a.cache_read_input_tokens + b.cache_read_input_tokens,
+  }
+}
+
+/** No tokens. */
+export const NO_USAGE: Usage = {
+  input_tokens: 0,
+  output_tokens: 0,
+  cache_creation_input_tokens: 0,
+  cache_read_input_tokens: 0,
+}
+
+/** The text of a message's content: its text blocks, joined. */
+export function textOf(content: string | readonly ContentBlock[]): string {
+  if (typeof content === 'string') return content
+  return content.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('')
+}

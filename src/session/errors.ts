@@ -1,0 +1,13 @@
+// The base of every error that pawl throws at its callers: a stable code, what went wrong, what to do next.
+
+/** An error of pawl. `code` is stable across releases; `message` ends with what to do next. */
+export class PawlError extends Error {
+  override readonly name: string = 'PawlError'
+  /** Stable, snake_case; what programs branch on. */
+  readonly code: string
+
+  constructor(code: string, message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.code = code
+  }
+}

@@ -1,0 +1,162 @@
+// The events of a session. The session's events, in `seq` order, *are* the session: all else is folded from them.
+import type { AssistantBlock, ImageBlock, StopReason, TextBlock, Usage, UserBlock } from './content.ts'
+import type { Json, JsonObject } from './json.ts'
+
+/** What a tool does to the world, and so what may be done after a crash. See DESIGN: "Tool execution, exactly". */
+export type Effect = 'read' | 'idempotent' | 'external'
+
+/** How a session in `error` may go on. */
+export type RecoveryStrategy = 'restart_run' | 'restart_from_last_effect' | 'selective' | 'manual' | 'abandon'
+
+/** One failed attempt of a model call or a tool call. */
+export interface FailedAttempt {
+  /** Counted from 1 over all of the call's activities. */
+  attempt: number
+  /** Class name of what was thrown, or `WorkerDied`, `HeartbeatTimeout`, `Timeout`. */
+  class: string
+  /** The error's own code, where it has one (`rate_limit_error`, `ECONNRESET`, …). */
+  code?: string
+  message: string
+  retryable: boolean
+  /** How long until the next attempt, in milliseconds, if one followed. */
+  nextDelayMs?: number
+  /** Which worker process it was (`host:pid`), where known. */
+  worker?: string
+}
+
+/** What the worker that made the model call says of a tool call that the model asked for: recorded, so deterministic. */
+export interface Resolution {
+  /** Place of the call among the turn's calls, from 0. */
+  index: number
+  tool: string
+  /** Why the call cannot run at all: the model gets this as an error result. */
+  invalid?: { code: 'unknown_tool' | 'invalid_arguments'; message: string }
+  effect: Effect
+  /** The idempotency key; never for `read`. */
+  key?: string
+  /** Digest of tool name and canonical raw arguments: tells that two calls are the same intent. */
+  inputDigest: string
+  /** Digest of the tool's input schema, so that another build notices a change. */
+  schemaDigest: string
+  /** Milliseconds that one execution of the body may take. */
+  timeoutMs: number
+  retry: { maxRetries: number; baseDelayMs: number }
+  /** Whether the tool has a `verify`. */
+  verify: boolean
+}
+
+/** The limits of a run, as the agent of the serving worker declares them. */
+export interface RunLimits {
+  maxTurns: number
+  /** Milliseconds from the run's start; absent: none. */
+  deadlineMs?: number
+}
+
+/** Text or blocks that stand in a tool result for the model. */
+export type ResultContent = string | (TextBlock | ImageBlock)[]
+
+/** What happened, without its place in the session. */
+export type EventBody =
+  | { type: 'session_started'; sessionId: string; agent: string; context: Json; tags: string[]; executionId: string; coreVersion: number }
+  /** A session whose workflow had closed goes on in a new chain of executions. */
+  | { type: 'session_resumed'; executionId: string; fromEpoch: string; coreVersion: number }
+  | { type: 'message_received'; messageId: string; content: string | UserBlock[]; metadata?: JsonObject }
+  | { type: 'message_rejected'; messageId?: string; code: string; reason: string }
+  | { type: 'run_started'; run: number; messageId: string; metadata?: JsonObject }
+  /** `takes`: ids of the received messages that the model sees from this turn on, in order. */
+  | { type: 'turn_started'; run: number; turn: number; takes: string[] }
+  | { type: 'model_attempt_failed'; run: number; turn: number; error: FailedAttempt }
+  | {
+      type: 'model_completed'
+      run: number
+      turn: number
+      attempt: number
+      model: string
+      /** As the model gave it, its own tool_use ids included. */
+      content: AssistantBlock[]
+      stopReason: StopReason
+      usage: Usage
+      calls: Resolution[]
+      limits: RunLimits
+    }
+  /** The call is about to be dispatched (or to be answered without being run). */
+  | {
+      type: 'tool_issued'
+      run: number
+      turn: number
+      callId: string
+      index: number
+      tool: string
+      effect: Effect
+      key?: string
+      /** The raw arguments, as the model gave them. */
+      input: Json
+      inputDigest: string
+    }
+  | { type: 'tool_attempt_failed'; run: number; turn: number; callId: string; tool: string; error: FailedAttempt }
+  | {
+      type: 'tool_completed'
+      run: number
+      turn: number
+      callId: string
+      tool: string
+      attempt: number
+      /** What `execute` returned; absent for a replay. */
+      value?: Json
+      /** What the model is given, where it is not `value` itself. */
+      content?: ResultContent
+      /** The effect's name in the outside world (a refund's id). */
+      effectId?: string
+      /** The call whose completed effect this one asked for again: nothing was executed. */
+      replayOf?: string
+      startedAt?: number
+      worker?: string
+    }
+  /** An error result for the model: it did not happen, or it is safe to say that it failed. */
+  | { type: 'tool_failed'; run: number; turn: number; callId: string; tool: string; attempt: number; code: string; message: string }
+  /** Nobody knows whether the effect happened. `again`: the same intent as an earlier unknown call, not executed. */
+  | { type: 'tool_unknown'; run: number; turn: number; callId: string; tool: string; attempt: number; message: string; again?: string }
+  /** `verify` said what became of a call whose outcome was unknown. */
+  | { type: 'tool_resolved'; run: number; turn: number; callId: string; tool: string; by: 'verify'; happened: boolean }
+  | { type: 'run_completed'; run: number; turns: number; stopReason: StopReason; usage: Usage }
+  | { type: 'run_interrupted'; run: number; reason?: string; by?: string }
+  | { type: 'error_entered'; run?: number; code: string; reason: string; strategy: RecoveryStrategy | 'automatic' }
+  | { type: 'recovery_started'; run?: number; strategy: RecoveryStrategy | 'automatic'; by?: string }
+  | { type: 'recovery_ended'; run?: number; strategy: RecoveryStrategy | 'automatic' }
+  | { type: 'session_closed'; reason: 'idle' | 'requested'; by?: string }
+
+/** One fact about a session. `at` is milliseconds since 1970 by the workflow's clock; `v` is the encoding's version. */
+export type SessionEvent = { v: 1; seq: number; at: number } & EventBody
+
+/** The name of an event. */
+export type EventType = SessionEvent['type']
+
+/** The event of one type. */
+export type EventOf<T extends EventType> = Extract<SessionEvent, { type: T }>
+
+/** An event as it travels: its JSON text, and the rolling digest of all of the session's events up to it. */
+export interface LogEntry {
+  seq: number
+  /** Digest of the entry before; empty for the first. */
+  prev: string
+  digest: string
+  /** `JSON.stringify(event)`; the digest is over exactly this text. */
+  json: string
+}
+
+/** The last event known to be durable in Temporal history. */
+export interface Watermark {
+  seq: number
+  digest: string
+}
+
+/** Status of a session. */
+export type SessionStatus = 'idle' | 'running' | 'waiting' | 'error' | 'closed'
+
+/** States of a tool call. */
+export type ToolCallStatus = 'issued' | 'running' | 'completed' | 'failed' | 'unknown' | 'replayed' | 'skipped'
+
+/** Our own identity of a tool call: the place of its request. Also its id on the wire to the model. */
+export function callIdOf(run: number, turn: number, index: number): string {
+  return `t_${run}_${turn}_${index}`
+}

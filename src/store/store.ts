@@ -1,0 +1,107 @@
+// What the side store is to the rest of pawl: a place to flush events to, and rows to read.
+import type { Message, Usage } from '../session/content.ts'
+import type { LogEntry, SessionEvent, SessionStatus, ToolCallStatus, Watermark } from '../session/events.ts'
+import type { Json, JsonObject } from '../session/json.ts'
+
+/** How far a session's events are stored: its head. */
+export interface StoredHead extends Watermark {
+  epoch: string
+}
+
+/** One row of `sessions`. */
+export interface SessionRow {
+  sessionId: string
+  agent: string
+  status: SessionStatus
+  epoch: string
+  run: number
+  turns: number
+  context: Json
+  tags: string[]
+  error: { code: string; reason: string; run?: number } | null
+  usage: Usage
+  flushedSeq: number
+  createdAt: Date
+  updatedAt: Date
+}
+
+/** One row of `messages`: a message of the transcript, as the model sees it. */
+export interface MessageRow {
+  /** The caller's `messageId` for what a user said; `m_<run>_<turn>` for the model's, `r_<run>_<turn>` for tool results. */
+  messageId: string
+  seq: number
+  /** Absent while no run has taken the message. */
+  run: number | null
+  turn: number | null
+  role: Message['role']
+  kind: 'user' | 'assistant' | 'tool_results'
+  content: Message['content']
+  metadata: JsonObject | null
+  at: Date
+}
+
+/** One row of `tool_calls`: the ledger. */
+export interface ToolCallRow {
+  callId: string
+  run: number
+  turn: number
+  index: number
+  tool: string
+  effect: string
+  key: string | null
+  input: Json
+  status: ToolCallStatus
+  attempt: number
+  result: Json
+  error: { code: string; message: string } | null
+  effectId: string | null
+  replayOf: string | null
+  worker: string | null
+  issuedAt: Date
+  completedAt: Date | null
+}
+
+/** One row of `errors`: a failed attempt, or (without an attempt) the failure of a whole run. */
+export interface ErrorRow {
+  seq: number
+  run: number | null
+  turn: number | null
+  /** `model`, `tool:<name>` or `run`. */
+  context: string
+  callId: string | null
+  attempt: number | null
+  class: string
+  code: string | null
+  message: string
+  retryable: boolean
+  worker: string | null
+  at: Date
+}
+
+/** The side store. Every method rejects with `StoreError` (`store_unavailable`, …) when Postgres cannot be had. */
+export interface Store {
+  /** How far the session is stored; null for a session that the store does not know. */
+  head(sessionId: string): Promise<StoredHead | null>
+  /**
+   * Applies to all projections, in one transaction under the session's row lock, just those of `entries` that lie above the
+   * stored head and continue its digest; answers with the new head. Late and repeated flushes change nothing.
+   * A batch of another epoch is taken only if it begins with `session_resumed` on the stored digest; else it is set aside
+   * in `stray_events`, and `StoreError` `foreign_epoch` is thrown.
+   */
+  flush(sessionId: string, epoch: string, entries: readonly LogEntry[]): Promise<StoredHead>
+  /** Best effort: writes `running`, the attempt and the worker to the call's row; nothing depends on it. */
+  markRunning(sessionId: string, callId: string, attempt: number, worker: string): Promise<void>
+
+  session(sessionId: string): Promise<SessionRow | null>
+  /** Stored events above `after`, at most `limit` (default 1,000) or about 4 MB, in `seq` order. */
+  events(sessionId: string, options?: { after?: number; limit?: number }): Promise<SessionEvent[]>
+  /** The same as they were flushed, text and digests. */
+  entries(sessionId: string, options?: { after?: number; limit?: number }): Promise<LogEntry[]>
+  messages(sessionId: string): Promise<MessageRow[]>
+  toolCalls(sessionId: string): Promise<ToolCallRow[]>
+  errors(sessionId: string): Promise<ErrorRow[]>
+
+  /** Calls back when something of the session was committed (or may have been: wakes only, read from a cursor). */
+  watch(sessionId: string, wake: () => void): () => void
+  close(): Promise<void>
+}
