@@ -1,7 +1,6 @@
 // What a worker and a supervisor take and tell.
-import type { ConnectionOptions, WorkerInterceptors } from '@temporalio/worker'
 import type { DataConverter } from '@temporalio/common'
-import type { NativeConnection, WorkerOptions as TemporalWorkerOptions } from '@temporalio/worker'
+import type { NativeConnection, NativeConnectionOptions, WorkerInterceptors, WorkerOptions as TemporalWorkerOptions } from '@temporalio/worker'
 import type { Pool } from 'pg'
 import type { Logger } from '../agent/tool.ts'
 import type { WorkerDefinition } from './definition.ts'
@@ -11,7 +10,7 @@ export interface TemporalAddress {
   address?: string
   namespace?: string
   apiKey?: string
-  tls?: NonNullable<NonNullable<ConnectionOptions>['tls']>
+  tls?: NonNullable<NativeConnectionOptions['tls']>
 }
 
 /** What `createWorker` and `runWorker` take. */
