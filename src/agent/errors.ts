@@ -47,3 +47,13 @@ export class ModelError extends PawlError {
     this.status = options.status
   }
 }
+
+/** Whether it is a `ToolError`, also one of another copy of pawl in the same process. */
+export function isToolError(error: unknown): error is ToolError {
+  return error instanceof Error && error.name === 'ToolError' && 'retryable' in error
+}
+
+/** Whether it is a `ModelError`, also one of another copy of pawl in the same process. */
+export function isModelError(error: unknown): error is ModelError {
+  return error instanceof Error && error.name === 'ModelError' && 'retryable' in error
+}

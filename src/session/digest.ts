@@ -18,3 +18,8 @@ export function continues(from: { seq: number; digest: string }, entries: readon
   }
   return true
 }
+
+/** 64 bits of a digest of some text, hex: for sets that only ask "seen before?". */
+export function shortHash(text: string): string {
+  return nextDigest('', text).slice(0, 16)
+}

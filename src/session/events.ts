@@ -117,7 +117,18 @@ export type EventBody =
   /** Nobody knows whether the effect happened. `again`: the same intent as an earlier unknown call, not executed. */
   | { type: 'tool_unknown'; run: number; turn: number; callId: string; tool: string; attempt: number; message: string; again?: string }
   /** `verify` said what became of a call whose outcome was unknown. */
-  | { type: 'tool_resolved'; run: number; turn: number; callId: string; tool: string; by: 'verify'; happened: boolean }
+  | {
+      type: 'tool_resolved'
+      run: number
+      turn: number
+      callId: string
+      tool: string
+      by: 'verify'
+      happened: boolean
+      value?: Json
+      content?: ResultContent
+      effectId?: string
+    }
   | { type: 'run_completed'; run: number; turns: number; stopReason: StopReason; usage: Usage }
   | { type: 'run_interrupted'; run: number; reason?: string; by?: string }
   | { type: 'error_entered'; run?: number; code: string; reason: string; strategy: RecoveryStrategy | 'automatic' }

@@ -1,6 +1,6 @@
 // The state of a session: what folding its events gives. Plain JSON, so that it is also a snapshot.
 import type { StopReason, Usage } from './content.ts'
-import type { Effect, RecoveryStrategy, Resolution, RunLimits, SessionStatus } from './events.ts'
+import type { RecoveryStrategy, Resolution, RunLimits, SessionStatus } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
 
 /** One tool call of the turn that is going on. */
@@ -27,8 +27,16 @@ export interface RunState {
   calls: CallState[]
   stopReason?: StopReason
   usage: Usage
+  /** The messages that the run's turns have taken, in order. */
+  taken: QueuedMessage[]
   /** Effects other than reads that completed, or may have: what `restart_run` would repeat. */
   effects: string[]
+}
+
+/** A message that was accepted, with what `run_started` needs of it. */
+export interface QueuedMessage {
+  messageId: string
+  metadata?: JsonObject
 }
 
 /** Why a session is in `error`. */
@@ -41,11 +49,13 @@ export interface SessionError {
   strategy: RecoveryStrategy | 'automatic'
 }
 
-/** What a key or an intent has come to. */
-export interface LedgerEntry {
-  callId: string
-  effect: Effect
-  status: 'completed' | 'unknown'
+/** A call that may have happened; kept with what `verify` needs, so that it can be asked again. */
+export interface UnknownCall {
+  run: number
+  turn: number
+  attempt: number
+  input: Json
+  resolution: Resolution
 }
 
 /** The state of a session. */
@@ -67,13 +77,13 @@ export interface SessionState {
   current: RunState | null
   error: SessionError | null
   /** Ids of received messages that no turn has taken yet, in order, with what `run_started` needs of them. */
-  inbox: { messageId: string; metadata?: JsonObject }[]
-  /** Ids of all messages ever accepted (hashes of the newest), for deduplication. */
+  inbox: QueuedMessage[]
+  /** Short hashes of the newest 2,000 message ids accepted, for deduplication. */
   accepted: string[]
-  /** By idempotency key: completed and unknown effects. */
-  keys: Record<string, LedgerEntry>
-  /** By input digest: calls whose outcome is unknown. */
-  unknown: Record<string, LedgerEntry>
+  /** By short hash of the idempotency key, the newest 1,000: effects that completed. */
+  keys: Record<string, string>
+  /** Calls whose outcome is unknown, by call id. */
+  unknown: Record<string, UnknownCall>
   turns: number
   usage: Usage
 }

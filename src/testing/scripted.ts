@@ -1,27 +1,33 @@
 // A model that is a function: deterministic, for tests and demos.
-import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
+import { ModelError } from '../agent/errors.ts'
+import type { Model, ModelCallContext, ModelDelta, ModelRequest, ModelResponse } from '../agent/model.ts'
 import { NO_USAGE } from '../session/content.ts'
-import type { AssistantBlock } from '../session/content.ts'
+import type { AssistantBlock, ToolUseBlock } from '../session/content.ts'
+import type { Json } from '../session/json.ts'
 
 /** What a script may answer: text, content blocks, or a whole response with the rest left out. */
 export type ScriptedAnswer = string | AssistantBlock[] | (Partial<ModelResponse> & { content: AssistantBlock[] })
 
 /**
  * A `Model` from a function of the request. It must be a function of the request alone, so that a repeated call answers the same.
- * Without a `stopReason`, an answer with tool_use blocks stops with `tool_use`, any other with `end_turn`.
- * Text is streamed as one delta a block.
+ * Without a `stopReason`, an answer with tool_use blocks stops with `tool_use`, any other with `end_turn`; without `usage` it used nothing.
+ * Each block is streamed as one delta. What the function throws is thrown: a `ModelError` says whether it may be retried.
+ * `generate` throws ModelError `invalid_script` for an answer that is none of these.
  */
 export function scripted(
   answer: (request: ModelRequest, ctx: ModelCallContext) => ScriptedAnswer | Promise<ScriptedAnswer>,
   options: { name?: string } = {},
 ): Model {
+  const name = options.name ?? 'scripted'
   return {
-    name: options.name ?? 'scripted',
+    name,
     async generate(request, ctx) {
-      const given = await answer(request, ctx)
-      const response = typeof given === 'string' ? { content: [{ type: 'text' as const, text: given }] } : Array.isArray(given) ? { content: given } : given
+      ctx.signal.throwIfAborted()
+      const response = responseOf(await answer(request, ctx), name)
+      ctx.signal.throwIfAborted()
       for (const [index, block] of response.content.entries()) {
-        if (block.type === 'text') ctx.onDelta({ type: 'text', index, text: block.text })
+        const delta = deltaOf(block, index)
+        if (delta) ctx.onDelta(delta)
       }
       return {
         stopReason: response.content.some((block) => block.type === 'tool_use') ? 'tool_use' : 'end_turn',
@@ -30,4 +36,27 @@ export function scripted(
       }
     },
   }
+}
+
+/** A request to run a tool, for a script's answer. The id means nothing to pawl, which gives a call its own. */
+export function toolUse(name: string, input: Json = {}, id = `toolu_${name}`): ToolUseBlock {
+  return { type: 'tool_use', id, name, input }
+}
+
+function responseOf(given: ScriptedAnswer, name: string): Partial<ModelResponse> & { content: AssistantBlock[] } {
+  if (typeof given === 'string') return { content: [{ type: 'text', text: given }] }
+  if (Array.isArray(given)) return { content: given }
+  if (Array.isArray(given?.content)) return given
+  throw new ModelError(
+    'invalid_script',
+    `The script of model "${name}" answered ${given === undefined ? 'nothing' : JSON.stringify(given)}: return text, content blocks or { content }.`,
+    { retryable: false },
+  )
+}
+
+function deltaOf(block: AssistantBlock, index: number): ModelDelta | undefined {
+  if (block.type === 'text') return { type: 'text', index, text: block.text }
+  if (block.type === 'thinking') return { type: 'thinking', index, thinking: block.thinking }
+  if (block.type === 'tool_use') return { type: 'tool_input', index, partialJson: JSON.stringify(block.input) }
+  return undefined
 }

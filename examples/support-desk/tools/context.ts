@@ -1,0 +1,26 @@
+// What the tools have in common: the shop as a service, and how a call is told apart at the shop.
+import type { ToolContext } from 'pawl'
+import type { ShopCall, ShopClient } from '../shop/client.ts'
+
+/** What the worker gives the tools as `ctx.services`. */
+export interface DeskServices {
+  shop: ShopClient
+}
+
+/** Speaks to the shop on behalf of a tool call. */
+export function shopFor(ctx: ToolContext): {
+  get<T>(path: string): Promise<T>
+  send<T>(method: 'POST' | 'PUT', path: string, body: object, options?: Pick<ShopCall, 'key'>): Promise<T>
+} {
+  const { shop } = ctx.services as unknown as DeskServices
+  const call = { signal: ctx.signal, requestId: `${ctx.sessionId}/${ctx.callId}/${ctx.attempt}` }
+  return {
+    get: (path) => shop.request('GET', path, call),
+    send: (method, path, body, options) => shop.request(method, path, { ...call, ...options, body }),
+  }
+}
+
+/** A path with its variable parts encoded. */
+export function path(parts: TemplateStringsArray, ...values: string[]): string {
+  return String.raw({ raw: parts }, ...values.map(encodeURIComponent))
+}

@@ -1,0 +1,118 @@
+// One attempt of a model call or tool call: its number, what earlier attempts left behind, and how it is given up.
+import { ApplicationFailure, Context } from '@temporalio/activity'
+import type { FailedAttempt } from '../session/events.ts'
+import { sessionIdOf } from '../session/protocol.ts'
+import type { AttemptReport, Prior } from './contract.ts'
+import type { ActivityNeeds, Hold } from './needs.ts'
+
+/** Attempts of one call that may be lost with their worker before it is given up. */
+const MAX_DEATHS = 5
+
+/** An attempt that is going on. */
+export interface Attempt {
+  /** Counted from 1 over all of the call's activities. */
+  number: number
+  sessionId: string
+  executionId: string
+  hold: Hold
+  /** Failed attempts of this activity. */
+  failed: FailedAttempt[]
+  /** Attempts of the call that threw. */
+  failures: number
+  /** Whether too many attempts were lost with their worker. */
+  givenUp: boolean
+  /** Tells the server, durably, that the body is about to be entered. */
+  begin(): Promise<void>
+  /** Records the failure, durably, and has Temporal try again after `delayMs`: what it returns is to be thrown. */
+  retry(error: FailedAttempt, delayMs: number): Promise<ApplicationFailure>
+}
+
+/** What an attempt is made of. */
+export interface AttemptOptions {
+  call: string
+  tool?: string
+  prior?: Prior | undefined
+  timeoutMs?: number
+  /** Attempts that Temporal made before this one were no attempts of the call: nobody served it. */
+  uncounted?: boolean
+}
+
+/** Starts an attempt of the activity that is going on. `hold.release()` is the caller's. */
+export function startAttempt(needs: ActivityNeeds, options: AttemptOptions): Attempt {
+  const { info } = Context.current()
+  const { workflowId = '', runId: executionId = '' } = info.workflowExecution ?? {}
+  const { attempts: before, failures: failedBefore, deaths: deathsBefore } = options.prior ?? { attempts: 0, failures: 0, deaths: 0 }
+  const last = info.heartbeatDetails as AttemptReport | undefined
+  const failed = [...(last?.failed ?? [])]
+  if (!options.uncounted) {
+    for (let lost = failed.length + 1; lost < info.attempt; lost++) failed.push(lostAttempt(before + lost, last))
+  }
+  const number = before + failed.length + 1
+  const deaths = failed.filter((one) => one.class === 'HeartbeatTimeout').length
+  const sessionId = sessionIdOf(workflowId)
+  const report: AttemptReport = { attempt: number, begun: false, failed, worker: needs.worker }
+  const hold = needs.beats.hold({
+    taskToken: info.taskToken,
+    sessionId,
+    workflowId,
+    executionId,
+    call: options.call,
+    ...(options.tool !== undefined && { tool: options.tool }),
+    heartbeatTimeoutMs: info.heartbeatTimeoutMs ?? 5_000,
+    ...(options.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
+    report,
+  })
+  return {
+    number,
+    sessionId,
+    executionId,
+    hold,
+    failed,
+    failures: failedBefore + failed.length - deaths,
+    givenUp: deathsBefore + deaths >= MAX_DEATHS,
+    begin: () => hold.report({ ...report, begun: true }),
+    async retry(error, delayMs) {
+      await hold.report({ ...report, failed: [...failed, error] })
+      return ApplicationFailure.create({
+        type: 'AttemptFailed',
+        message: error.message,
+        nonRetryable: false,
+        nextRetryDelay: delayMs,
+      })
+    },
+  }
+}
+
+/** An attempt that neither answered nor beat: its worker was lost, and no supervisor said so. */
+function lostAttempt(attempt: number, last: AttemptReport | undefined): FailedAttempt {
+  return {
+    attempt,
+    class: 'HeartbeatTimeout',
+    message: 'The worker was not heard of again.',
+    retryable: true,
+    ...(last?.attempt === attempt && { worker: last.worker }),
+  }
+}
+
+/** How long to wait before retry number `retry` (from 1): doubled each time, with jitter of a quarter. */
+export function backoff(baseDelayMs: number, retry: number): number {
+  const delay = Math.min(baseDelayMs * 2 ** (retry - 1), 60_000)
+  return Math.round(delay * (0.75 + Math.random() * 0.5))
+}
+
+/** What was thrown, as a row of the error table. Messages are bounded: history keeps them. */
+export function failedAttempt(
+  attempt: number,
+  error: unknown,
+  about: { retryable: boolean; worker: string; nextDelayMs?: number },
+): FailedAttempt {
+  const thrown = error instanceof Error ? error : new Error(typeof error === 'string' ? error : `A value that is no Error was thrown: ${String(error)}`)
+  const code = (thrown as { code?: unknown }).code
+  return {
+    attempt,
+    class: error instanceof Error ? thrown.name || thrown.constructor.name : typeof error,
+    ...(typeof code === 'string' && { code: code.slice(0, 200) }),
+    message: thrown.message.slice(0, 4_000),
+    ...about,
+  }
+}

@@ -1,0 +1,42 @@
+// Runs a tool's body under its timeout. Code that does not heed its signal cannot be stopped from inside a process.
+import type { Hold } from './needs.ts'
+
+/** How long a body may go on after its timeout or an interrupt, where nobody kills its process. */
+const GRACE_MS = 5_000
+
+/** The body took longer than the tool's `timeoutMs`. */
+export class TimedOut extends Error {
+  override readonly name = 'Timeout'
+  readonly code = 'timeout'
+
+  constructor(timeoutMs: number) {
+    super(`The tool took longer than ${timeoutMs} ms, its timeout.`)
+  }
+}
+
+/** Runs the body; its signal aborts on the timeout and when the hold's does. Rejects with `TimedOut`, or with what the body throws. */
+export async function runBody<T>(timeoutMs: number, hold: Hold, body: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const timedOut = new TimedOut(timeoutMs)
+  const timeout = new AbortController()
+  const timer = setTimeout(() => timeout.abort(timedOut), timeoutMs)
+  const signal = AbortSignal.any([timeout.signal, hold.signal])
+  try {
+    return await (hold.killsOverdue ? entered(body, signal) : Promise.race([entered(body, signal), abandoned(signal)]))
+  } catch (error) {
+    // What a body throws because it was told to stop says less than why it was told.
+    throw timeout.signal.aborted && !hold.signal.aborted ? timedOut : error
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function entered<T>(body: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+  return body(signal)
+}
+
+/** Rejects a grace after the signal. */
+function abandoned(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => setTimeout(() => reject(signal.reason), GRACE_MS).unref(), { once: true })
+  })
+}

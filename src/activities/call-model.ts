@@ -1,0 +1,182 @@
+// The activity `callModel`: reads the transcript up to the watermark, calls the model, resolves the calls it asks for.
+import { ApplicationFailure, Context } from '@temporalio/activity'
+import type { Agent } from '../agent/agent.ts'
+import { isModelError, ModelError } from '../agent/errors.ts'
+import type { Model, ModelRequest, ModelResponse } from '../agent/model.ts'
+import type { AgentContext } from '../agent/tool.ts'
+import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
+import { NO_USAGE } from '../session/content.ts'
+import type { Resolution, RunLimits } from '../session/events.ts'
+import { jsonBytes } from '../session/protocol.ts'
+import { modelOf } from '../models/index.ts'
+import { type Attempt, backoff, failedAttempt, startAttempt } from './attempt.ts'
+import type { CallModelInput, CallModelResult } from './contract.ts'
+import { StaleWatermark } from './errors.ts'
+import type { Flusher } from './flusher.ts'
+import { plainJson } from './json.ts'
+import type { ActivityNeeds } from './needs.ts'
+import { resolveCall } from './resolve.ts'
+import type { SessionReader, SessionView } from './session-reader.ts'
+
+/** A model's answer must fit into an activity's result; the server's limit is 2 MB. */
+const MAX_ANSWER_BYTES = 1_500_000
+const NOT_SERVED_RETRY_MS = 1_000
+const STORE_RETRY_MS = 500
+
+/** Makes the activity. */
+export function callModelActivity(needs: ActivityNeeds, reader: SessionReader, flusher: Flusher) {
+  return async function callModel(input: CallModelInput): Promise<CallModelResult> {
+    const agent = needs.agents.get(input.agent)
+    if (!agent) {
+      if (!input.untilServed) return { kind: 'not_served' }
+      throw ApplicationFailure.create({ type: 'NotServed', message: `${needs.worker} does not serve "${input.agent}"`, nextRetryDelay: NOT_SERVED_RETRY_MS })
+    }
+    const attempt = startAttempt(needs, {
+      call: `model:${input.run}:${input.turn}`,
+      prior: input.prior,
+      ...(input.untilServed && { uncounted: true }),
+    })
+    const withFailed = attempt.failed.length > 0 ? { failed: attempt.failed } : {}
+    try {
+      if (attempt.givenUp) return { kind: 'failed', code: 'worker_died', reason: 'The model call took too many worker processes with it.', ...withFailed }
+      const { epoch, watermark } = input
+      const target = { sessionId: attempt.sessionId, epoch, executionId: attempt.executionId, watermark }
+      const { client } = Context.current()
+      flusher.nudge(target, client)
+      const view = await reader.view(target, client)
+      return { ...(await answer(needs, agent, input, attempt, view)), ...withFailed }
+    } catch (error) {
+      if (error instanceof StaleWatermark) return { kind: 'stale_watermark', ...withFailed }
+      if (error instanceof ApplicationFailure) throw error
+      // Not the model's failure: the events could not be read just now.
+      throw await attempt.retry(failedAttempt(attempt.number, error, { retryable: true, worker: needs.worker }), STORE_RETRY_MS)
+    } finally {
+      attempt.hold.release()
+    }
+  }
+}
+
+async function answer(needs: ActivityNeeds, agent: Agent, input: CallModelInput, attempt: Attempt, view: SessionView): Promise<CallModelResult> {
+  const { state } = view
+  const context = agent.context?.safeParse(state.context)
+  if (context && !context.success) {
+    return { kind: 'failed', code: 'invalid_context', reason: `The session's context does not fit the agent's schema: ${context.error.message}`.slice(0, 4_000) }
+  }
+  const ctx: AgentContext = {
+    sessionId: attempt.sessionId,
+    agent: agent.name,
+    run: input.run,
+    turn: input.turn,
+    context: state.context,
+    metadata: state.current?.metadata ?? {},
+    tags: state.tags,
+    services: needs.services,
+    log: needs.logger,
+  }
+  const signal = signalOf(attempt, agent, input)
+  try {
+    const model = await modelFor(agent, ctx)
+    const system = typeof agent.instructions === 'string' ? agent.instructions : await agent.instructions(structuredClone(state), ctx)
+    const request: ModelRequest = {
+      system,
+      messages: view.transcript.messages.slice(),
+      tools: [...agent.tools.values()].map((tool) => ({ name: tool.name, description: tool.description, input_schema: tool.inputSchema })),
+      sessionId: attempt.sessionId,
+      run: input.run,
+      turn: input.turn,
+    }
+    const response = await stoppable(model.generate(request, { signal, attempt: attempt.number, onDelta: () => undefined }), signal)
+    const { content, stopReason, usage } = checkResponse(response)
+    const calls = await resolveCalls(agent, content, input, attempt.sessionId)
+    return { kind: 'completed', attempt: attempt.number, content, stopReason, usage, model: response.model ?? model.name, calls, limits: limitsOf(agent) }
+  } catch (error) {
+    if (attempt.hold.signal.aborted) return { kind: 'interrupted' }
+    if (signal.aborted) return { kind: 'failed', code: 'deadline_exceeded', reason: `The run took longer than ${agent.limits.deadlineMs} ms, its limit (limits.deadlineMs).` }
+    return giveUpOrRetry(needs, agent, attempt, error)
+  }
+}
+
+function limitsOf(agent: Agent): RunLimits {
+  return { maxTurns: agent.limits.maxTurns, ...(agent.limits.deadlineMs !== undefined && { deadlineMs: agent.limits.deadlineMs }) }
+}
+
+/** Aborts on interrupt and on the run's deadline. */
+function signalOf(attempt: Attempt, agent: Agent, { startedAt }: CallModelInput): AbortSignal {
+  const { deadlineMs } = agent.limits
+  if (deadlineMs === undefined) return attempt.hold.signal
+  return AbortSignal.any([attempt.hold.signal, AbortSignal.timeout(Math.max(1, startedAt + deadlineMs - Date.now()))])
+}
+
+/** A model that ignores its signal must not hold up the run. */
+async function stoppable<T>(call: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted()
+  let stop: () => void = () => undefined
+  const stopped = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason)
+    signal.addEventListener('abort', stop, { once: true })
+  })
+  try {
+    return await Promise.race([call, stopped])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+async function modelFor(agent: Agent, ctx: AgentContext): Promise<Model> {
+  if (typeof agent.model === 'string') return modelOf(agent.model)
+  return typeof agent.model === 'function' ? agent.model(ctx) : agent.model
+}
+
+async function giveUpOrRetry(needs: ActivityNeeds, agent: Agent, attempt: Attempt, error: unknown): Promise<CallModelResult> {
+  const told = isModelError(error) ? error : undefined
+  const retryable = told?.retryable ?? true
+  const retry = attempt.failures + 1
+  if (!retryable || retry > agent.retry.maxRetries) {
+    const failed = failedAttempt(attempt.number, error, { retryable, worker: needs.worker })
+    attempt.failed.push(failed)
+    return { kind: 'failed', code: told?.code ?? 'model_call_failed', reason: failed.message }
+  }
+  const nextDelayMs = told?.retryAfterMs ?? backoff(agent.retry.baseDelayMs, retry)
+  throw await attempt.retry(failedAttempt(attempt.number, error, { retryable, worker: needs.worker, nextDelayMs }), nextDelayMs)
+}
+
+const STOP_REASONS: readonly string[] = ['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'pause_turn', 'refusal', 'model_context_window_exceeded']
+
+/** The response as plain JSON of the right shape and size: a Model is somebody else's code. */
+function checkResponse(response: ModelResponse): { content: AssistantBlock[]; stopReason: StopReason; usage: Usage } {
+  const bad = (what: string): never => {
+    throw new ModelError('invalid_response', `The model's answer cannot be used: ${what}. Mend the Model's generate().`, { retryable: false })
+  }
+  if (!Array.isArray(response?.content)) return bad('content is no list of blocks')
+  const content = plainJson(response.content) as unknown as AssistantBlock[]
+  for (const block of content) {
+    if (!isSound(block)) bad(`a block of type ${JSON.stringify(block?.type)} is malformed`)
+    if (block.type === 'tool_use') block.input ??= {}
+  }
+  const bytes = jsonBytes(content)
+  if (bytes > MAX_ANSWER_BYTES) bad(`it has ${bytes} bytes, the limit is ${MAX_ANSWER_BYTES}`)
+  if (!STOP_REASONS.includes(response.stopReason)) bad(`the stop reason is ${JSON.stringify(response.stopReason)}`)
+  const usage = { ...NO_USAGE }
+  for (const kind of Object.keys(usage) as (keyof Usage)[]) usage[kind] = Number(response.usage?.[kind]) || 0
+  return { content, stopReason: response.stopReason, usage }
+}
+
+function isSound(block: AssistantBlock | null): boolean {
+  switch (block?.type) {
+    case 'text':
+      return typeof block.text === 'string'
+    case 'thinking':
+      return typeof block.thinking === 'string'
+    case 'redacted_thinking':
+      return typeof block.data === 'string'
+    case 'tool_use':
+      return typeof block.name === 'string'
+    default:
+      return false
+  }
+}
+
+async function resolveCalls(agent: Agent, content: AssistantBlock[], { run, turn }: CallModelInput, sessionId: string): Promise<Resolution[]> {
+  const asked = content.flatMap((block) => (block.type === 'tool_use' ? [block] : []))
+  return Promise.all(asked.map((block, index) => resolveCall(agent, { sessionId, run, turn, index, tool: block.name, input: block.input })))
+}

@@ -1,0 +1,20 @@
+// What goes wrong between an activity and the events it works on.
+import { PawlError } from '../session/errors.ts'
+
+/** Neither the log nor any execution has the events that the watermark names. */
+export class StaleWatermark extends PawlError {
+  override readonly name = 'StaleWatermark'
+
+  constructor(what: string) {
+    super('stale_watermark', `The events up to the watermark cannot be had: ${what}. The workflow asks again by itself.`)
+  }
+}
+
+/** The server does not count on this attempt any more: another one may be going on. */
+export class AttemptLost extends PawlError {
+  override readonly name = 'AttemptLost'
+
+  constructor(options?: { cause?: unknown }) {
+    super('attempt_lost', 'This attempt is not the live one any more; nothing was begun. Another attempt goes on.', options)
+  }
+}

@@ -1,0 +1,122 @@
+// The activity `executeTool`: enters a tool's body at most as often as its effect allows, and says what came of it.
+import { Context } from '@temporalio/activity'
+import type { Agent } from '../agent/agent.ts'
+import { isToolError } from '../agent/errors.ts'
+import type { Tool, ToolContext } from '../agent/tool.ts'
+import { callIdOf } from '../session/events.ts'
+import { sessionIdOf } from '../session/protocol.ts'
+import { type Attempt, backoff, failedAttempt, startAttempt } from './attempt.ts'
+import { runBody, TimedOut } from './body.ts'
+import type { ExecuteToolInput, ExecuteToolResult, ToolCallInput } from './contract.ts'
+import { AttemptLost } from './errors.ts'
+import type { ActivityNeeds } from './needs.ts'
+import { recordResult } from './record.ts'
+import { parseInput, resolveCall } from './resolve.ts'
+
+const STRICTNESS = { read: 0, idempotent: 1, external: 2 } as const
+
+/** The tool that may run the call, as it was resolved; undefined if this build has another one, or none. */
+export function servedTool(needs: ActivityNeeds, input: ToolCallInput): { agent: Agent; tool: Tool } | undefined {
+  const agent = needs.agents.get(input.agent)
+  const tool = agent?.tools.get(input.resolution.tool)
+  if (!agent || !tool) return undefined
+  const { effect, schemaDigest } = input.resolution
+  if (tool.schemaDigest !== schemaDigest || STRICTNESS[tool.effect] > STRICTNESS[effect]) return undefined
+  return { agent, tool }
+}
+
+/** Makes the activity. */
+export function executeToolActivity(needs: ActivityNeeds) {
+  return async function executeTool(input: ExecuteToolInput): Promise<ExecuteToolResult> {
+    const served = servedTool(needs, input)
+    const { attempts: before } = input.prior ?? { attempts: 0 }
+    if (!served) return { kind: 'not_begun', attempt: before, ...(await otherResolution(needs, input)) }
+    const { tool } = served
+    const attempt = startAttempt(needs, { call: callIdOfInput(input), tool: tool.name, prior: input.prior, timeoutMs: tool.timeoutMs })
+    try {
+      const result = await execute(needs, tool, input, attempt)
+      return { ...result, ...(attempt.failed.length > 0 && { failed: attempt.failed }) }
+    } finally {
+      attempt.hold.release()
+    }
+  }
+}
+
+/** The call's id, from the place of its request. */
+export function callIdOfInput({ run, turn, resolution }: ToolCallInput): string {
+  return callIdOf(run, turn, resolution.index)
+}
+
+/** How this build would resolve the call, if it knows the tool. */
+async function otherResolution(needs: ActivityNeeds, input: ExecuteToolInput): Promise<Partial<Pick<ExecuteToolResult & { kind: 'not_begun' }, 'resolution'>>> {
+  const agent = needs.agents.get(input.agent)
+  const { tool, index } = input.resolution
+  if (!agent?.tools.has(tool)) return {}
+  const workflowId = Context.current().info.workflowExecution?.workflowId ?? ''
+  const resolution = await resolveCall(agent, { sessionId: sessionIdOf(workflowId), run: input.run, turn: input.turn, index, tool, input: input.input })
+  return { resolution }
+}
+
+async function execute(needs: ActivityNeeds, tool: Tool, input: ExecuteToolInput, attempt: Attempt): Promise<ExecuteToolResult> {
+  const { number } = attempt
+  if (attempt.givenUp) return { kind: 'failed', attempt: number, code: 'worker_died', message: 'This call took too many worker processes with it and was given up.' }
+  const parsed = await parseInput(tool, input.input)
+  if ('problem' in parsed) return { kind: 'failed', attempt: number, code: 'invalid_arguments', message: parsed.problem }
+  if (tool.effect === 'external') {
+    try {
+      // Only a confirmed beat lets an external body be entered: without it, a lost attempt has surely not begun.
+      await attempt.begin()
+    } catch (error) {
+      if (error instanceof AttemptLost) return { kind: 'not_begun', attempt: number }
+      throw error
+    }
+  }
+  const startedAt = Date.now()
+  void needs.store.markRunning(attempt.sessionId, callIdOfInput(input), number, needs.worker).catch(() => undefined)
+  try {
+    const { value, ctx } = await runBody(tool.timeoutMs, attempt.hold, (signal) => {
+      const context = toolContext(needs, input, attempt, signal)
+      return Promise.resolve(tool.execute(parsed.input, context)).then((value) => ({ value, ctx: context }))
+    })
+    return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...recordResult(tool, value, ctx) }
+  } catch (error) {
+    return whenThrown(needs, tool, attempt, error)
+  }
+}
+
+async function whenThrown(needs: ActivityNeeds, tool: Tool, attempt: Attempt, error: unknown): Promise<ExecuteToolResult> {
+  const { number, hold, failed, failures } = attempt
+  const told = isToolError(error) ? error : undefined
+  const surelyNot = told?.happened === false
+  if (hold.signal.aborted) return { kind: 'interrupted', attempt: number, begun: !surelyNot }
+  const mayRetry = tool.effect !== 'external' && (told?.retryable ?? true) && failures < tool.retry.maxRetries
+  if (mayRetry) {
+    const nextDelayMs = told?.retryAfterMs ?? backoff(tool.retry.baseDelayMs, failures + 1)
+    throw await attempt.retry(failedAttempt(number, error, { retryable: true, worker: needs.worker, nextDelayMs }), nextDelayMs)
+  }
+  const last = failedAttempt(number, error, { retryable: false, worker: needs.worker })
+  failed.push(last)
+  if (tool.effect === 'external' && !surelyNot) return { kind: 'unknown', attempt: number, message: last.message }
+  const code = told?.code ?? (error instanceof TimedOut ? 'timeout' : 'tool_failed')
+  return { kind: 'failed', attempt: number, code, message: last.message }
+}
+
+/** What `execute` and `verify` are given. */
+export function toolContext(needs: ActivityNeeds, input: ToolCallInput, attempt: Pick<Attempt, 'number' | 'sessionId' | 'hold'>, signal: AbortSignal): ToolContext {
+  return {
+    sessionId: attempt.sessionId,
+    agent: input.agent,
+    run: input.run,
+    turn: input.turn,
+    callId: callIdOfInput(input),
+    attempt: attempt.number,
+    idempotencyKey: input.resolution.key ?? '',
+    context: input.context,
+    metadata: input.metadata,
+    tags: input.tags,
+    services: needs.services,
+    signal,
+    log: needs.logger,
+    stillMine: () => attempt.hold.stillMine(),
+  }
+}

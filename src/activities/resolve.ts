@@ -1,0 +1,56 @@
+// What this worker's current code says of a tool call that the model asked for.
+import { z } from 'zod'
+import type { Agent } from '../agent/agent.ts'
+import { idempotencyKeyOf, inputDigestOf } from '../agent/keys.ts'
+import type { Tool } from '../agent/tool.ts'
+import type { Resolution } from '../session/events.ts'
+import type { Json } from '../session/json.ts'
+
+/** The place and content of a call. */
+export interface RequestedCall {
+  sessionId: string
+  run: number
+  turn: number
+  index: number
+  tool: string
+  input: Json
+}
+
+/** Resolves a call: effect, key, timeouts, or why it cannot run. */
+export async function resolveCall(agent: Agent, call: RequestedCall): Promise<Resolution> {
+  const { index, input: rawInput } = call
+  const tool = agent.tools.get(call.tool)
+  const inputDigest = inputDigestOf(call.tool, rawInput)
+  if (!tool) {
+    const has = [...agent.tools.keys()].join(', ') || 'none'
+    return { ...NOT_RUN, index, tool: call.tool.slice(0, 200), inputDigest, invalid: { code: 'unknown_tool', message: `There is no tool "${call.tool.slice(0, 200)}". The tools are: ${has}.` } }
+  }
+  const known = {
+    index,
+    tool: tool.name,
+    effect: tool.effect,
+    inputDigest,
+    schemaDigest: tool.schemaDigest,
+    timeoutMs: tool.timeoutMs,
+    retry: tool.retry,
+    verify: tool.verify !== undefined,
+  }
+  const parsed = await parseInput(tool, rawInput)
+  if ('problem' in parsed) return { ...known, invalid: { code: 'invalid_arguments', message: parsed.problem } }
+  const key = idempotencyKeyOf(tool, { ...call, rawInput, input: parsed.input })
+  return { ...known, ...(key !== undefined && { key }) }
+}
+
+const NOT_RUN = { effect: 'read', schemaDigest: '', timeoutMs: 0, retry: { maxRetries: 0, baseDelayMs: 0 }, verify: false } as const
+
+/** The tool's input from raw arguments, or what is wrong with them, for the model to read. */
+export async function parseInput(tool: Tool, raw: Json): Promise<{ input: unknown } | { problem: string }> {
+  if (typeof raw === 'string') return { problem: `The arguments are no JSON object: ${raw.slice(0, 500)}` }
+  try {
+    const parsed = await tool.input.safeParseAsync(raw)
+    if (parsed.success) return { input: parsed.data }
+    return { problem: `The arguments do not fit the tool's schema.\n${z.prettifyError(parsed.error)}`.slice(0, 4_000) }
+  } catch (error) {
+    return { problem: `The arguments could not be checked: ${error instanceof Error ? error.message : String(error)}` }
+  }
+}

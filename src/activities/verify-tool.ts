@@ -1,0 +1,46 @@
+// The activity `verifyTool`: asks a tool whether a call of unknown outcome happened.
+import { Context } from '@temporalio/activity'
+import { sessionIdOf } from '../session/protocol.ts'
+import { runBody } from './body.ts'
+import type { VerifyToolInput, VerifyToolResult } from './contract.ts'
+import { callIdOfInput, servedTool, toolContext } from './execute-tool.ts'
+import type { ActivityNeeds } from './needs.ts'
+import { recordResult } from './record.ts'
+import { parseInput } from './resolve.ts'
+
+/** Makes the activity. What `verify` throws is retried by Temporal. */
+export function verifyToolActivity(needs: ActivityNeeds) {
+  return async function verifyTool(input: VerifyToolInput): Promise<VerifyToolResult> {
+    const tool = servedTool(needs, input)?.tool
+    if (!tool) return { kind: 'not_begun' }
+    const { verify } = tool
+    if (!verify) return { kind: 'cannot_tell', message: 'The tool has no verify.' }
+    const parsed = await parseInput(tool, input.input)
+    if ('problem' in parsed) return { kind: 'cannot_tell', message: parsed.problem }
+    const { info } = Context.current()
+    const { workflowId = '', runId: executionId = '' } = info.workflowExecution ?? {}
+    const sessionId = sessionIdOf(workflowId)
+    const hold = needs.beats.hold({
+      taskToken: info.taskToken,
+      sessionId,
+      workflowId,
+      executionId,
+      call: `verify:${callIdOfInput(input)}`,
+      tool: tool.name,
+      heartbeatTimeoutMs: info.heartbeatTimeoutMs ?? 5_000,
+      timeoutMs: tool.timeoutMs,
+      report: { attempt: info.attempt, begun: false, failed: [], worker: needs.worker },
+    })
+    try {
+      return await runBody(tool.timeoutMs, hold, async (signal) => {
+        const ctx = toolContext(needs, input, { number: input.attempt, sessionId, hold }, signal)
+        const verdict = await verify(parsed.input, ctx)
+        if (verdict?.happened === true) return { kind: 'happened', ...recordResult(tool, verdict.result, ctx) }
+        if (verdict?.happened === false) return { kind: 'not_happened' }
+        return { kind: 'cannot_tell', message: 'verify cannot tell.' }
+      })
+    } finally {
+      hold.release()
+    }
+  }
+}

@@ -1,0 +1,64 @@
+// `pawl dev <module>`: the embedded stack and a supervised worker for one module.
+import { resolve } from 'node:path'
+import { Command } from 'commander'
+import { startStack } from '../local/index.ts'
+import { announceAsJson, announceToPeople, type ServedStack } from './announce.ts'
+import { findModule } from './module.ts'
+import { dataOption, jsonOption, processesOption, taskQueueOption } from './options.ts'
+import { noteRunning } from './running.ts'
+import { serve } from './serve.ts'
+import { listenForStop } from './stop.ts'
+import { paint } from './terminal.ts'
+
+interface DevOptions {
+  processes: number
+  taskQueue: string
+  data: string
+  json?: true
+}
+
+/** The command. */
+export function devCommand(): Command {
+  return new Command('dev')
+    .description('start Temporal and Postgres on this machine and serve the agents of a module')
+    .argument('<module>', 'TypeScript or JavaScript file that exports an agent, a list of agents, or defineWorker({ agents })')
+    .addOption(processesOption())
+    .addOption(taskQueueOption())
+    .addOption(dataOption())
+    .addOption(jsonOption())
+    .action(dev)
+}
+
+async function dev(given: string, options: DevOptions): Promise<void> {
+  const module = await findModule(given)
+  const requests = listenForStop()
+  const announcer = options.json ? announceAsJson() : announceToPeople((served) => hints(served, options))
+  const dataDir = resolve(options.data)
+  const stack = await startStack({ dataDir, onProgress: announcer.progress })
+  let forget = async () => {}
+  try {
+    if (requests.stopping()) return
+    const { temporalAddress, temporalUi, namespace, databaseUrl } = stack
+    const { processes, taskQueue } = options
+    const served: ServedStack = { temporalAddress, ...(temporalUi !== undefined && { temporalUi }), namespace, taskQueue, databaseUrl }
+    const workers = { module, processes, temporal: { address: temporalAddress, namespace }, taskQueue, postgres: databaseUrl }
+    const whenReady = async () => {
+      forget = await noteRunning(dataDir, served)
+    }
+    await serve(workers, served, { announcer, requests, whenReady })
+  } finally {
+    await forget()
+    await stack.stop()
+  }
+}
+
+function hints(served: ServedStack, options: DevOptions): string[] {
+  const folder = options.data === '.pawl' ? '' : ` --data ${options.data}`
+  return [
+    '',
+    `Talk to an agent:     ${paint('bold', `npx pawl chat <agent>${folder}`)}`,
+    'Talk from a backend:  Pawl.connect(), with these in its environment',
+    `  export TEMPORAL_ADDRESS=${served.temporalAddress} DATABASE_URL='${served.databaseUrl}'`,
+    '',
+  ]
+}

@@ -1,0 +1,29 @@
+#!/usr/bin/env node
+// The `pawl` command: reads the command line, hands over to one file a command, and says what went wrong.
+import { readFileSync } from 'node:fs'
+import { Command } from 'commander'
+import { chatCommand } from './chat.ts'
+import { devCommand } from './dev.ts'
+import { describeError } from './errors.ts'
+import { workerCommand } from './worker.ts'
+
+/** How long what a finished command left open may hold the process, in milliseconds. */
+const EXIT_GRACE_MS = 1_000
+
+const packageJson = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string; description: string }
+
+const program = new Command('pawl')
+  .description(packageJson.description)
+  .version(packageJson.version)
+  .showHelpAfterError('(add --help to see what there is)')
+
+// Subcommands that are added ready-made inherit no settings by themselves.
+for (const command of [devCommand(), workerCommand(), chatCommand()]) program.addCommand(command.copyInheritedSettings(program))
+
+program
+  .parseAsync()
+  .catch((error: unknown) => {
+    process.stderr.write(`${describeError(error)}\n`)
+    process.exitCode = 1
+  })
+  .finally(() => setTimeout(() => process.exit(), EXIT_GRACE_MS).unref())

@@ -1,0 +1,40 @@
+// Options that several commands share, and how their values are read.
+import { InvalidArgumentError, Option } from 'commander'
+import type { Json } from '../session/json.ts'
+
+const MAX_PROCESSES = 256
+
+/** `--processes <n>` */
+export function processesOption(): Option {
+  return new Option('--processes <n>', 'worker processes; with two, one is warm while another is replaced').default(2).argParser(countOf)
+}
+
+/** `--task-queue <name>` */
+export function taskQueueOption(): Option {
+  return new Option('--task-queue <name>', 'Temporal task queue').default('pawl')
+}
+
+/** `--json` */
+export function jsonOption(): Option {
+  return new Option('--json', 'print one JSON object a line and nothing else')
+}
+
+/** `--data <folder>` */
+export function dataOption(): Option {
+  return new Option('--data <folder>', 'folder of the embedded stack').default('.pawl')
+}
+
+function countOf(text: string): number {
+  const count = Number(text)
+  if (!Number.isInteger(count) || count < 1 || count > MAX_PROCESSES) throw new InvalidArgumentError(`Give a number from 1 to ${MAX_PROCESSES}.`)
+  return count
+}
+
+/** Reads the value of an option that is JSON. */
+export function jsonOf(text: string): Json {
+  try {
+    return JSON.parse(text) as Json
+  } catch (error) {
+    throw new InvalidArgumentError(`Give JSON, such as '{"tenantId":"acme"}' (${error instanceof Error ? error.message : String(error)}).`)
+  }
+}

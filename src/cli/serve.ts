@@ -1,0 +1,58 @@
+// Serving a module until somebody asks to stop: supervised workers, announced, drained at the end.
+import type { Supervisor, SuperviseOptions } from '../worker/options.ts'
+import { superviseWorkers } from '../worker/index.ts'
+import type { Announcer, ServedStack } from './announce.ts'
+import { CliError } from './errors.ts'
+import type { StopRequests } from './stop.ts'
+
+/** How long processes that were killed in a hurry may take to be gone, in milliseconds. */
+const KILL_GRACE_MS = 5_000
+
+/**
+ * Serves until a stop is requested, then drains. `whenReady` runs once a worker process polls, before that is announced.
+ * @throws WorkerError when no process can start; CliError `workers_gone` when all ended without being asked to.
+ */
+export async function serve(
+  options: SuperviseOptions,
+  stack: ServedStack,
+  io: { announcer: Announcer; requests: StopRequests; whenReady?: () => Promise<void> },
+): Promise<void> {
+  const { announcer, requests } = io
+  const supervisor = await superviseWorkers({ ...options, onEvent: announcer.worker })
+  try {
+    const begin = await Promise.race([supervisor.ready().then(() => 'ready' as const), requests.stop.then(() => 'stop' as const)])
+    if (begin === 'ready') {
+      await io.whenReady?.()
+      announcer.ready(stack)
+      await Promise.race([requests.stop, supervisor.finished])
+      if (!requests.stopping()) {
+        throw new CliError('workers_gone', 'All worker processes ended without being asked to: see the log above for why.')
+      }
+    }
+    announcer.stopping()
+  } finally {
+    await drain(supervisor, requests)
+  }
+}
+
+/** The processes finish what they hold; in a hurry they are killed, which loses nothing: another worker goes on. */
+async function drain(supervisor: Supervisor, requests: StopRequests): Promise<void> {
+  const drained = Promise.all([supervisor.shutdown(), supervisor.finished])
+  const end = await Promise.race([drained.then(() => 'drained' as const), requests.hurry.then(() => 'hurry' as const)])
+  if (end === 'drained') return
+  for (const pid of supervisor.pids()) kill(pid)
+  let timer: NodeJS.Timeout | undefined
+  const grace = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, KILL_GRACE_MS)
+  })
+  await Promise.race([drained, grace])
+  clearTimeout(timer)
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It is gone already.
+  }
+}

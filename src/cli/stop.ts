@@ -1,0 +1,43 @@
+// When a person or a process manager asks a serving command to end: first gently, the second time at once.
+
+/** Tells when to stop. */
+export interface StopRequests {
+  /** Resolves at the first request. */
+  readonly stop: Promise<void>
+  /** Resolves at the second request. */
+  readonly hurry: Promise<void>
+  /** Whether the first request has come. */
+  stopping(): boolean
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/**
+ * Takes over SIGINT, SIGTERM and SIGHUP. A third request ends the process on the spot.
+ * A closed standard output counts as a request too: whoever read it is gone.
+ */
+export function listenForStop(): StopRequests {
+  let requests = 0
+  const stop = deferred()
+  const hurry = deferred()
+  const onRequest = () => {
+    requests += 1
+    if (requests === 1) stop.resolve()
+    else if (requests === 2) hurry.resolve()
+    else process.exit(130)
+  }
+  const onOutputError = () => {
+    if (requests === 0) onRequest()
+  }
+  for (const signal of SIGNALS) process.on(signal, onRequest)
+  process.stdout.on('error', onOutputError)
+  return { stop: stop.promise, hurry: hurry.promise, stopping: () => requests > 0 }
+}
+
+function deferred(): { promise: Promise<void>; resolve: () => void } {
+  let resolve = () => {}
+  const promise = new Promise<void>((settle) => {
+    resolve = settle
+  })
+  return { promise, resolve }
+}

@@ -1,0 +1,59 @@
+// `pawl worker <module>`: a supervised worker for one module, against a Temporal and a Postgres that are already there.
+import { loadClientConnectConfig } from '@temporalio/envconfig'
+import { Command, Option } from 'commander'
+import type { SuperviseOptions } from '../worker/options.ts'
+import { announceAsJson, announceToPeople, type ServedStack } from './announce.ts'
+import { findModule } from './module.ts'
+import { jsonOption, processesOption, taskQueueOption } from './options.ts'
+import { serve } from './serve.ts'
+import { listenForStop } from './stop.ts'
+
+interface WorkerCommandOptions {
+  processes: number
+  taskQueue: string
+  schema: string
+  migrate: NonNullable<SuperviseOptions['migrate']>
+  json?: true
+}
+
+/** The command. */
+export function workerCommand(): Command {
+  return new Command('worker')
+    .description('serve the agents of a module; Temporal by TEMPORAL_*, Postgres by DATABASE_URL')
+    .argument('<module>', 'TypeScript or JavaScript file that exports an agent, a list of agents, or defineWorker({ agents })')
+    .addOption(processesOption())
+    .addOption(taskQueueOption())
+    .option('--schema <name>', 'Postgres schema', 'pawl')
+    .addOption(new Option('--migrate <mode>', 'what to do with migrations at start').choices(['auto', 'check', 'off']).default('auto'))
+    .addOption(jsonOption())
+    .action(work)
+}
+
+async function work(given: string, options: WorkerCommandOptions): Promise<void> {
+  const module = await findModule(given)
+  const announcer = options.json ? announceAsJson() : announceToPeople(() => [])
+  const { processes, taskQueue, schema, migrate } = options
+  const requests = listenForStop()
+  await serve({ module, processes, taskQueue, schema, migrate }, stackOfEnvironment(taskQueue), { announcer, requests })
+}
+
+/** The addresses as the worker processes will find them: by Temporal's environment variables and profile file. */
+function stackOfEnvironment(taskQueue: string): ServedStack {
+  const { connectionOptions, namespace } = loadClientConnectConfig()
+  const databaseUrl = process.env.DATABASE_URL
+  return {
+    temporalAddress: connectionOptions.address ?? 'localhost:7233',
+    namespace: namespace ?? 'default',
+    taskQueue,
+    ...(databaseUrl && { databaseUrl: withoutPassword(databaseUrl) }),
+  }
+}
+
+/** Whoever starts a worker knows the password; its log need not. */
+function withoutPassword(databaseUrl: string): string {
+  if (!URL.canParse(databaseUrl)) return '(DATABASE_URL)'
+  const url = new URL(databaseUrl)
+  if (url.password) url.password = '***'
+  if (url.searchParams.has('password')) url.searchParams.set('password', '***')
+  return url.href
+}

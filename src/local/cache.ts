@@ -1,0 +1,25 @@
+// pawl's cache directory: what is fetched or built once on a machine and shared by all projects and processes.
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+
+/** `$PAWL_CACHE_DIR`, else `$XDG_CACHE_HOME/pawl`, else `~/.cache/pawl`. */
+export function cacheDir(env: NodeJS.ProcessEnv): string {
+  if (env.PAWL_CACHE_DIR) return resolve(env.PAWL_CACHE_DIR)
+  if (env.XDG_CACHE_HOME) return join(resolve(env.XDG_CACHE_HOME), 'pawl')
+  return join(env.HOME || homedir(), '.cache', 'pawl')
+}
+
+/**
+ * Gives `make` a fresh folder below `parent`, which is removed afterwards. What is made there is renamed to its final place:
+ * on the same file system, so that others see all of it or nothing, however many make it at once.
+ */
+export async function inScratch<T>(parent: string, make: (scratch: string) => Promise<T>): Promise<T> {
+  await mkdir(parent, { recursive: true })
+  const scratch = await mkdtemp(join(parent, '.making-'))
+  try {
+    return await make(scratch)
+  } finally {
+    await rm(scratch, { recursive: true, force: true })
+  }
+}

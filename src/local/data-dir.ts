@@ -1,0 +1,82 @@
+// The data directory: where a stack keeps its servers' data and what must be the same at its next start.
+import { randomBytes } from 'node:crypto'
+import { mkdir, mkdtemp, readFile, realpath, rename, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { reasonOf, StackError } from './errors.ts'
+
+/** A folder for a stack's data. */
+export interface DataDir {
+  path: string
+  /** `fresh` ones are removed at the end. */
+  kind: 'fresh' | 'kept'
+}
+
+/** What a data directory remembers from one start to the next. */
+export interface StackState {
+  /** Marks this directory's processes on their command lines. */
+  id: string
+  /** Of the database's owner. */
+  password: string
+  temporalPort?: number
+  temporalUiPort?: number
+  postgresPort?: number
+}
+
+/** The state of a data directory, to be read and changed by the one who has its lock. */
+export interface StateFile {
+  readonly current: Readonly<StackState>
+  remember(change: Partial<StackState>): Promise<void>
+}
+
+/** Makes the folder, a fresh temporary one if no path is given. @throws StackError `data_dir_unusable`. */
+export async function makeDataDir(given: string | undefined): Promise<DataDir> {
+  try {
+    if (given === undefined) return { path: await realpath(await mkdtemp(join(tmpdir(), 'pawl-stack-'))), kind: 'fresh' }
+    await mkdir(given, { recursive: true })
+    const path = await realpath(resolve(given))
+    // It holds a password and databases: nothing for a repository.
+    await writeFile(join(path, '.gitignore'), '*\n')
+    return { path, kind: 'kept' }
+  } catch (error) {
+    throw unusable(given ?? tmpdir(), error)
+  }
+}
+
+/** Reads what the data directory remembers; begins a new memory if there is none. @throws StackError `data_dir_unusable`. */
+export async function openState(dir: DataDir): Promise<StateFile> {
+  const file = join(dir.path, 'stack.json')
+  try {
+    const known = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return undefined
+      throw error
+    })
+    let current = known === undefined ? newState() : (JSON.parse(known) as StackState)
+    const remember = async (change: Partial<StackState>) => {
+      current = { ...current, ...change }
+      await writeFile(`${file}.next`, `${JSON.stringify(current, null, 2)}\n`, { mode: 0o600 })
+      await rename(`${file}.next`, file)
+    }
+    if (known === undefined) await remember({})
+    return {
+      get current() {
+        return current
+      },
+      remember,
+    }
+  } catch (error) {
+    throw unusable(dir.path, error)
+  }
+}
+
+function newState(): StackState {
+  return { id: `pawl-${randomBytes(8).toString('hex')}`, password: randomBytes(18).toString('base64url') }
+}
+
+function unusable(path: string, cause: unknown): StackError {
+  return new StackError(
+    'data_dir_unusable',
+    `The data directory ${path} cannot be used: ${reasonOf(cause)}. Give a folder that this user may write to, or remove the broken one.`,
+    { cause },
+  )
+}

@@ -1,0 +1,35 @@
+// What the local stack throws: nothing to be had, nothing answers, or a data directory that cannot be used.
+import { PawlError } from '../session/errors.ts'
+
+/** The codes of `StackError`. */
+export type StackErrorCode =
+  | 'no_temporal'
+  | 'no_postgres'
+  | 'temporal_unreachable'
+  | 'temporal_namespace_missing'
+  | 'temporal_start_failed'
+  | 'postgres_unreachable'
+  | 'postgres_start_failed'
+  | 'postgres_version'
+  | 'data_dir_in_use'
+  | 'data_dir_unusable'
+  | 'keeper_failed'
+  | 'not_embedded'
+  | 'database_failed'
+
+/** The local stack could not be started or used; `code` says why. */
+export class StackError extends PawlError {
+  override readonly name = 'StackError'
+
+  constructor(code: StackErrorCode, message: string, options?: { cause?: unknown }) {
+    super(code, message, options)
+  }
+}
+
+/** The message of anything that was thrown, on one line; an AggregateError's (a refused connection's) is in its parts. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') return error.errors.map(reasonOf).join('; ')
+  const message = error instanceof Error ? error.message || error.name : String(error)
+  const cause = error instanceof Error && error.cause !== undefined ? ` (${reasonOf(error.cause)})` : ''
+  return `${message.trim().replaceAll(/\s*\n\s*/g, ' ')}${cause}`
+}

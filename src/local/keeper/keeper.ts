@@ -1,0 +1,96 @@
+// A keeper as the stack uses it: starts and stops named processes, and cleans up itself should the keeper process be killed.
+import { rm } from 'node:fs/promises'
+import { reasonOf, StackError } from '../errors.ts'
+import { openChannel } from './channel.ts'
+import { endProcess } from './processes.ts'
+import type { KeeperArguments, ProcessSpec } from './protocol.ts'
+
+/** How a process ended. */
+export interface Exit {
+  code: number | null
+  signal: string | null
+}
+
+/** A process that the keeper runs. */
+export interface KeptProcess {
+  pid: number
+  exited: Promise<Exit>
+  /** How it ended; undefined while it runs. */
+  exit(): Exit | undefined
+}
+
+/** Owns processes; stops them all at `close`, and also when this process is killed. Does not keep this process alive. */
+export interface Keeper {
+  /** Rejects if the program cannot be started at all. */
+  start(name: string, spec: ProcessSpec): Promise<KeptProcess>
+  /** Resolves when it has ended; after 10 s it is killed. */
+  stop(name: string, signal: NodeJS.Signals): Promise<void>
+  /** Has a folder removed at the end, should nobody else have. */
+  discard(path: string): Promise<void>
+  /** Stops all processes; resolves when all of it is gone. */
+  close(): Promise<void>
+}
+
+/** Starts a keeper. @throws StackError `data_dir_in_use`, `keeper_failed`. */
+export async function startKeeper(args: KeeperArguments): Promise<Keeper> {
+  const running = new Map<number, { spec: ProcessSpec; ended(exit: Exit): void }>()
+  // An exit may be told before the reply to the start has been taken up.
+  const early = new Map<number, Exit>()
+  let closing: Promise<void> | undefined
+
+  const channel = openChannel(args, ({ pid, code, signal }) => {
+    const process = running.get(pid)
+    running.delete(pid)
+    if (process) process.ended({ code, signal })
+    else early.set(pid, { code, signal })
+  })
+  const { heldBy } = await channel.ready.catch((error: unknown) => {
+    throw new StackError('keeper_failed', `The process that keeps the servers did not start: ${reasonOf(error)}. Report it as a bug.`, {
+      cause: error,
+    })
+  })
+  if (heldBy !== undefined) {
+    const folder = args.lock.slice(0, args.lock.lastIndexOf('/'))
+    throw new StackError('data_dir_in_use', `${folder} is in use by another local stack (process ${heldBy}): stop that one, or give another data directory.`)
+  }
+  const cleanedUp = channel.closed.then(async () => {
+    // Empty unless the keeper was killed.
+    await Promise.all([...running].map(([pid, { spec }]) => endProcess(pid, spec.marker, spec.stopSignal, 10_000)))
+    for (const { ended } of running.values()) ended({ code: null, signal: null })
+    await rm(args.lock, { force: true })
+    if (args.remove !== undefined) await rm(args.remove, { recursive: true, force: true })
+  })
+
+  return {
+    async start(name, spec) {
+      const pid = await channel.ask({ op: 'start', name, spec })
+      return watch(pid, (ended) => {
+        const exit = early.get(pid)
+        early.delete(pid)
+        if (exit) ended(exit)
+        else running.set(pid, { spec, ended })
+      })
+    },
+    async stop(name, signal) {
+      await channel.ask({ op: 'stop', name, signal })
+    },
+    async discard(path) {
+      await channel.ask({ op: 'discard', path })
+    },
+    close() {
+      closing ??= channel.close().then(() => cleanedUp)
+      return closing
+    },
+  }
+}
+
+function watch(pid: number, register: (ended: (exit: Exit) => void) => void): KeptProcess {
+  let exit: Exit | undefined
+  const exited = new Promise<Exit>((resolve) => {
+    register((how) => {
+      exit = how
+      resolve(how)
+    })
+  })
+  return { pid, exited, exit: () => exit }
+}

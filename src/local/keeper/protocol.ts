@@ -1,0 +1,50 @@
+// What the starting process and its keeper say to each other: one JSON object a line, over the keeper's stdin and stdout.
+
+/** A process that the keeper starts and stops. */
+export interface ProcessSpec {
+  command: string
+  args: string[]
+  cwd: string
+  env: Record<string, string>
+  uid?: number
+  gid?: number
+  /** Where its output goes. */
+  logFile: string
+  /** How it is asked to stop. */
+  stopSignal: 'SIGTERM' | 'SIGINT'
+  /** Part of its command line that no other process has: tells a later keeper that a pid is still this process. */
+  marker: string
+}
+
+/** What the keeper is given on its command line. */
+export interface KeeperArguments {
+  /** The lock file of the data directory. */
+  lock: string
+  /** A folder to remove at the end. */
+  remove?: string
+}
+
+export type KeeperRequest = { id: number } & (
+  | { op: 'start'; name: string; spec: ProcessSpec }
+  | { op: 'stop'; name: string; signal: NodeJS.Signals }
+  /** Removes a folder at the end, should nobody else have. */
+  | { op: 'discard'; path: string }
+)
+
+export type KeeperReply =
+  | { event: 'ready' }
+  /** The data directory is another keeper's. */
+  | { event: 'refused'; pid: number }
+  | { event: 'done'; id: number; pid?: number }
+  | { event: 'failed'; id: number; message: string }
+  | { event: 'exited'; name: string; pid: number; code: number | null; signal: string | null }
+
+/** Calls `take` with each line of a chunked text. */
+export function lineReader(take: (line: string) => void): (chunk: string) => void {
+  let rest = ''
+  return (chunk) => {
+    const lines = (rest + chunk).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) if (line !== '') take(line)
+  }
+}

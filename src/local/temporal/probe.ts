@@ -1,0 +1,54 @@
+// Asks a Temporal server whether it serves a namespace, and has a namespace keep closed executions long enough.
+import { Connection, isGrpcServiceError, type ConnectionOptions } from '@temporalio/client'
+import { msToTs, optionalTsToMs } from '@temporalio/common/lib/time.js'
+import { RETENTION_MS } from './release.ts'
+
+/** gRPC's status code of what is not there. */
+const NOT_FOUND = 5
+
+/** What can be wrong with a server that answers. */
+export type Served = 'served' | 'no_namespace'
+
+/** Connects once, without retries; `work` is given the connection. */
+export async function withConnection<T>(options: ConnectionOptions, work: (connection: Connection) => Promise<T>): Promise<T> {
+  const connection = await Connection.connect({
+    ...options,
+    // A proxy from the environment is not meant for a server on this machine.
+    ...(options.tls ? {} : { channelArgs: { 'grpc.enable_http_proxy': 0 } }),
+    interceptors: [],
+  })
+  try {
+    return await work(connection)
+  } finally {
+    await connection.close()
+  }
+}
+
+/** Whether the server's frontend knows the namespace and its history service answers for it. Rejects while it does not answer. */
+export async function probeNamespace(connection: Connection, namespace: string): Promise<Served> {
+  const { workflowService } = connection
+  try {
+    await workflowService.describeNamespace({ namespace })
+  } catch (error) {
+    if (isNotFound(error)) return 'no_namespace'
+    throw error
+  }
+  // The answer about an execution that does not exist comes from the history service, which is up later than the frontend.
+  await workflowService
+    .describeWorkflowExecution({ namespace, execution: { workflowId: 'pawl-is-this-served' } })
+    .catch((error: unknown) => {
+      if (!isNotFound(error)) throw error
+    })
+  return 'served'
+}
+
+/** Raises the time for which a namespace keeps closed executions to 30 days, if it is less. */
+export async function ensureRetention({ workflowService }: Connection, namespace: string): Promise<void> {
+  const { config } = await workflowService.describeNamespace({ namespace })
+  if ((optionalTsToMs(config?.workflowExecutionRetentionTtl) ?? 0) >= RETENTION_MS) return
+  await workflowService.updateNamespace({ namespace, config: { workflowExecutionRetentionTtl: msToTs(RETENTION_MS) } })
+}
+
+function isNotFound(error: unknown): boolean {
+  return isGrpcServiceError(error) && error.code === NOT_FOUND
+}

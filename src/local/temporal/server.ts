@@ -1,0 +1,145 @@
+// Runs a Temporal dev server on a file of the data directory, and tells when it serves.
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { DataDir, StateFile } from '../data-dir.ts'
+import { reasonOf, StackError } from '../errors.ts'
+import type { Keeper, KeptProcess } from '../keeper/keeper.ts'
+import { logTail } from '../log-tail.ts'
+import { freePort } from '../ports.ts'
+import type { StackServer } from '../server.ts'
+import { ensureRetention, probeNamespace, withConnection } from './probe.ts'
+import { DYNAMIC_CONFIG } from './release.ts'
+
+/** Temporal as the stack has it. */
+export interface TemporalServer {
+  server: StackServer
+  address: string
+  namespace: string
+  ui?: string
+  /** What tells programs where it is. */
+  env: Record<string, string>
+}
+
+/** What starting an embedded server takes. */
+export interface TemporalPlace {
+  keeper: Keeper
+  dir: DataDir
+  state: StateFile
+  namespace: string
+  ui: 'on' | 'off'
+}
+
+const NAME = 'temporal'
+const READY_MS = 60_000
+/** Another process may take a port between our look at it and the server's. */
+const PORT_TRIES = 3
+/** Where people and tools look for a dev server; only a kept directory's stack takes them. */
+const USUAL_PORT = 7233
+const USUAL_UI_PORT = 8233
+
+/** Starts a dev server with `binary` and waits until it serves. @throws StackError `temporal_start_failed`. */
+export async function startTemporal(binary: string, place: TemporalPlace): Promise<TemporalServer> {
+  const { keeper, dir, state, namespace, ui } = place
+  const usual = dir.kind === 'kept' ? [USUAL_PORT] : []
+  const usualUi = dir.kind === 'kept' ? [USUAL_UI_PORT] : []
+  let running: KeptProcess | undefined
+  for (let tries = 1; running === undefined; tries++) {
+    const port = await freePort([...known(state.current.temporalPort), ...usual])
+    const uiPort = ui === 'on' ? await freePort([...known(state.current.temporalUiPort), ...usualUi].filter((other) => other !== port)) : undefined
+    await state.remember({ temporalPort: port, ...(uiPort === undefined ? {} : { temporalUiPort: uiPort }) })
+    running = await launch(binary, place).catch((error: unknown) => {
+      if (tries === PORT_TRIES) throw error
+      return undefined
+    })
+  }
+
+  let current: KeptProcess = running
+  const { temporalPort, temporalUiPort } = state.current
+  const address = `127.0.0.1:${temporalPort}`
+  return {
+    address,
+    namespace,
+    ...(ui === 'on' ? { ui: `http://127.0.0.1:${temporalUiPort}` } : {}),
+    // Without the TLS setting, an API key or certificates meant for another server would make clients speak TLS to this one.
+    env: { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace, TEMPORAL_TLS: 'false' },
+    server: {
+      origin: 'embedded',
+      get pid() {
+        return current.exit() ? undefined : current.pid
+      },
+      stop: (how = 'orderly') => keeper.stop(NAME, how === 'orderly' ? 'SIGTERM' : 'SIGKILL'),
+      async start() {
+        if (current.exit()) current = await launch(binary, place)
+      },
+    },
+  }
+}
+
+async function launch(binary: string, { keeper, dir, state, namespace, ui }: TemporalPlace): Promise<KeptProcess> {
+  const { temporalPort: port = 0, temporalUiPort } = state.current
+  const database = join(dir.path, 'temporal.db')
+  const logFile = join(dir.path, 'temporal.log')
+  const running = await keeper.start(NAME, {
+    command: binary,
+    args: [
+      ...['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), '--namespace', namespace, '--log-level', 'error'],
+      ...(ui === 'on' ? ['--ui-port', String(temporalUiPort)] : ['--headless']),
+      // A write-ahead log halves the time of a write, and is as safe against the server's death.
+      ...['--db-filename', database, '--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=NORMAL'],
+      ...Object.entries(DYNAMIC_CONFIG).flatMap(([key, value]) => ['--dynamic-config-value', `${key}=${value}`]),
+    ],
+    cwd: dir.path,
+    // Its own environment and home: the user's settings of the command line are meant for their clients.
+    env: { PATH: process.env.PATH ?? '', HOME: dir.path, TMPDIR: process.env.TMPDIR ?? '/tmp' },
+    logFile,
+    stopSignal: 'SIGTERM',
+    marker: database,
+  })
+  try {
+    await untilServed(running, port, namespace)
+    return running
+  } catch (cause) {
+    await keeper.stop(NAME, 'SIGKILL')
+    throw new StackError(
+      'temporal_start_failed',
+      `The Temporal server ${binary} did not start: ${reasonOf(cause)}. Its log: ${await logTail(logFile)}. ` +
+        'Free what it lacks, or set TEMPORAL_ADDRESS to a server of yours.',
+      { cause },
+    )
+  }
+}
+
+async function untilServed(running: KeptProcess, port: number, namespace: string): Promise<void> {
+  const until = Date.now() + READY_MS
+  let last: unknown
+  while (Date.now() < until) {
+    const exit = running.exit()
+    if (exit) throw new Error(`it ended with ${exit.signal ?? `code ${exit.code}`}`)
+    if (await accepts(port)) {
+      const served = await withConnection({ address: `127.0.0.1:${port}`, connectTimeout: '5s' }, async (connection) => {
+        const answer = await probeNamespace(connection, namespace)
+        if (answer === 'served') await ensureRetention(connection, namespace)
+        return answer
+      }).catch((error: unknown) => {
+        last = error
+      })
+      if (served === 'served' && !running.exit()) return
+    }
+    await sleep(25)
+  }
+  throw new Error(`it did not answer within ${READY_MS / 1_000} s`, { cause: last })
+}
+
+/** gRPC waits a second after a refused connection; looking at the port first does not. */
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}
+
+function known(port: number | undefined): number[] {
+  return port === undefined ? [] : [port]
+}

@@ -1,0 +1,43 @@
+// Where Anthropic's prompt cache may stop and start again: at most four breakpoints a request.
+import type { ContentBlockParam, TextBlockParam, Tool } from '@anthropic-ai/sdk/resources/messages'
+import type { WireMessage } from './anthropic-messages.ts'
+
+/** The parts of a request that a breakpoint can stand on. */
+export interface CacheableParams {
+  system?: TextBlockParam[]
+  tools?: Tool[]
+  messages: WireMessage[]
+}
+
+const EPHEMERAL = { type: 'ephemeral' } as const
+
+/**
+ * The same with breakpoints on the last tool, the system prompt, the last message and the user's message before it.
+ * The last but one is where the call before this one ended: the API looks only about 20 blocks back from a breakpoint,
+ * which a turn of many parallel calls exceeds. Tools have their own, because instructions made from the state change.
+ */
+export function withCacheBreakpoints<P extends CacheableParams>(params: P): P {
+  const messages = [...params.messages]
+  const last = messages.length - 1
+  const before = messages.findLastIndex((message, index) => index < last && message.role === 'user')
+  for (const index of new Set([last, before])) {
+    const message = messages[index]
+    if (message) messages[index] = { ...message, content: markLast(message.content, isCacheable) }
+  }
+  return {
+    ...params,
+    ...(params.system && { system: markLast(params.system, () => true) }),
+    ...(params.tools && { tools: markLast(params.tools, () => true) }),
+    messages,
+  }
+}
+
+function markLast<T>(items: readonly T[], may: (item: T) => boolean): T[] {
+  const at = items.findLastIndex(may)
+  return items.map((item, index) => (index === at ? { ...item, cache_control: EPHEMERAL } : item))
+}
+
+/** Thinking takes no breakpoint, nor does empty text (which is never sent). */
+function isCacheable(block: ContentBlockParam): boolean {
+  return block.type !== 'thinking' && block.type !== 'redacted_thinking'
+}

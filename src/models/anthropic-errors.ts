@@ -1,0 +1,145 @@
+// Why a call to Anthropic's API failed: one ModelError that says whether and when to try again.
+import { ModelError } from '../agent/errors.ts'
+
+/** Errors of an HTTP answer that another try may not meet; every 5xx is one too (529: overloaded). */
+const RETRYABLE_STATUS = new Set([408, 409, 429])
+
+/** The same inside a stream, whose HTTP status was 200 long ago: only the type tells. */
+const RETRYABLE_TYPES = new Set(['overloaded_error', 'api_error', 'rate_limit_error', 'timeout_error'])
+
+const TRIED_AGAIN = 'It is tried again as the agent’s `retry` says; if it goes on, look at status.claude.com and at the network.'
+
+const WHAT_NEXT: Record<string, string> = {
+  authentication_error: 'Check ANTHROPIC_API_KEY, or the client given to anthropic().',
+  billing_error: 'Check the plan and the credit of the Anthropic organization.',
+  connection_error: 'It is tried again as the agent’s `retry` says; if it goes on, check the network, the proxy and ANTHROPIC_BASE_URL.',
+  invalid_request_error: 'Correct what it names: options of anthropic(), instructions, tools or messages.',
+  not_found_error: 'Check the name of the model and ANTHROPIC_BASE_URL.',
+  permission_error: 'Check what the API key may use.',
+  rate_limit_error: 'It is tried again when the API allows it; if it goes on, run fewer sessions at once or ask for a higher limit.',
+  request_too_large: 'Make the messages, images or tool results smaller.',
+}
+
+/** What is known of an error that the SDK threw. Read by its shape: a client of the user may come from another copy of the SDK. */
+interface Thrown {
+  name: string
+  message: string
+  status?: number
+  type?: string
+  headers?: Headers
+}
+
+/** Whether the API answered at all when the error was thrown. */
+export type CallPhase = 'request' | 'stream'
+
+/**
+ * The ModelError for what a call of `model` threw.
+ * Codes: Anthropic's error type where there is one, `http_<status>`, `timeout`, `connection_error`, `stream_cut`, `model_call_failed`.
+ */
+export function modelErrorOf(error: unknown, model: string, phase: CallPhase): ModelError {
+  if (error instanceof ModelError) return error
+  const thrown = thrownOf(error)
+  const { code, retryable } = classify(thrown, error, phase)
+  return new ModelError(code, sentence(`${model}: ${detailOf(thrown, error)}`, code, retryable), {
+    retryable,
+    status: thrown.status,
+    retryAfterMs: retryable && thrown.headers ? retryAfterMsOf(thrown.headers) : undefined,
+    cause: error,
+  })
+}
+
+/** The answer stopped coming before its end. */
+export function streamCut(model: string): ModelError {
+  return new ModelError('stream_cut', sentence(`${model}: the answer broke off before its end.`, 'stream_cut', true), { retryable: true })
+}
+
+/** Nothing came for `ms` milliseconds. */
+export function callTimedOut(model: string, ms: number): ModelError {
+  return new ModelError('timeout', sentence(`${model}: nothing came for ${ms} ms.`, 'timeout', true), { retryable: true })
+}
+
+/** No credentials were found. */
+export function noApiKey(): ModelError {
+  return new ModelError(
+    'no_api_key',
+    'There is no API key for Anthropic: set ANTHROPIC_API_KEY in the worker’s environment, or give anthropic() an `apiKey` or a `client`.',
+    { retryable: false },
+  )
+}
+
+/**
+ * Whether the error is that the API refused thinking that an earlier call returned. Newer models bind their thinking to all that stood before it:
+ * system prompt, tools, messages. Instructions made from the state, or a deploy with another tool, change that.
+ */
+export function isThinkingRefused(error: unknown): boolean {
+  const { status, message } = thrownOf(error)
+  return status === 400 && /thinking/.test(message) && /bound to a different|invalid .?signature|cannot be modified|must match the parameters/i.test(message)
+}
+
+/** Milliseconds that `retry-after-ms` or `retry-after` (seconds or an HTTP date) ask for; undefined where they say nothing usable. */
+export function retryAfterMsOf(headers: Headers, now: number = Date.now()): number | undefined {
+  const ms = numberOf(headers.get('retry-after-ms'))
+  if (ms !== undefined) return Math.max(0, Math.ceil(ms))
+  const text = headers.get('retry-after')
+  if (text === null) return undefined
+  const seconds = numberOf(text)
+  if (seconds !== undefined) return Math.max(0, Math.ceil(seconds * 1000))
+  const date = Date.parse(text)
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now)
+}
+
+function classify(thrown: Thrown, error: unknown, phase: CallPhase): { code: string; retryable: boolean } {
+  const { status, type, name } = thrown
+  if (status !== undefined) {
+    return { code: type ?? `http_${status}`, retryable: RETRYABLE_STATUS.has(status) || status >= 500 }
+  }
+  if (type !== undefined) return { code: type, retryable: RETRYABLE_TYPES.has(type) }
+  if (name === 'APIConnectionTimeoutError' || isSocketTimeout(error)) return { code: 'timeout', retryable: true }
+  if (name === 'APIConnectionError') return { code: 'connection_error', retryable: true }
+  return { code: phase === 'stream' ? 'stream_cut' : 'model_call_failed', retryable: true }
+}
+
+function thrownOf(error: unknown): Thrown {
+  if (!(error instanceof Error)) return { name: 'unknown', message: String(error) }
+  const { status, type, headers } = error as { status?: unknown; type?: unknown; headers?: unknown }
+  return {
+    name: error.name,
+    message: error.message,
+    ...(typeof status === 'number' && { status }),
+    ...(typeof type === 'string' && type !== '' && { type }),
+    ...(headers instanceof Headers && { headers }),
+  }
+}
+
+/** The API's own sentence where there is one; for lost connections the innermost cause, which names host and errno. */
+function detailOf(thrown: Thrown, error: unknown): string {
+  const said = (error as { apiMessage?: unknown } | null | undefined)?.apiMessage
+  if (typeof said === 'string' && said !== '') return thrown.status === undefined ? said : `${thrown.status} ${said}`
+  const causes = causesOf(error).map((cause) => cause.message.replace(/\.$/, ''))
+  return [...new Set([thrown.message.replace(/\.$/, ''), ...causes])].filter((text) => text !== '').join(': ').slice(0, 2000)
+}
+
+/** undici ends a body that is silent for 5 minutes, and a request without an answer, with errors of its own. */
+function isSocketTimeout(error: unknown): boolean {
+  return causesOf(error).some((cause) => /^UND_ERR_(BODY|HEADERS|CONNECT)_TIMEOUT$|^ETIMEDOUT$/.test(String((cause as { code?: unknown }).code)))
+}
+
+function causesOf(error: unknown): Error[] {
+  const causes: Error[] = []
+  let at: unknown = error instanceof Error ? error.cause : undefined
+  while (at instanceof Error && causes.length < 5) {
+    causes.push(at)
+    at = at.cause
+  }
+  return causes
+}
+
+function sentence(what: string, code: string, retryable: boolean): string {
+  const next = WHAT_NEXT[code] ?? (retryable ? TRIED_AGAIN : 'It is not tried again: correct what it names.')
+  return `${what.replace(/\.?$/, '.')} ${next}`
+}
+
+function numberOf(text: string | null): number | undefined {
+  const value = text === null || text.trim() === '' ? Number.NaN : Number(text)
+  return Number.isFinite(value) ? value : undefined
+}

@@ -1,0 +1,106 @@
+// A transcript as Anthropic's API takes it: the same transcript always gives the same bytes, and nothing that the API refuses.
+import type { ContentBlockParam, ToolResultBlockParam } from '@anthropic-ai/sdk/resources/messages'
+import type { ContentBlock, ImageBlock, Message, TextBlock, ToolResultBlock } from '../session/content.ts'
+import type { Json, JsonObject } from '../session/json.ts'
+
+/** A message of the API in its long form, which is the only one sent: where a cache breakpoint stands changes nothing else. */
+export interface WireMessage {
+  role: 'user' | 'assistant'
+  content: ContentBlockParam[]
+}
+
+/** The transcript for the API: messages of one role that meet are one, what is empty is left out. */
+export function wireMessages(messages: readonly Message[]): WireMessage[] {
+  const merged: WireMessage[] = []
+  for (const message of messages) {
+    const content = wireBlocks(message)
+    const last = merged.at(-1)
+    if (content.length === 0) continue
+    if (last?.role === message.role) last.content.push(...content)
+    else merged.push({ role: message.role, content })
+  }
+  return merged.map((message) => (message.role === 'user' ? { ...message, content: resultsFirst(message.content) } : message))
+}
+
+/** The messages without any thinking; those that consisted of nothing else are left out. */
+export function withoutThinking(messages: readonly Message[]): Message[] {
+  return messages.map((message) =>
+    message.role === 'assistant' ? { ...message, content: message.content.filter((block) => !isThinking(block)) } : message,
+  )
+}
+
+/** Whether some message holds thinking. */
+export function hasThinking(messages: readonly Message[]): boolean {
+  return messages.some(({ content }) => typeof content !== 'string' && content.some(isThinking))
+}
+
+function wireBlocks(message: Message): ContentBlockParam[] {
+  const given: ContentBlock[] = typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : message.content
+  const blocks = given.flatMap((block) => wireBlock(block) ?? [])
+  if (message.role === 'user') return blocks
+  // The API refuses an assistant message that ends in thinking, as one does that was cut by max_tokens.
+  const end = blocks.findLastIndex((block) => !isThinking(block))
+  return blocks.slice(0, end + 1)
+}
+
+function wireBlock(block: ContentBlock): ContentBlockParam | undefined {
+  switch (block.type) {
+    case 'text':
+      return isBlank(block) ? undefined : { type: 'text', text: block.text }
+    case 'image':
+      return wireImage(block)
+    case 'thinking':
+      // Thinking whose signature never came cannot go back. Empty thinking with one can: newer models keep the text to themselves.
+      return block.signature === '' ? undefined : { type: 'thinking', thinking: block.thinking, signature: block.signature }
+    case 'redacted_thinking':
+      return block.data === '' ? undefined : { type: 'redacted_thinking', data: block.data }
+    case 'tool_use':
+      return { type: 'tool_use', id: block.id, name: block.name, input: wireInput(block.input) }
+    case 'tool_result':
+      return wireResult(block)
+    default:
+      return undefined
+  }
+}
+
+/** The API takes nothing but objects here; arguments that are none go back wrapped, as Anthropic's documentation has it. */
+function wireInput(input: Json): JsonObject {
+  if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input
+  return { INVALID_JSON: typeof input === 'string' ? input : JSON.stringify(input) }
+}
+
+function wireResult(block: ToolResultBlock): ToolResultBlockParam {
+  const content = typeof block.content === 'string' ? block.content : block.content.filter((part) => !isBlank(part)).map(wirePart)
+  const result: ToolResultBlockParam = { type: 'tool_result', tool_use_id: block.tool_use_id, content }
+  if (block.is_error !== true) return result
+  // The API refuses an error that says nothing.
+  return { ...result, content: content.length === 0 ? 'failed' : content, is_error: true }
+}
+
+function wirePart(part: TextBlock | ImageBlock) {
+  return part.type === 'text' ? { type: 'text' as const, text: part.text } : wireImage(part)
+}
+
+function wireImage({ source }: ImageBlock) {
+  return {
+    type: 'image' as const,
+    source:
+      source.type === 'url'
+        ? { type: 'url' as const, url: source.url }
+        : { type: 'base64' as const, media_type: source.media_type, data: source.data },
+  }
+}
+
+/** The API wants the results of a turn's calls before anything else that the user said. */
+function resultsFirst(blocks: ContentBlockParam[]): ContentBlockParam[] {
+  const isResult = (block: ContentBlockParam) => block.type === 'tool_result'
+  return [...blocks.filter(isResult), ...blocks.filter((block) => !isResult(block))]
+}
+
+function isBlank(block: TextBlock | ImageBlock): boolean {
+  return block.type === 'text' && block.text.trim() === ''
+}
+
+function isThinking(block: { type: string }): boolean {
+  return block.type === 'thinking' || block.type === 'redacted_thinking'
+}

@@ -1,0 +1,160 @@
+// The events of a streamed answer of Anthropic's API, put together to one ModelResponse.
+import type { RawContentBlockDelta, RawContentBlockStartEvent, RawMessageStreamEvent } from '@anthropic-ai/sdk/resources/messages'
+import type { ModelDelta, ModelResponse } from '../agent/model.ts'
+import type { AssistantBlock, RedactedThinkingBlock, StopReason, TextBlock, ThinkingBlock, Usage } from '../session/content.ts'
+import { NO_USAGE } from '../session/content.ts'
+import type { Json } from '../session/json.ts'
+
+/** An answer that is being received. */
+export interface Assembly {
+  accept(event: RawMessageStreamEvent): void
+  /** Whether the answer's end has come. */
+  isComplete(): boolean
+  /** The answer; of use when it is complete. */
+  response(): ModelResponse
+}
+
+/** A call whose arguments are still text. `given` is what the block began with. */
+interface ToolUseDraft {
+  type: 'tool_use'
+  id: string
+  name: string
+  given: unknown
+  json: string
+}
+
+type Draft = TextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseDraft
+
+const STOP_REASONS: readonly string[] = [
+  'end_turn',
+  'max_tokens',
+  'stop_sequence',
+  'tool_use',
+  'pause_turn',
+  'refusal',
+  'model_context_window_exceeded',
+] satisfies StopReason[]
+
+/** Begins to put an answer together; `onDelta` is told of each piece. */
+export function assemble(onDelta: (delta: ModelDelta) => void): Assembly {
+  const drafts = new Map<number, Draft>()
+  let usage: Usage = NO_USAGE
+  let model: string | undefined
+  let stop: string | null = null
+  let complete = false
+
+  return {
+    accept(event) {
+      switch (event.type) {
+        case 'message_start':
+          model = event.message.model
+          usage = mergeUsage(usage, event.message.usage)
+          break
+        case 'content_block_start': {
+          const draft = draftOf(event.content_block)
+          if (!draft) break
+          drafts.set(event.index, draft)
+          if (draft.type === 'text' && draft.text !== '') onDelta({ type: 'text', index: event.index, text: draft.text })
+          break
+        }
+        case 'content_block_delta': {
+          const draft = drafts.get(event.index)
+          if (draft) grow(draft, event.index, event.delta, onDelta)
+          break
+        }
+        case 'message_delta':
+          stop = event.delta.stop_reason
+          usage = mergeUsage(usage, event.usage)
+          break
+        case 'message_stop':
+          complete = true
+          break
+        default:
+          break
+      }
+    },
+    isComplete: () => complete,
+    response() {
+      const stopReason = stopReasonOf(stop, drafts)
+      const content = [...drafts.entries()].sort(([a], [b]) => a - b).flatMap(([, draft]) => finish(draft, stopReason))
+      return { content, stopReason, usage, ...(model !== undefined && { model }) }
+    },
+  }
+}
+
+/**
+ * The beginning of a block. Blocks that pawl has no word for are left out: they come from tools that run at Anthropic,
+ * which pawl never offers, and have no meaning without each other.
+ */
+function draftOf(block: RawContentBlockStartEvent['content_block']): Draft | undefined {
+  switch (block.type) {
+    case 'text':
+      return { type: 'text', text: block.text ?? '' }
+    case 'thinking':
+      return { type: 'thinking', thinking: block.thinking ?? '', signature: block.signature ?? '' }
+    case 'redacted_thinking':
+      return { type: 'redacted_thinking', data: block.data }
+    case 'tool_use':
+      return { type: 'tool_use', id: block.id, name: block.name, given: block.input, json: '' }
+    default:
+      return undefined
+  }
+}
+
+function grow(draft: Draft, index: number, delta: RawContentBlockDelta, onDelta: (delta: ModelDelta) => void): void {
+  if (delta.type === 'text_delta' && draft.type === 'text') {
+    draft.text += delta.text
+    onDelta({ type: 'text', index, text: delta.text })
+  } else if (delta.type === 'thinking_delta' && draft.type === 'thinking') {
+    draft.thinking += delta.thinking
+    onDelta({ type: 'thinking', index, thinking: delta.thinking })
+  } else if (delta.type === 'signature_delta' && draft.type === 'thinking') {
+    draft.signature = delta.signature
+  } else if (delta.type === 'input_json_delta' && draft.type === 'tool_use') {
+    draft.json += delta.partial_json
+    onDelta({ type: 'tool_input', index, partialJson: delta.partial_json })
+  }
+}
+
+/** Empty text says nothing and may not be sent back. A refused answer asks for nothing that may be run. */
+function finish(draft: Draft, stopReason: StopReason): AssistantBlock[] {
+  if (draft.type === 'text') return draft.text === '' ? [] : [draft]
+  if (draft.type !== 'tool_use') return [draft]
+  if (stopReason === 'refusal') return []
+  return [{ type: 'tool_use', id: draft.id, name: draft.name, input: inputOf(draft, stopReason) }]
+}
+
+/**
+ * The arguments of a call. Text that is no JSON stays the text it is, so that the call is answered with an error result
+ * that the model can learn from. No text at all means no arguments, but only if the model got to the end of its call.
+ */
+function inputOf(draft: ToolUseDraft, stopReason: StopReason): Json {
+  if (draft.json.trim() === '') {
+    const given = draft.given as Json | undefined
+    const began = typeof given === 'object' && given !== null && Object.keys(given).length > 0
+    if (began) return given
+    return stopReason === 'tool_use' ? {} : ''
+  }
+  try {
+    return JSON.parse(draft.json) as Json
+  } catch {
+    return draft.json
+  }
+}
+
+/** A reason that this version does not know is read as the plain end of the answer: of its calls, or of all that it has to say. */
+function stopReasonOf(stop: string | null, drafts: ReadonlyMap<number, Draft>): StopReason {
+  if (stop !== null && STOP_REASONS.includes(stop)) return stop as StopReason
+  return [...drafts.values()].some((draft) => draft.type === 'tool_use') ? 'tool_use' : 'end_turn'
+}
+
+/** Counters are totals so far; null or absent says nothing new. */
+function mergeUsage(before: Usage, given: Partial<Record<keyof Usage, number | null>> | null | undefined): Usage {
+  const pick = (key: keyof Usage) => (typeof given?.[key] === 'number' ? given[key] : before[key])
+  return {
+    input_tokens: pick('input_tokens'),
+    output_tokens: pick('output_tokens'),
+    cache_creation_input_tokens: pick('cache_creation_input_tokens'),
+    cache_read_input_tokens: pick('cache_read_input_tokens'),
+  }
+}

@@ -1,0 +1,84 @@
+// Claude as a Model: one streamed call of Anthropic's Messages API, never retried here (Temporal does that).
+import Anthropic from '@anthropic-ai/sdk'
+import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
+import { type CallPhase, callTimedOut, isThinkingRefused, modelErrorOf, noApiKey, streamCut } from './anthropic-errors.ts'
+import { hasThinking, withoutThinking } from './anthropic-messages.ts'
+import { type AnthropicOptions, type MessagesClient, validateOptions } from './anthropic-options.ts'
+import { type AnthropicParams, paramsOf } from './anthropic-params.ts'
+import { assemble } from './anthropic-stream.ts'
+import { guardSilence } from './silence.ts'
+
+const DEFAULT_TIMEOUT_MS = 600_000
+/** How long the connection may stay open once the answer is complete. */
+const CLOSING_MS = 2000
+
+/**
+ * A Claude model. Nothing is read from the environment, and no client made, before the first call.
+ *
+ * `generate` throws a `ModelError` whose `code` is Anthropic's error type, or `http_<status>`, `connection_error`, `timeout`,
+ * `stream_cut`, `no_api_key`, `model_call_failed`; if the signal aborts, it throws the signal's reason.
+ * Arguments of a call that are no JSON come back as the text they are.
+ * @throws DeclarationError `invalid_model`.
+ */
+export function anthropic(model: string, options: AnthropicOptions = {}): Model {
+  validateOptions(model, options)
+  const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS
+  let client = options.client
+  const send = (request: ModelRequest, ctx: ModelCallContext) => {
+    client ??= defaultClient(options)
+    return streamedCall(client, paramsOf(model, options, request), timeoutMs, ctx)
+  }
+  return {
+    name: model,
+    async generate(request, ctx) {
+      ctx.signal.throwIfAborted()
+      try {
+        return await send(request, ctx)
+      } catch (error) {
+        // Else every later call of the session would fail in the same way.
+        if (!isThinkingRefused(error) || !hasThinking(request.messages)) throw error
+        return await send({ ...request, messages: withoutThinking(request.messages) }, ctx)
+      }
+    },
+  }
+}
+
+const named = new Map<string, Model>()
+
+/** The model that an agent's `model: 'claude-…'` means: `anthropic(name)`, the same one every time. */
+export function modelOf(name: string): Model {
+  const model = named.get(name) ?? anthropic(name)
+  named.set(name, model)
+  return model
+}
+
+async function streamedCall(client: MessagesClient, params: AnthropicParams, timeoutMs: number, ctx: ModelCallContext): Promise<ModelResponse> {
+  const answer = assemble(ctx.onDelta)
+  const guard = guardSilence(ctx.signal, timeoutMs)
+  let phase: CallPhase = 'request'
+  let failure: unknown
+  try {
+    const events = await client.messages.create(params, { signal: guard.signal, maxRetries: 0, timeout: timeoutMs })
+    phase = 'stream'
+    // To the end, past message_stop: a stream that is left early costs its connection.
+    for await (const event of events) {
+      answer.accept(event)
+      guard.rearm(answer.isComplete() ? CLOSING_MS : timeoutMs)
+    }
+  } catch (error) {
+    failure = error
+  } finally {
+    guard.stop()
+  }
+  if (answer.isComplete()) return answer.response()
+  // Asked for before `failure`: the SDK's stream ends without an error when it is aborted.
+  ctx.signal.throwIfAborted()
+  if (guard.isSilent()) throw callTimedOut(params.model, timeoutMs)
+  throw failure === undefined ? streamCut(params.model) : modelErrorOf(failure, params.model, phase)
+}
+
+function defaultClient({ apiKey, baseURL }: AnthropicOptions): MessagesClient {
+  const isSet = (name: string) => (process.env[name] ?? '').trim() !== ''
+  if (!apiKey && !isSet('ANTHROPIC_API_KEY') && !isSet('ANTHROPIC_AUTH_TOKEN')) throw noApiKey()
+  return new Anthropic({ maxRetries: 0, ...(apiKey && { apiKey }), ...(baseURL && { baseURL }) })
+}

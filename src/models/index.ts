@@ -1,0 +1,19 @@
+// `pawl/models`: the models that come with pawl, and what an adapter for another one needs.
+export { ModelError } from '../agent/errors.ts'
+export type { Model, ModelCallContext, ModelDelta, ModelRequest, ModelResponse, ToolDefinition } from '../agent/model.ts'
+export type {
+  AssistantBlock,
+  ContentBlock,
+  ImageBlock,
+  Message,
+  RedactedThinkingBlock,
+  StopReason,
+  TextBlock,
+  ThinkingBlock,
+  ToolResultBlock,
+  ToolUseBlock,
+  Usage,
+  UserBlock,
+} from '../session/content.ts'
+export { anthropic, modelOf } from './anthropic.ts'
+export type { AnthropicOptions, MessagesClient } from './anthropic-options.ts'

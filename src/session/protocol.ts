@@ -1,0 +1,184 @@
+// How the outside speaks with a session's workflow: names and JSON of its signals, queries and updates. Documented in docs/protocol.md.
+import type { UserBlock } from './content.ts'
+import type { SessionEvent, Watermark } from './events.ts'
+import type { Json, JsonObject } from './json.ts'
+import type { SessionState } from './state.ts'
+
+/** Workflow type of a session. */
+export const WORKFLOW_TYPE = 'pawlSession'
+/** Task queue where nobody says another. */
+export const DEFAULT_TASK_QUEUE = 'pawl'
+/** A workflow task that was killed half way is noticed after this: the shortest that leaves a slow replay room. */
+export const WORKFLOW_TASK_TIMEOUT_MS = 3_000
+/** Version of fold, decisions and event encoding; an execution keeps the one it started with. */
+export const CORE_VERSION = 1
+
+export const SIGNALS = { message: 'message', interrupt: 'interrupt', close: 'close' } as const
+export const QUERIES = { state: 'state', events: 'events' } as const
+export const UPDATES = { recover: 'recover' } as const
+
+/** The workflow id of a session. */
+export function workflowIdOf(sessionId: string): string {
+  return `pawl:${sessionId}`
+}
+
+/** The session of a workflow id. */
+export function sessionIdOf(workflowId: string): string {
+  return workflowId.slice('pawl:'.length)
+}
+
+const SESSION_ID = /^[A-Za-z0-9._:/@-]{1,200}$/
+
+/** Whether `id` may name a session: 1 to 200 of `[A-Za-z0-9._:/@-]`. */
+export function isSessionId(id: unknown): id is string {
+  return typeof id === 'string' && SESSION_ID.test(id)
+}
+
+/** The one argument of the signal `message`. `agent` and `context` count when the session is new. */
+export interface MessageSignal {
+  messageId?: string
+  content: string | UserBlock[]
+  metadata?: JsonObject
+  agent?: string
+  context?: Json
+}
+
+/** The one argument of the signals `interrupt` and `close`. */
+export interface StopSignal {
+  reason?: string
+  by?: string
+}
+
+/** The argument of the update `recover`. */
+export interface RecoverRequest {
+  strategy: 'restart_run' | 'abandon'
+  by?: string
+}
+
+/** The argument of the query `events`. */
+export interface EventsQuery {
+  /** Only events above this `seq`. Default 0. */
+  after?: number
+  /** About how many bytes of JSON at most; at least one event is given. Default 1,000,000. */
+  maxBytes?: number
+}
+
+/** The answer of the query `events`: what this execution holds. */
+export interface EventsPage {
+  epoch: string
+  executionId: string
+  /** The last event before this execution's own ones; older events are in the store and in `previous` executions. */
+  base: Watermark
+  events: SessionEvent[]
+  /** The place before the first of `events`, and of the last one. */
+  from: Watermark
+  to: Watermark
+  /** Whether there is more above `to`. */
+  more: boolean
+  /** The execution before this one in the chain. */
+  previous?: string
+}
+
+/** What a session is when its workflow starts; all but `sessionId` is optional for a foreign client. */
+export interface SessionStart {
+  sessionId: string
+  agent?: string
+  context?: Json
+  tags?: string[]
+  /** The session does not exist yet: no look-up in the store is needed. */
+  isNew?: true
+  settings?: SessionSettings
+  /** From the execution before, at continue-as-new. */
+  carried?: Carried
+}
+
+/** What may be set for a session at its start. */
+export interface SessionSettings {
+  idleTimeoutMs?: number
+  notServedAfterMs?: number
+}
+
+/** What continue-as-new carries over; the events before it are in the store. */
+export interface Carried {
+  coreVersion: number
+  state: SessionState
+  digest: string
+  previous: string
+}
+
+/** Bytes of JSON that a message's content and metadata may have. */
+export const MAX_MESSAGE_BYTES = 1_000_000
+const MAX_METADATA_BYTES = 16_000
+const MAX_MESSAGE_ID = 200
+
+/** Why a message is refused. */
+export interface Refusal {
+  code: 'undecodable' | 'invalid_message' | 'empty_message' | 'message_too_large' | 'invalid_metadata' | 'invalid_message_id'
+  reason: string
+}
+
+/** Marks a value that the payload converter could not decode. */
+export const UNDECODABLE = '__pawl_undecodable__'
+
+/** Checks what somebody sent as a message: the client before it sends, the workflow because anyone can signal it. */
+export function checkMessage(raw: unknown): { message: MessageSignal } | { refusal: Refusal; messageId?: string } {
+  if (raw === null || typeof raw !== 'object' || Array.isArray(raw)) {
+    return refuse('invalid_message', 'The argument of `message` is no object: send { "messageId", "content" }.')
+  }
+  const given = raw as Record<string, unknown>
+  if (UNDECODABLE in given) return refuse('undecodable', `The signal's payload cannot be decoded: ${String(given[UNDECODABLE])}`)
+  const { messageId, content, metadata, agent, context } = given
+  if (messageId !== undefined && (typeof messageId !== 'string' || messageId === '' || messageId.length > MAX_MESSAGE_ID)) {
+    return refuse('invalid_message_id', `messageId must be a string of 1 to ${MAX_MESSAGE_ID} characters.`)
+  }
+  const withId = messageId === undefined ? {} : { messageId }
+  if (metadata !== undefined && (!isPlainObject(metadata) || jsonBytes(metadata) > MAX_METADATA_BYTES)) {
+    return { ...refuse('invalid_metadata', `metadata must be a JSON object of at most ${MAX_METADATA_BYTES} bytes.`), ...withId }
+  }
+  const refusal = checkContent(content)
+  if (refusal) return { refusal, ...withId }
+  return {
+    message: {
+      ...withId,
+      content: content as string | UserBlock[],
+      ...(metadata !== undefined && { metadata: metadata as JsonObject }),
+      ...(typeof agent === 'string' && { agent }),
+      ...(context !== undefined && { context: context as Json }),
+    },
+  }
+}
+
+function refuse(code: Refusal['code'], reason: string): { refusal: Refusal } {
+  return { refusal: { code, reason } }
+}
+
+function checkContent(content: unknown): Refusal | undefined {
+  const bad = (code: Refusal['code'], reason: string): Refusal => ({ code, reason })
+  if (typeof content === 'string') {
+    if (content.trim() === '') return bad('empty_message', 'The message is empty: send some text.')
+  } else if (!Array.isArray(content) || !content.every(isUserBlock)) {
+    return bad('invalid_message', 'content must be a string or a list of text and image blocks.')
+  } else if (!content.some((block) => block.type === 'image' || block.text.trim() !== '')) {
+    return bad('empty_message', 'The message is empty: send some text or an image.')
+  }
+  const bytes = jsonBytes(content)
+  if (bytes > MAX_MESSAGE_BYTES) {
+    return bad('message_too_large', `The message has ${bytes} bytes of JSON, the limit is ${MAX_MESSAGE_BYTES}: store it elsewhere and send a reference.`)
+  }
+  return undefined
+}
+
+function isUserBlock(block: unknown): block is UserBlock {
+  if (!isPlainObject(block)) return false
+  if (block.type === 'text') return typeof block.text === 'string'
+  return block.type === 'image' && isPlainObject(block.source)
+}
+
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value)
+}
+
+/** UTF-8 bytes of a value's JSON. */
+export function jsonBytes(value: unknown): number {
+  return new TextEncoder().encode(JSON.stringify(value) ?? '').length
+}

@@ -1,0 +1,24 @@
+// What comes in from outside: checked, deduplicated and recorded. Nothing that anyone sends can fail the workflow.
+import { uuid4 } from '@temporalio/workflow'
+import { shortHash } from '../session/digest.ts'
+import { checkMessage } from '../session/protocol.ts'
+import type { Journal } from './journal.ts'
+
+/** Records a message, or its rejection; a repeated message id changes nothing. */
+export function receive(journal: Journal, raw: unknown): void {
+  const checked = checkMessage(raw)
+  if ('refusal' in checked) {
+    const { messageId } = checked
+    journal.append({ type: 'message_rejected', ...(messageId !== undefined && { messageId }), ...checked.refusal })
+    return
+  }
+  const { messageId = uuid4(), content, metadata, agent } = checked.message
+  const { state } = journal
+  if (agent !== undefined && agent !== state.agent) {
+    const reason = `The session talks to the agent "${state.agent}", not to "${agent}": use another session id.`
+    journal.append({ type: 'message_rejected', messageId, code: 'agent_mismatch', reason })
+    return
+  }
+  if (state.accepted.includes(shortHash(messageId))) return
+  journal.append({ type: 'message_received', messageId, content, ...(metadata && { metadata }) })
+}

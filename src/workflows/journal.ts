@@ -1,0 +1,66 @@
+// The session's events as this execution makes them: numbers, digests, folds and hands each one to the event log.
+import { proxySinks, type Sinks } from '@temporalio/workflow'
+import { nextDigest } from '../session/digest.ts'
+import type { EventBody, LogEntry, SessionEvent, Watermark } from '../session/events.ts'
+import { apply, initialState } from '../session/fold.ts'
+import type { EventsPage } from '../session/protocol.ts'
+import type { SessionState } from '../session/state.ts'
+
+/** Where the events go: the worker's event log. Called during replay too, so that a replay rebuilds the log. */
+export interface PawlSinks extends Sinks {
+  pawl: { append(epoch: string, entries: LogEntry[]): void }
+}
+
+/** The events of a session, growing. */
+export interface Journal {
+  /** What the events so far fold to. Read it anew after each append. */
+  readonly state: SessionState
+  append(body: EventBody): void
+  /** The last event. Handed to an activity, it is durable: the same workflow task schedules the activity. */
+  watermark(): Watermark
+  page(after: number, maxBytes: number): Pick<EventsPage, 'base' | 'events' | 'from' | 'to' | 'more'>
+}
+
+const { pawl: log } = proxySinks<PawlSinks>()
+
+/** A journal that goes on from `base`, where `state` is what the events up to there fold to. */
+export function openJournal(base: Watermark, carried: SessionState | undefined): Journal {
+  const own: { event: SessionEvent; entry: LogEntry }[] = []
+  let state = carried
+  let last = base
+
+  function append(body: EventBody): void {
+    const event = { v: 1, seq: last.seq + 1, at: Date.now(), ...body } as SessionEvent
+    const json = JSON.stringify(event)
+    const entry = { seq: event.seq, prev: last.digest, digest: nextDigest(last.digest, json), json }
+    if (event.type === 'session_started') state = initialState(event)
+    else if (state) apply(state, event)
+    own.push({ event, entry })
+    last = { seq: entry.seq, digest: entry.digest }
+    if (state) log.append(state.epoch, [entry])
+  }
+
+  function page(after: number, maxBytes: number): ReturnType<Journal['page']> {
+    const start = Math.max(0, after - base.seq)
+    let end = start
+    for (let bytes = 0; end < own.length; end++) {
+      bytes += own[end]?.entry.json.length ?? 0
+      if (end > start && bytes > maxBytes) break
+    }
+    const at = (count: number): Watermark => {
+      const entry = own[count - 1]?.entry
+      return entry ? { seq: entry.seq, digest: entry.digest } : base
+    }
+    return { base, events: own.slice(start, end).map((one) => one.event), from: at(start), to: at(end), more: end < own.length }
+  }
+
+  return {
+    get state() {
+      if (!state) throw new Error('pawl: the journal has no session_started yet')
+      return state
+    },
+    append,
+    watermark: () => last,
+    page,
+  }
+}

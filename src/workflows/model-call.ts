@@ -1,0 +1,77 @@
+// One model call of a turn: asked for until it answers, fails for good, or is stopped.
+import { condition } from '@temporalio/workflow'
+import type { CallModelInput, CallModelResult } from '../activities/contract.ts'
+import type { RunState } from '../session/state.ts'
+import { MAX_DEATHS, modelCalls, whyLost } from './activities.ts'
+import { countAttempts } from './attempts.ts'
+import type { Journal } from './journal.ts'
+import type { Serving } from './serving.ts'
+
+/** How a model call ended, apart from `model_completed`, which stands in the journal. */
+export type ModelCallEnd = { end: 'completed' } | { end: 'stopped' } | { end: 'failed'; code: string; reason: string }
+
+const MAX_STALE = 3
+
+/** Makes the model call of `run`'s turn and records it. */
+export async function callModel(journal: Journal, serving: Serving, run: RunState): Promise<ModelCallEnd> {
+  const { agent } = journal.state
+  const { run: number, turn, startedAt } = run
+  const attempts = countAttempts((error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error }))
+  let how: 'first' | 'again' | 'until_served' = 'first'
+  let stale = 0
+  for (;;) {
+    const input: CallModelInput = { agent, epoch: journal.state.epoch, watermark: journal.watermark(), run: number, turn, startedAt }
+    if (attempts.used.attempts > 0) input.prior = attempts.used
+    if (how === 'until_served') input.untilServed = true
+    let result: CallModelResult
+    try {
+      const asked = modelCalls(how).callModel(input)
+      result = how === 'until_served' ? await servedInTime(asked, serving, agent) : await asked
+    } catch (error) {
+      const lost = whyLost(error)
+      if (lost.how === 'cancelled') return { end: 'stopped' }
+      if (lost.how === 'not_begun') {
+        how = 'until_served'
+        continue
+      }
+      attempts.lost(lost)
+      const { deaths, failures } = attempts.used
+      if (deaths >= MAX_DEATHS) return { end: 'failed', code: 'worker_died', reason: `The model call took ${deaths} worker processes with it.` }
+      if (failures >= MAX_DEATHS) return { end: 'failed', code: 'model_call_failed', reason: lost.message }
+      continue
+    }
+    attempts.failed(result.failed)
+    switch (result.kind) {
+      case 'completed': {
+        serving.served()
+        const { attempt, content, stopReason, usage, model, calls, limits } = result
+        journal.append({ type: 'model_completed', run: number, turn, attempt, model, content, stopReason, usage, calls, limits })
+        return { end: 'completed' }
+      }
+      case 'failed':
+        serving.served()
+        return { end: 'failed', code: result.code, reason: result.reason }
+      case 'not_served':
+        how = 'until_served'
+        continue
+      case 'stale_watermark':
+        if (++stale < MAX_STALE) continue
+        return { end: 'failed', code: 'stale_watermark', reason: 'The events of the session could not be read back; the log of its execution differs.' }
+      case 'interrupted':
+        return { end: 'stopped' }
+    }
+  }
+}
+
+/** Waits for the result; says so when the grace time is over before somebody serves the agent. */
+async function servedInTime(asked: Promise<CallModelResult>, serving: Serving, agent: string): Promise<CallModelResult> {
+  let answered = false
+  const settled = asked.finally(() => {
+    answered = true
+  })
+  settled.catch(() => undefined)
+  // Cancelled, the activity ends too: `settled` says how.
+  const inTime = await condition(() => answered, serving.graceLeft()).catch(() => true)
+  if (!inTime) serving.enterError(`the agent "${agent}"`)
+  return settled
+}

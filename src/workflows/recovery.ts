@@ -1,0 +1,34 @@
+// How a person takes a session out of `error`.
+import { ApplicationFailure } from '@temporalio/workflow'
+import type { RecoverRequest } from '../session/protocol.ts'
+import type { SessionState } from '../session/state.ts'
+import type { Journal } from './journal.ts'
+
+/** Refuses a recovery that cannot be: the update's validator. */
+export function checkRecovery(state: SessionState | undefined, request: RecoverRequest): void {
+  const refuse = (code: string, message: string): never => {
+    throw ApplicationFailure.nonRetryable(message, code)
+  }
+  if (state?.status !== 'error') return refuse('not_in_error', `The session is ${state?.status ?? 'loading'}, not in error: there is nothing to recover.`)
+  if (request?.strategy === 'abandon') return
+  if (request?.strategy !== 'restart_run') refuse('unknown_strategy', 'The strategy must be restart_run or abandon.')
+  if (state.error?.strategy === 'automatic') {
+    refuse('recovers_by_itself', `The session leaves this error (${state.error.code}) by itself once its cause is gone; abandon the run if it must not.`)
+  }
+  const run = state.current
+  if (!run) refuse('no_run', 'The session has no failed run to restart: send a message.')
+  if (run && run.effects.length > 0) {
+    refuse(
+      'effects_completed',
+      `Run ${run.run} has effects that completed or may have (${run.effects.join(', ')}); restarting would do them again. Abandon it and send a message.`,
+    )
+  }
+}
+
+/** Carries out a recovery that was checked. A restarted run's messages are taken in again by a new run. */
+export function recover(journal: Journal, { strategy, by }: RecoverRequest): void {
+  const run = journal.state.current?.run
+  const about = { strategy, ...(run !== undefined && { run }) }
+  journal.append({ type: 'recovery_started', ...about, ...(typeof by === 'string' && { by }) })
+  journal.append({ type: 'recovery_ended', ...about })
+}

@@ -1,0 +1,71 @@
+// Stopping the run that is going on: by an interrupt, or by its deadline.
+import { CancellationScope, sleep } from '@temporalio/workflow'
+import type { RunState } from '../session/state.ts'
+
+/** Why a run is being stopped. */
+export type Stop = { why: 'interrupt'; reason?: string; by?: string } | { why: 'deadline'; limitMs: number }
+
+/** Runs the steps of a run so that they can be stopped. */
+export interface Stopping {
+  /** Whether a step is going on. */
+  isActive(): boolean
+  /** Stops the step that is going on, or the next one before it begins. */
+  request(stop: Stop): void
+  /** Carries out one step; says why it was stopped, if it was. */
+  step(run: RunState, body: () => Promise<void>): Promise<Stop | undefined>
+  /** The run has ended: what was to stop it must not stop the next one. */
+  ended(): void
+}
+
+/** The stopping of one execution's runs. */
+export function startStopping(): Stopping {
+  let stop: Stop | undefined
+  let active: CancellationScope | undefined
+  let deadline: { run: number; scope: CancellationScope } | undefined
+
+  function request(cause: Stop): void {
+    stop ??= cause
+    active?.cancel()
+  }
+
+  /** One timer a run, also over its turns: each costs events. */
+  function watchDeadline({ run, startedAt, limits }: RunState): void {
+    if (deadline?.run === run) return
+    deadline?.scope.cancel()
+    deadline = undefined
+    const limitMs = limits?.deadlineMs
+    if (limitMs === undefined) return
+    const scope = new CancellationScope()
+    deadline = { run, scope }
+    scope
+      .run(() => sleep(Math.max(1, startedAt + limitMs - Date.now())))
+      .then(
+        () => request({ why: 'deadline', limitMs }),
+        () => undefined,
+      )
+  }
+
+  return {
+    isActive: () => active !== undefined,
+    request,
+    async step(run, body) {
+      watchDeadline(run)
+      if (!stop) {
+        active = new CancellationScope()
+        try {
+          await active.run(body)
+        } finally {
+          active = undefined
+        }
+      }
+      const stopped = stop
+      stop = undefined
+      return stopped
+    },
+    ended() {
+      stop = undefined
+      deadline?.scope.cancel()
+      deadline = undefined
+    },
+  }
+}

@@ -1,0 +1,123 @@
+// The retail workload under SIGKILL: every result, every final database, every write exactly once, whoever dies meanwhile.
+//
+// PAWL_RETAIL_TASKS=all|N: how many tasks, those with the most writes first (default 64). PAWL_SEED: seed of the kills.
+import { fileURLToPath } from 'node:url'
+import { Pawl } from 'pawl/client'
+import { type Stack, startStack } from 'pawl/testing'
+import { type Supervisor, type SupervisorEvent, superviseWorkers } from 'pawl/worker'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { connectRetail } from '../retail/client.ts'
+import { canonicalText, resultHash } from '../retail/database.ts'
+import { type Outcome, carryOutTasks } from '../retail/drive.ts'
+import { type Killer, killByProgress } from '../retail/kills.ts'
+import type { Execution, WorldReport } from '../retail/ledger.ts'
+import { type RetailProcess, startRetail } from '../retail/process.ts'
+import { seededRandom } from '../retail/random.ts'
+import { type Action, type Task, WORKLOAD_MISSING, readExpected, readTasks, readToolSpecs, workloadIsThere } from '../retail/workload.ts'
+
+const TASK_QUEUE = 'retail'
+const SESSIONS_AT_A_TIME = 8
+const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 1_000_000))
+const wanted = process.env.PAWL_RETAIL_TASKS ?? '64'
+
+if (!workloadIsThere) console.warn(WORKLOAD_MISSING)
+
+const writers = new Set(workloadIsThere ? readToolSpecs().flatMap((spec) => (spec.effect === 'write' ? [spec.name] : [])) : [])
+const writesOf = (task: Task) => task.actions.filter((action) => writers.has(action.name))
+
+function chosenTasks(): Task[] {
+  const tasks = readTasks().sort((a, b) => writesOf(b).length - writesOf(a).length)
+  return wanted === 'all' ? tasks : tasks.slice(0, Number(wanted))
+}
+
+const callText = (name: string, args: Action['kwargs']) => `${name} ${canonicalText(args)}`
+const actionText = ({ name, kwargs }: Action) => callText(name, kwargs)
+const executionText = ({ tool, args }: Execution) => callText(tool, args)
+
+describe.skipIf(!workloadIsThere)('the retail workload while worker processes are killed', () => {
+  const deaths: Extract<SupervisorEvent, { event: 'worker_died' }>[] = []
+  let stack: Stack
+  let retail: RetailProcess
+  let supervisor: Supervisor
+  let pawl: Pawl
+  let killer: Killer
+
+  beforeAll(async () => {
+    console.log(`retail: seed ${seed} (again with PAWL_SEED=${seed})`)
+    stack = await startStack()
+    retail = await startRetail({ seed })
+    process.env.RETAIL_URL = retail.url
+    const temporal = { address: stack.temporalAddress, namespace: stack.namespace }
+    supervisor = await superviseWorkers({
+      module: fileURLToPath(new URL('../retail/agent.ts', import.meta.url)),
+      processes: 2,
+      temporal,
+      taskQueue: TASK_QUEUE,
+      postgres: stack.databaseUrl,
+      onEvent: (event) => event.event === 'worker_died' && deaths.push(event),
+    })
+    await supervisor.ready()
+    pawl = await Pawl.connect({ temporal, taskQueue: TASK_QUEUE, postgres: stack.databaseUrl })
+    const random = seededRandom(seed)
+    killer = killByProgress({ random, pids: () => supervisor.pids(), everyCalls: [10, 25], withinMs: 120 })
+    retail.onRequest(() => killer.onCall())
+  }, 120_000)
+
+  afterAll(async () => {
+    killer?.stop()
+    await pawl?.close()
+    await supervisor?.shutdown()
+    await retail?.stop()
+    await stack?.stop()
+    delete process.env.RETAIL_URL
+  }, 60_000)
+
+  it(
+    'ends every task as it would have ended, with every write executed once',
+    async () => {
+      const tasks = chosenTasks()
+      const expected = readExpected()
+      const outcomes = await carryOutTasks(tasks, SESSIONS_AT_A_TIME, (task) =>
+        pawl.session(`retail-${seed}-${task.id}`, { agent: 'retail', context: { world: task.id } }),
+      )
+      killer.stop()
+      const client = connectRetail(retail.url)
+      for (const outcome of outcomes) {
+        const { id } = outcome.task
+        const should = expected.get(id) ?? expect.fail(`nothing expected of ${id}`)
+        const became = await client.report(id)
+        expect(asSeen(outcome, became), id).toEqual({
+          results: should.results_canonical,
+          answer: `Done: ${outcome.task.outputs.join(', ')}`,
+          finalHash: should.final_hash,
+          writes: writesOf(outcome.task).map(actionText),
+          neverRead: [],
+        })
+      }
+      tellOfKills(outcomes.length)
+      expect(killer.killed().length).toBeGreaterThanOrEqual(Math.floor(tasks.flatMap((task) => task.actions).length / 40))
+      expect(deaths.flatMap((death) => death.calls).length, 'calls that died with their process').toBeGreaterThan(0)
+    },
+    wanted === 'all' ? 900_000 : 240_000,
+  )
+
+  /** A task's outcome, as its transcript and the outside process tell it. Reads may be repeated, but none left out. */
+  function asSeen({ task, answer, results }: Outcome, { finalHash, executions }: WorldReport) {
+    const executed = new Set(executions.map(executionText))
+    return {
+      results: results.map(resultHash),
+      answer,
+      finalHash,
+      writes: executions.filter((execution) => writers.has(execution.tool)).map(executionText),
+      neverRead: task.actions.map(actionText).filter((action) => !executed.has(action)),
+    }
+  }
+
+  function tellOfKills(tasks: number) {
+    const lost = deaths.flatMap((death) => death.calls)
+    const tools = lost.filter((call) => call.tool !== undefined).length
+    console.log(
+      `retail: ${tasks} tasks, ${killer.killed().length} kills, ${lost.length} calls died half way (${tools} tool calls), seed ${seed}`,
+    )
+  }
+})

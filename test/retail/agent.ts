@@ -1,0 +1,60 @@
+// The worker module of the retail agent: the workload's tools over HTTP, and a model that issues a task's ground-truth calls.
+import { ToolError, defineAgent, defineTool, defineWorker } from 'pawl'
+import { scripted } from 'pawl/testing'
+import { z } from 'zod'
+import type { JsonObject } from '../../src/session/json.ts'
+import { type RetailClient, RetailError, connectRetail } from './client.ts'
+import { effectOf } from './effects.ts'
+import { nextStep } from './script.ts'
+import { type ToolSpec, readTasks, readToolSpecs } from './workload.ts'
+
+const context = z.object({ world: z.string() })
+const worldOf = (ctx: { context: unknown }) => context.parse(ctx.context).world
+const retailOf = (ctx: { services: { [name: string]: unknown } }) => ctx.services.retail as RetailClient
+
+function toolFrom(spec: ToolSpec) {
+  const effect = effectOf(spec.name)
+  return defineTool({
+    name: spec.name,
+    description: spec.description,
+    input: z.fromJSONSchema(spec.input_schema),
+    effect,
+    timeoutMs: 10_000,
+    retry: { maxRetries: 5, baseDelayMs: 100 },
+    async execute(input, ctx) {
+      try {
+        return await retailOf(ctx).execute(worldOf(ctx), spec.name, input as JsonObject, { key: ctx.idempotencyKey, signal: ctx.signal })
+      } catch (error) {
+        // A 4xx is refused at the door: it surely did not happen, and never will.
+        if (!(error instanceof RetailError) || error.status >= 500) throw error
+        throw new ToolError(error.message, { code: 'retail_refused', retryable: false, happened: false, cause: error })
+      }
+    },
+    ...(effect === 'external' && {
+      async verify(_input, ctx) {
+        const result = await retailOf(ctx).lookUp(worldOf(ctx), spec.name, ctx.idempotencyKey, { signal: ctx.signal })
+        return result === null ? { happened: false as const } : { happened: true as const, result }
+      },
+    }),
+  })
+}
+
+const tasks = new Map(readTasks().map((task) => [task.id, task]))
+
+/** The agent that customers of the retail workload talk to. */
+export const retail = defineAgent({
+  name: 'retail',
+  instructions: 'You serve the customers of a shop. Use the tools; never guess.',
+  model: scripted(({ messages }) => nextStep(tasks, messages), { name: 'retail-script' }),
+  tools: readToolSpecs().map(toolFrom),
+  context,
+})
+
+export default defineWorker({
+  agents: [retail],
+  services: () => {
+    const url = process.env.RETAIL_URL
+    if (!url) throw new Error("RETAIL_URL is not set: start test/retail/server.ts and set it to that server's address.")
+    return { retail: connectRetail(url) }
+  },
+})

@@ -1,0 +1,84 @@
+// Where the retail workload is, and its files as typed values. The data is not part of this repository.
+import { existsSync, readFileSync } from 'node:fs'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import type { Database } from './database.ts'
+import type { JsonObject } from '../../src/session/json.ts'
+
+/** One ground-truth call. */
+export interface Action {
+  name: string
+  kwargs: JsonObject
+}
+
+/** One customer's errand: what is to be called, in order. */
+export interface Task {
+  id: string
+  user_id: string
+  instruction: string
+  actions: Action[]
+  /** Texts that the agent's answer should contain. */
+  outputs: string[]
+}
+
+/** What a task must give. */
+export interface Expected {
+  id: string
+  results_canonical: string[]
+  final_hash: string
+  write_log: number[]
+  repeat_log: number[]
+}
+
+/** A tool as the workload describes it. */
+export interface ToolSpec {
+  name: string
+  description: string
+  input_schema: JsonObject
+  effect: 'read' | 'write'
+}
+
+const shared = process.env.PAWL_SHARED
+  ? new URL(`${pathToFileURL(process.env.PAWL_SHARED).href.replace(/\/$/, '')}/`)
+  : new URL('../../../shared/', import.meta.url)
+const folder = new URL('workloads/retail/', shared)
+
+/** Whether the workload's folder is there. */
+export const workloadIsThere = existsSync(new URL('tasks.jsonl', folder))
+
+/** Why tests that need the workload are skipped. */
+export const WORKLOAD_MISSING = `The retail workload is not at ${fileURLToPath(folder)}: tests that need it are skipped. Set PAWL_SHARED to the folder that holds workloads/.`
+
+function text(name: string): string {
+  if (!workloadIsThere) throw new Error(WORKLOAD_MISSING)
+  return readFileSync(new URL(name, folder), 'utf8')
+}
+
+function lines<T>(name: string): T[] {
+  return text(name)
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as T)
+}
+
+/** The tasks, in file order. */
+export const readTasks = (): Task[] => lines('tasks.jsonl')
+
+/** What the tasks must give, by task id. */
+export const readExpected = (): Map<string, Expected> => new Map(lines<Expected>('expected.jsonl').map((one) => [one.id, one]))
+
+/** The 16 tools' descriptions. */
+export const readToolSpecs = (): ToolSpec[] => JSON.parse(text('tools.json')) as ToolSpec[]
+
+/** The fresh database that every task starts from; frozen, since all worlds share what they have not changed. */
+export function readDatabase(): Database {
+  const part = (name: string) => JSON.parse(text(`data/${name}.json`))
+  return deepFreeze({ orders: part('orders'), products: part('products'), users: part('users') } as Database)
+}
+
+function deepFreeze<T>(value: T): T {
+  if (value !== null && typeof value === 'object' && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    Object.values(value).forEach(deepFreeze)
+  }
+  return value
+}

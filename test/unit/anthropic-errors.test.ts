@@ -1,0 +1,140 @@
+// Which failures of Anthropic's API are tried again, when, and under which code.
+import Anthropic, { APIConnectionError, APIConnectionTimeoutError, APIError } from '@anthropic-ai/sdk'
+import { describe, expect, it } from 'vitest'
+import { ModelError } from '../../src/agent/errors.ts'
+import { isThinkingRefused, modelErrorOf, retryAfterMsOf } from '../../src/models/anthropic-errors.ts'
+
+function httpError(status: number, type?: string, headers: Record<string, string> = {}, message = 'because'): APIError {
+  return APIError.generate(status, type ? { type: 'error', error: { type, message } } : undefined, undefined, new Headers(headers))
+}
+
+function midStream(type: string): APIError {
+  return new APIError(undefined, { type: 'error', error: { type, message: 'because' } }, undefined, new Headers(), type as never)
+}
+
+describe('an HTTP error', () => {
+  it.each([
+    [408, 'timeout_error'],
+    [409, 'conflict_error'],
+    [429, 'rate_limit_error'],
+    [500, 'api_error'],
+    [503, 'api_error'],
+    [504, 'timeout_error'],
+    [529, 'overloaded_error'],
+  ])('%i is tried again, as %s', (status, type) => {
+    expect(modelErrorOf(httpError(status, type), 'claude', 'request')).toMatchObject({ code: type, status, retryable: true })
+  })
+
+  it.each([
+    [400, 'invalid_request_error'],
+    [401, 'authentication_error'],
+    [402, 'billing_error'],
+    [403, 'permission_error'],
+    [404, 'not_found_error'],
+    [413, 'request_too_large'],
+  ])('%i is not, as %s', (status, type) => {
+    expect(modelErrorOf(httpError(status, type), 'claude', 'request')).toMatchObject({ code: type, status, retryable: false })
+  })
+
+  it('without a type, as from a proxy, is named by its status', () => {
+    expect(modelErrorOf(httpError(502), 'claude', 'request')).toMatchObject({ code: 'http_502', retryable: true })
+    expect(modelErrorOf(httpError(418), 'claude', 'request')).toMatchObject({ code: 'http_418', retryable: false })
+  })
+
+  it('says the model, the status, the cause and what to do', () => {
+    const { message, cause } = modelErrorOf(httpError(401, 'authentication_error', {}, 'invalid x-api-key'), 'claude-x', 'request')
+    expect(message).toBe('claude-x: 401 invalid x-api-key. Check ANTHROPIC_API_KEY, or the client given to anthropic().')
+    expect(cause).toBeInstanceOf(Anthropic.AuthenticationError)
+  })
+
+  it('of another copy of the SDK is read by its shape', () => {
+    const foreign = Object.assign(new Error('429 slow down'), { status: 429, type: 'rate_limit_error', headers: new Headers({ 'retry-after': '2' }) })
+    expect(modelErrorOf(foreign, 'claude', 'request')).toMatchObject({ code: 'rate_limit_error', retryable: true, retryAfterMs: 2000 })
+  })
+})
+
+describe('an error event inside the stream', () => {
+  it.each(['overloaded_error', 'api_error', 'rate_limit_error', 'timeout_error'])('%s is tried again', (type) => {
+    expect(modelErrorOf(midStream(type), 'claude', 'stream')).toMatchObject({ code: type, status: undefined, retryable: true })
+  })
+
+  it.each(['invalid_request_error', 'authentication_error', 'permission_error'])('%s is not', (type) => {
+    expect(modelErrorOf(midStream(type), 'claude', 'stream')).toMatchObject({ code: type, retryable: false })
+  })
+})
+
+describe('a lost connection', () => {
+  it('is tried again, and names the innermost cause', () => {
+    const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:9'), { code: 'ECONNREFUSED' })
+    const error = new APIConnectionError({ cause: new TypeError('fetch failed', { cause: refused }) })
+    const result = modelErrorOf(error, 'claude', 'request')
+    expect(result).toMatchObject({ code: 'connection_error', retryable: true })
+    expect(result.message).toContain('connect ECONNREFUSED 127.0.0.1:9')
+  })
+
+  it('by a timeout is a timeout, the SDK’s or that of the socket', () => {
+    expect(modelErrorOf(new APIConnectionTimeoutError(), 'claude', 'request').code).toBe('timeout')
+    const body = new TypeError('terminated', { cause: Object.assign(new Error('Body Timeout Error'), { code: 'UND_ERR_BODY_TIMEOUT' }) })
+    expect(modelErrorOf(body, 'claude', 'stream')).toMatchObject({ code: 'timeout', retryable: true })
+  })
+
+  it('in the middle of the answer is a cut stream', () => {
+    const reset = new TypeError('terminated', { cause: Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' }) })
+    expect(modelErrorOf(reset, 'claude', 'stream')).toMatchObject({ code: 'stream_cut', retryable: true })
+    expect(modelErrorOf(new SyntaxError('Unexpected token'), 'claude', 'stream')).toMatchObject({ code: 'stream_cut', retryable: true })
+  })
+})
+
+describe('anything else', () => {
+  it('that was thrown before the answer is tried again, whatever it is', () => {
+    expect(modelErrorOf(new Error('key service is down'), 'claude', 'request')).toMatchObject({ code: 'model_call_failed', retryable: true })
+    expect(modelErrorOf('text', 'claude', 'request')).toMatchObject({ code: 'model_call_failed', retryable: true, cause: 'text' })
+  })
+
+  it('that is a ModelError already stays what it is', () => {
+    const own = new ModelError('mine', 'Mine.', { retryable: false })
+    expect(modelErrorOf(own, 'claude', 'request')).toBe(own)
+  })
+})
+
+describe('retry-after', () => {
+  const now = Date.parse('2026-11-21T10:00:00Z')
+  it.each([
+    [{ 'retry-after': '3' }, 3000],
+    [{ 'retry-after': '0.5' }, 500],
+    [{ 'retry-after': '0' }, 0],
+    [{ 'retry-after': '-4' }, 0],
+    [{ 'retry-after': 'Sat, 21 Nov 2026 10:00:30 GMT' }, 30_000],
+    [{ 'retry-after': 'Sat, 21 Nov 2026 09:00:00 GMT' }, 0],
+    [{ 'retry-after-ms': '1250', 'retry-after': '9' }, 1250],
+    [{ 'retry-after-ms': 'soon', 'retry-after': '9' }, 9000],
+    [{ 'retry-after': 'soon' }, undefined],
+    [{ 'retry-after': '' }, undefined],
+    [{}, undefined],
+  ])('%j is %s ms', (headers, expected) => {
+    expect(retryAfterMsOf(new Headers(headers as Record<string, string>), now)).toBe(expected)
+  })
+
+  it('is kept for what is tried again only', () => {
+    expect(modelErrorOf(httpError(529, 'overloaded_error', { 'retry-after-ms': '40' }), 'claude', 'request').retryAfterMs).toBe(40)
+    expect(modelErrorOf(httpError(400, 'invalid_request_error', { 'retry-after': '4' }), 'claude', 'request').retryAfterMs).toBeUndefined()
+  })
+})
+
+describe('thinking that the API does not take back', () => {
+  it.each([
+    'messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove the block.',
+    'messages.1.content.0: Invalid `signature` in `thinking` block',
+    'messages.7.content.3: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.',
+  ])('is recognised: %s', (message) => {
+    expect(isThinkingRefused(modelErrorOf(httpError(400, 'invalid_request_error', {}, message), 'claude', 'request'))).toBe(true)
+  })
+
+  it.each([
+    [400, '"thinking.type.enabled" is not supported for this model.'],
+    [400, 'prompt is too long'],
+    [500, 'Invalid `signature` in `thinking` block'],
+  ])('is not %i: %s', (status, message) => {
+    expect(isThinkingRefused(modelErrorOf(httpError(status, 'invalid_request_error', {}, message), 'claude', 'request'))).toBe(false)
+  })
+})

@@ -1,0 +1,177 @@
+// What of a transcript goes to Anthropic's API, and where its cache may stop.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { ModelRequest } from '../../src/agent/model.ts'
+import { hasThinking, wireMessages, withoutThinking } from '../../src/models/anthropic-messages.ts'
+import { paramsOf } from '../../src/models/anthropic-params.ts'
+import type { AssistantBlock, ContentBlock, Message } from '../../src/session/content.ts'
+
+const text = (value: string) => ({ type: 'text' as const, text: value })
+const user = (value: string): Message => ({ role: 'user', content: value })
+const call = (id: string) => ({ type: 'tool_use' as const, id, name: 't', input: {} })
+const result = (id: string) => ({ type: 'tool_result' as const, tool_use_id: id, content: 'done' })
+const thinking = { type: 'thinking' as const, thinking: 'hm', signature: 'sig' }
+
+describe('the transcript for the API', () => {
+  it('merges messages of one role that meet', () => {
+    const messages: Message[] = [user('a'), user('b'), { role: 'assistant', content: [text('c')] }, { role: 'assistant', content: [text('d')] }, user('e')]
+    expect(wireMessages(messages)).toEqual([
+      { role: 'user', content: [text('a'), text('b')] },
+      { role: 'assistant', content: [text('c'), text('d')] },
+      { role: 'user', content: [text('e')] },
+    ])
+  })
+
+  it('leaves out empty text and messages that have nothing else, so that their neighbours meet', () => {
+    const messages: Message[] = [user('a'), { role: 'assistant', content: [] }, user(' \n'), user('b'), { role: 'assistant', content: [text(''), text('c')] }]
+    expect(wireMessages(messages)).toEqual([
+      { role: 'user', content: [text('a'), text('b')] },
+      { role: 'assistant', content: [text('c')] },
+    ])
+  })
+
+  it('puts the results of calls before what the user said meanwhile', () => {
+    const messages: Message[] = [
+      user('a'),
+      { role: 'assistant', content: [call('t_1'), call('t_2')] },
+      user('wait'),
+      { role: 'user', content: [result('t_1'), result('t_2')] },
+    ]
+    expect(wireMessages(messages).at(-1)?.content).toEqual([result('t_1'), result('t_2'), text('wait')])
+  })
+
+  it('sends thinking back as it came, also where its text is empty', () => {
+    const blocks = [{ ...thinking, thinking: '' }, { type: 'redacted_thinking' as const, data: 'x' }, text('a')]
+    expect(wireMessages([user('q'), { role: 'assistant', content: blocks }])[1]?.content).toEqual(blocks)
+  })
+
+  it('leaves out thinking that the API refuses: without a signature, or with nothing after it', () => {
+    const messages: Message[] = [
+      user('q'),
+      { role: 'assistant', content: [{ ...thinking, signature: '' }, text('a')] },
+      user('r'),
+      { role: 'assistant', content: [text('b'), thinking] },
+      user('s'),
+      { role: 'assistant', content: [thinking] },
+    ]
+    expect(wireMessages(messages).filter(({ role }) => role === 'assistant').map(({ content }) => content)).toEqual([[text('a')], [text('b')]])
+  })
+
+  it('wraps arguments that are no object, which the API would refuse', () => {
+    const inputs = ['{"a": tru', [1], null, 7, { ok: true }]
+    const sent = wireMessages([{ role: 'assistant', content: inputs.map((input) => ({ ...call('t'), input })) }])
+    expect(sent[0]?.content.map((block) => 'input' in block && block.input)).toEqual([
+      { INVALID_JSON: '{"a": tru' },
+      { INVALID_JSON: '[1]' },
+      { INVALID_JSON: 'null' },
+      { INVALID_JSON: '7' },
+      { ok: true },
+    ])
+  })
+
+  it('gives an error result that says nothing a word', () => {
+    const sent = wireMessages([{ role: 'user', content: [{ ...result('t'), content: [text('')], is_error: true }] }])
+    expect(sent[0]?.content).toEqual([{ type: 'tool_result', tool_use_id: 't', content: 'failed', is_error: true }])
+  })
+
+  it('passes images on', () => {
+    const image = { type: 'image' as const, source: { type: 'base64' as const, media_type: 'image/png' as const, data: 'aGk=' } }
+    const byUrl = { type: 'image' as const, source: { type: 'url' as const, url: 'https://example.com/a.png' } }
+    const content = [image, byUrl, { ...result('t'), content: [text('see'), image] }]
+    expect(wireMessages([{ role: 'user', content }])[0]?.content).toEqual([content[2], image, byUrl])
+  })
+
+  it('can be had without thinking', () => {
+    const messages: Message[] = [user('q'), { role: 'assistant', content: [thinking, call('t')] }]
+    expect(hasThinking(messages)).toBe(true)
+    expect(withoutThinking(messages)).toEqual([user('q'), { role: 'assistant', content: [call('t')] }])
+    expect(hasThinking(withoutThinking(messages))).toBe(false)
+  })
+})
+
+describe('cache breakpoints', () => {
+  const request = (messages: Message[]): ModelRequest => ({
+    system: 'Be brief.',
+    messages,
+    tools: ['a', 'b'].map((name) => ({ name, description: name, input_schema: { type: 'object' } })),
+    sessionId: 's',
+    run: 1,
+    turn: 1,
+  })
+  const breakpoint = { cache_control: { type: 'ephemeral' } }
+  const count = (value: unknown) => JSON.stringify(value).split('"cache_control"').length - 1
+
+  it('stand on the last tool, the system prompt, the last message and the user’s before it', () => {
+    const params = paramsOf('claude', {}, request([user('a'), { role: 'assistant', content: [call('t')] }, { role: 'user', content: [result('t')] }]))
+    expect(params.tools).toMatchObject([{ name: 'a' }, { name: 'b', ...breakpoint }])
+    expect(params.system).toEqual([{ ...text('Be brief.'), ...breakpoint }])
+    expect(params.messages.map(({ content }) => content)).toEqual([
+      [{ ...text('a'), ...breakpoint }],
+      [call('t')],
+      [{ ...result('t'), ...breakpoint }],
+    ])
+    expect(count(params)).toBe(4)
+  })
+
+  it('are not set when told so', () => {
+    expect(count(paramsOf('claude', { cache: 'off' }, request([user('a')])))).toBe(0)
+  })
+
+  it('are at most four, never on thinking, and change nothing else of the request, whatever the transcript', () => {
+    const block: fc.Arbitrary<AssistantBlock> = fc.oneof(
+      fc.constantFrom<AssistantBlock[]>(text('x'), text(''), thinking, { type: 'redacted_thinking' as const, data: 'd' }, call('t')),
+      fc.record({ type: fc.constant('text' as const), text: fc.string() }),
+    )
+    const message: fc.Arbitrary<Message> = fc.oneof(
+      fc.record({ role: fc.constant('assistant' as const), content: fc.array(block, { maxLength: 4 }) }),
+      fc.record({ role: fc.constant('user' as const), content: fc.oneof(fc.string(), fc.constant<ContentBlock[]>([result('t'), text('x')])) }),
+    )
+    fc.assert(
+      fc.property(fc.array(message, { maxLength: 8 }), (messages) => {
+        const marked = paramsOf('claude', {}, request(messages))
+        expect(count(marked)).toBeLessThanOrEqual(4)
+        for (const { content } of marked.messages) {
+          for (const sent of content) {
+            if (typeof sent === 'object' && (sent.type === 'thinking' || sent.type === 'redacted_thinking')) expect(sent).not.toHaveProperty('cache_control')
+          }
+        }
+        const bare = JSON.parse(JSON.stringify(marked, (key, value) => (key === 'cache_control' ? undefined : value)))
+        expect(bare).toEqual(JSON.parse(JSON.stringify(paramsOf('claude', { cache: 'off' }, request(messages)))))
+      }),
+    )
+  })
+
+  it('leave the same bytes for the same request, and a prefix for a longer one', () => {
+    const shorter = [user('a'), { role: 'assistant' as const, content: [thinking, call('t')] }]
+    const longer = [...shorter, { role: 'user' as const, content: [result('t')] }, user('and?')]
+    const body = (messages: Message[]) => JSON.stringify(paramsOf('claude', { cache: 'off' }, request(messages)).messages)
+    expect(body(longer)).toBe(body(structuredClone(longer)))
+    expect(body(longer).startsWith(body(shorter).slice(0, -1))).toBe(true)
+  })
+})
+
+describe('the rest of a request', () => {
+  const request: ModelRequest = { system: ' ', messages: [user('a')], tools: [], sessionId: 's', run: 1, turn: 1 }
+
+  it('has no empty system prompt and no empty list of tools', () => {
+    expect(Object.keys(paramsOf('claude', {}, request)).sort()).toEqual(['max_tokens', 'messages', 'model', 'stream'])
+  })
+
+  it('bounds the output: by the request, the option, the thinking budget, or 32,000', () => {
+    expect(paramsOf('claude', { maxTokens: 9 }, { ...request, maxTokens: 7 }).max_tokens).toBe(7)
+    expect(paramsOf('claude', { maxTokens: 9 }, request).max_tokens).toBe(9)
+    expect(paramsOf('claude', { thinking: { type: 'enabled', budget_tokens: 40_000 } }, request).max_tokens).toBe(56_000)
+    expect(paramsOf('claude', {}, request).max_tokens).toBe(32_000)
+  })
+
+  it('leaves the temperature out while thinking is on', () => {
+    expect(paramsOf('claude', { temperature: 0.2 }, request).temperature).toBe(0.2)
+    expect(paramsOf('claude', { temperature: 0.2, thinking: { type: 'disabled' } }, request).temperature).toBe(0.2)
+    expect(paramsOf('claude', { temperature: 0.2, thinking: { type: 'adaptive' } }, request)).not.toHaveProperty('temperature')
+  })
+
+  it('passes on what else was given', () => {
+    const params = paramsOf('claude', { effort: 'low', params: { stop_sequences: ['END'], metadata: { user_id: 'u' } } }, request)
+    expect(params).toMatchObject({ output_config: { effort: 'low' }, stop_sequences: ['END'], metadata: { user_id: 'u' } })
+  })
+})

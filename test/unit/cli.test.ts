@@ -1,0 +1,220 @@
+// The command line's own parts: what a line means, what is shown, what is found.
+import { spawn } from 'node:child_process'
+import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { announceAsJson } from '../../src/cli/announce.ts'
+import { commandOf } from '../../src/cli/commands.ts'
+import { CliError, describeError } from '../../src/cli/errors.ts'
+import { followRuns } from '../../src/cli/follow.ts'
+import { linesOfEvent, linesOfMessages } from '../../src/cli/lines.ts'
+import { findModule } from '../../src/cli/module.ts'
+import { findRunning, noteRunning } from '../../src/cli/running.ts'
+import { oneLine, printable } from '../../src/cli/terminal.ts'
+import type { RunHandle, RunSettled } from '../../src/client/types.ts'
+import { NO_USAGE } from '../../src/session/content.ts'
+import type { EventBody, SessionEvent } from '../../src/session/events.ts'
+import type { MessageRow } from '../../src/store/store.ts'
+
+let folder: string
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'pawl-cli-'))
+})
+afterEach(async () => {
+  vi.restoreAllMocks()
+  vi.unstubAllEnvs()
+  await rm(folder, { recursive: true, force: true })
+})
+
+const speakers = { agent: 'support', isOwn: (id: string) => id === 'mine' }
+const event = (body: EventBody, seq = 1): SessionEvent => ({ v: 1, seq, at: 0, ...body })
+const linesOf = (body: EventBody) => linesOfEvent(event(body), speakers)
+const call = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'refund_order' }
+
+describe('a typed line', () => {
+  it('is a message unless it begins with a slash', () => {
+    expect(commandOf('  Where is my order? ')).toEqual({ name: 'send', text: 'Where is my order?' })
+    expect(commandOf('   ')).toEqual({ name: 'nothing' })
+  })
+
+  it('that begins with two slashes is a message that begins with one', () => {
+    expect(commandOf('//etc/passwd is gone')).toEqual({ name: 'send', text: '/etc/passwd is gone' })
+  })
+
+  it('names a command, and its argument where it has one', () => {
+    expect(commandOf('/state')).toEqual({ name: 'state' })
+    expect(commandOf('/resume  abc ')).toEqual({ name: 'resume', id: 'abc' })
+    expect(commandOf('/resume')).toMatchObject({ name: 'wrong', advice: expect.stringContaining('/resume <id>') })
+    expect(commandOf('/sate')).toMatchObject({ name: 'wrong', advice: expect.stringContaining('/help') })
+  })
+})
+
+describe('what a chat shows of a session', () => {
+  it('is the tool, its arguments and its result, a line each', () => {
+    const issued = { ...call, index: 0, effect: 'external' as const, input: { orderId: 'A1', cents: 5 }, inputDigest: '' }
+    expect(linesOf({ type: 'tool_issued', ...issued })).toEqual(['  → refund_order {"orderId":"A1","cents":5}'])
+    expect(linesOf({ type: 'tool_completed', ...call, attempt: 1, value: { id: 're_1' } })).toEqual(['  ← refund_order {"id":"re_1"}'])
+    expect(linesOf({ type: 'tool_completed', ...call, attempt: 3, value: 'done' })).toEqual(['  ← refund_order (attempt 3) done'])
+  })
+
+  it('says that a replayed call was not done again', () => {
+    expect(linesOf({ type: 'tool_completed', ...call, attempt: 1, replayOf: 't_1_0_0' })[0]).toContain('not done again')
+  })
+
+  it("is the model's text, but not what was typed here", () => {
+    const completed = { run: 1, turn: 1, attempt: 1, model: 'm', stopReason: 'end_turn' as const, usage: NO_USAGE, calls: [], limits: { maxTurns: 1 } }
+    expect(linesOf({ type: 'model_completed', ...completed, content: [{ type: 'text', text: 'Hello.\nAgain.' }] })).toEqual(['support › Hello.\nAgain.'])
+    expect(linesOf({ type: 'model_completed', ...completed, content: [] })).toEqual([])
+    expect(linesOf({ type: 'message_received', messageId: 'mine', content: 'hi' })).toEqual([])
+    expect(linesOf({ type: 'message_received', messageId: 'other', content: 'hi' })).toEqual(['you › hi'])
+  })
+
+  it('names failed attempts, unknown outcomes and errors', () => {
+    const error = { attempt: 2, class: 'WorkerDied', message: 'the process was killed', retryable: true }
+    expect(linesOf({ type: 'tool_attempt_failed', ...call, error })[0]).toContain('refund_order, attempt 2: WorkerDied')
+    expect(linesOf({ type: 'tool_unknown', ...call, attempt: 1, message: 'reply lost' })[0]).toContain('nobody knows')
+    const entered = { code: 'max_turns', reason: 'too many', strategy: 'restart_run' as const }
+    expect(linesOf({ type: 'error_entered', ...entered }).join('\n')).toContain('max_turns: too many')
+  })
+
+  it('lets nothing that a tool said steer the terminal', () => {
+    const value = '\u001b[2J\u001b]0;owned\u0007line\u0000 one\nline two\u009b31m'
+    const [line] = linesOf({ type: 'tool_completed', ...call, attempt: 1, value })
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they must not be there
+    expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/)
+    expect(line).toContain('line one line two')
+    expect(printable('a\tb\nc\r')).toBe('a\tb\nc')
+  })
+
+  it('cuts long results between characters', () => {
+    expect(oneLine('🦊'.repeat(500), 10)).toBe(`${'🦊'.repeat(9)}…`)
+  })
+
+  it('is the whole conversation when a session is resumed, tools by their names', () => {
+    const row = (seq: number, rest: Pick<MessageRow, 'kind' | 'role' | 'content'>): MessageRow => ({
+      messageId: `m${seq}`,
+      seq,
+      run: 1,
+      turn: 1,
+      metadata: null,
+      at: new Date(0),
+      ...rest,
+    })
+    const rows = [
+      row(1, { kind: 'user', role: 'user', content: 'Refund A1' }),
+      row(2, { kind: 'assistant', role: 'assistant', content: [{ type: 'tool_use', id: 't_1_1_0', name: 'refund_order', input: { orderId: 'A1' } }] }),
+      row(3, { kind: 'tool_results', role: 'user', content: [{ type: 'tool_result', tool_use_id: 't_1_1_0', content: 'no such order', is_error: true }] }),
+      row(4, { kind: 'assistant', role: 'assistant', content: [{ type: 'text', text: 'There is no A1.' }] }),
+    ]
+    expect(linesOfMessages(rows, 'support')).toEqual([
+      'you › Refund A1',
+      '  → refund_order {"orderId":"A1"}',
+      '  ✗ refund_order no such order',
+      'support › There is no A1.',
+    ])
+  })
+})
+
+describe('following runs', () => {
+  const run = (seqs: number[], settled: RunSettled['status'] = 'completed') =>
+    ({
+      sessionId: 's',
+      messageId: 'm',
+      async *events() {
+        for (const seq of seqs) yield event({ type: 'session_closed', reason: 'idle' }, seq)
+      },
+      settled: async () => ({ status: settled }) as RunSettled,
+    }) as unknown as RunHandle
+
+  it('shows each event once, also when two messages joined one run', async () => {
+    const shown: number[] = []
+    const follower = followRuns({ shownUpTo: 2, onEvent: ({ seq }) => shown.push(seq), onSilence() {}, onError() {} })
+    const both = [follower.follow(run([2, 3, 4])), follower.follow(run([3, 4, 5], 'failed'))]
+    expect(follower.busy()).toBe(true)
+    expect(await Promise.all(both)).toEqual(['answered', 'failed'])
+    expect(shown).toEqual([3, 4, 5])
+    expect(follower.busy()).toBe(false)
+  })
+
+  it('tells of an error and goes on with the next run', async () => {
+    const errors: unknown[] = []
+    const broken = {
+      // biome-ignore lint/correctness/useYield: it fails before it has anything to give
+      async *events() {
+        throw new Error('connection lost')
+      },
+    } as unknown as RunHandle
+    const follower = followRuns({ shownUpTo: 0, onEvent() {}, onSilence() {}, onError: (error) => errors.push(error) })
+    expect(await Promise.all([follower.follow(broken), follower.follow(run([1]))])).toEqual(['failed', 'answered'])
+    expect(errors).toHaveLength(1)
+  })
+})
+
+describe('the worker module', () => {
+  it('is found by its path', async () => {
+    await writeFile(join(folder, 'agents.ts'), '')
+    expect(await findModule(join(folder, 'agents.ts'))).toBe(join(folder, 'agents.ts'))
+  })
+
+  it('that does not exist is refused, with the one that may have been meant', async () => {
+    await writeFile(join(folder, 'agents.ts'), '')
+    await expect(findModule(join(folder, 'agents.js'))).rejects.toThrow(/does not exist: did you mean .*agents\.ts\?/)
+    await expect(findModule(join(folder, 'other.js'))).rejects.toMatchObject({ code: 'module_not_found' })
+    await expect(findModule(folder)).rejects.toThrow(/is not a file/)
+  })
+})
+
+describe('the note of a running stack', () => {
+  const stack = { temporalAddress: '127.0.0.1:7233', namespace: 'default', taskQueue: 'pawl', databaseUrl: 'postgres://u:p@127.0.0.1/pawl' }
+
+  it('is there while its process lives, readable by its owner only, and gone afterwards', async () => {
+    const data = join(folder, '.pawl')
+    const forget = await noteRunning(data, stack)
+    expect(await findRunning(data)).toEqual({ pid: process.pid, ...stack })
+    expect((await stat(join(data, 'dev.json'))).mode & 0o777).toBe(0o600)
+    await forget()
+    expect(await readdir(data)).toEqual([])
+  })
+
+  it('of a process that was killed is not believed', async () => {
+    const child = spawn(process.execPath, ['-e', ''])
+    await new Promise((resolve) => child.once('exit', resolve))
+    await writeFile(join(folder, 'dev.json'), JSON.stringify({ pid: child.pid, ...stack }))
+    expect(await findRunning(folder)).toBeNull()
+  })
+
+  it('that is cut off or missing is none', async () => {
+    expect(await findRunning(folder)).toBeNull()
+    await writeFile(join(folder, 'dev.json'), '{"pid": 1')
+    expect(await findRunning(folder)).toBeNull()
+  })
+})
+
+describe('what is said', () => {
+  it('with --json is one object a line: workers and ready, nothing else', () => {
+    const written: string[] = []
+    vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => written.push(String(chunk)) > 0)
+    const announcer = announceAsJson()
+    announcer.worker({ event: 'worker_started', pid: 7 })
+    announcer.worker({ event: 'worker_ready', pid: 7 })
+    announcer.worker({ event: 'worker_died', pid: 7, code: null, signal: 'SIGKILL', at: 1, calls: [] })
+    announcer.worker({ event: 'call_resumed', pid: 8, sessionId: 's', call: 'c', ms: 3 })
+    announcer.ready({ temporalAddress: 'a', namespace: 'n', taskQueue: 'q' })
+    announcer.stopping()
+    expect(written.map((line) => JSON.parse(line))).toEqual([
+      { event: 'worker_started', pid: 7 },
+      { event: 'worker_died', pid: 7, code: null, signal: 'SIGKILL' },
+      { event: 'ready', temporalAddress: 'a', namespace: 'n', taskQueue: 'q' },
+    ])
+  })
+
+  it('of an error is its code, its message and its cause; the stack only with PAWL_DEBUG', () => {
+    vi.stubEnv('PAWL_DEBUG', '')
+    const error = new CliError('no_agents', 'Export one.', { cause: new Error('broken import') })
+    expect(describeError(error)).toBe('no_agents: Export one.\n  caused by: broken import')
+    expect(describeError(new TypeError('x is not a function'))).toContain('internal_error: x is not a function')
+    vi.stubEnv('PAWL_DEBUG', '1')
+    expect(describeError(error)).toContain('cli.test.ts')
+  })
+})

@@ -1,0 +1,103 @@
+// The scripted model: what a script answers becomes a whole response, the same one every time.
+import { describe, expect, it } from 'vitest'
+import { ModelError } from '../../src/agent/errors.ts'
+import type { ModelCallContext, ModelDelta, ModelRequest } from '../../src/agent/model.ts'
+import { NO_USAGE } from '../../src/session/content.ts'
+import { scripted, toolUse } from '../../src/testing/scripted.ts'
+
+const request: ModelRequest = {
+  system: 'Be brief.',
+  messages: [{ role: 'user', content: 'Hello' }],
+  tools: [],
+  sessionId: 's1',
+  run: 1,
+  turn: 2,
+}
+
+function callContext(signal = new AbortController().signal): ModelCallContext & { deltas: ModelDelta[] } {
+  const deltas: ModelDelta[] = []
+  return { signal, attempt: 1, onDelta: (delta) => deltas.push(delta), deltas }
+}
+
+describe('a scripted model', () => {
+  it('turns text into a whole answer that used no tokens', async () => {
+    const response = await scripted(() => 'Hi.').generate(request, callContext())
+    expect(response).toEqual({ content: [{ type: 'text', text: 'Hi.' }], stopReason: 'end_turn', usage: NO_USAGE })
+  })
+
+  it('stops with tool_use when it asks for a tool', async () => {
+    const model = scripted(() => [{ type: 'text', text: 'Looking.' }, toolUse('find_order', { id: 7 })])
+    const response = await model.generate(request, callContext())
+    expect(response.stopReason).toBe('tool_use')
+    expect(response.content[1]).toEqual({ type: 'tool_use', id: 'toolu_find_order', name: 'find_order', input: { id: 7 } })
+  })
+
+  it('keeps what a whole response says of itself', async () => {
+    const usage = { ...NO_USAGE, output_tokens: 5 }
+    const model = scripted(() => ({ content: [toolUse('t')], stopReason: 'max_tokens', usage, model: 'script-2' }))
+    expect(await model.generate(request, callContext())).toEqual({ content: [toolUse('t')], stopReason: 'max_tokens', usage, model: 'script-2' })
+  })
+
+  it('gives the script the request and the attempt, so that it can fail the first one', async () => {
+    const model = scripted((given, ctx) => {
+      if (ctx.attempt === 1) throw new ModelError('overloaded_error', 'busy', { retryable: true, retryAfterMs: 20 })
+      return `turn ${given.turn}`
+    })
+    await expect(model.generate(request, callContext())).rejects.toMatchObject({ code: 'overloaded_error', retryable: true, retryAfterMs: 20 })
+    const second = await model.generate(request, { ...callContext(), attempt: 2 })
+    expect(second.content).toEqual([{ type: 'text', text: 'turn 2' }])
+  })
+
+  it('answers the same for the same request', async () => {
+    const model = scripted(({ messages }) => `You sent ${messages.length}.`)
+    expect(await model.generate(request, callContext())).toEqual(await model.generate(request, callContext()))
+  })
+
+  it('streams each block as one piece', async () => {
+    const ctx = callContext()
+    await scripted(() => [
+      { type: 'thinking', thinking: 'hm', signature: 's' },
+      { type: 'redacted_thinking', data: 'x' },
+      { type: 'text', text: 'Hi.' },
+      toolUse('t', { a: 1 }),
+    ]).generate(request, ctx)
+    expect(ctx.deltas).toEqual([
+      { type: 'thinking', index: 0, thinking: 'hm' },
+      { type: 'text', index: 2, text: 'Hi.' },
+      { type: 'tool_input', index: 3, partialJson: '{"a":1}' },
+    ])
+  })
+
+  it('throws the reason of an abort, before the script and after it', async () => {
+    const stopped = new Error('interrupted')
+    let asked = 0
+    const model = scripted(() => {
+      asked += 1
+      return 'Hi.'
+    })
+    await expect(model.generate(request, callContext(AbortSignal.abort(stopped)))).rejects.toBe(stopped)
+    expect(asked).toBe(0)
+    const controller = new AbortController()
+    const slow = scripted(async () => {
+      controller.abort(stopped)
+      return 'too late'
+    })
+    const ctx = callContext(controller.signal)
+    await expect(slow.generate(request, ctx)).rejects.toBe(stopped)
+    expect(ctx.deltas).toEqual([])
+  })
+
+  it('says so when the script forgot to answer, and is not retried', async () => {
+    const model = scripted((() => undefined) as unknown as () => string, { name: 'desk' })
+    await expect(model.generate(request, callContext())).rejects.toMatchObject({
+      code: 'invalid_script',
+      retryable: false,
+      message: expect.stringContaining('"desk" answered nothing'),
+    })
+  })
+
+  it('has a name', () => {
+    expect(scripted(() => '').name).toBe('scripted')
+    expect(scripted(() => '', { name: 'desk' }).name).toBe('desk')
+  })
+})
