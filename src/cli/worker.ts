@@ -1,7 +1,7 @@
 // `pawl worker <module>`: a supervised worker for one module, against a Temporal and a Postgres that are already there.
-import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { Command, Option } from 'commander'
 import type { SuperviseOptions } from '../worker/options.ts'
+import { resolveTemporal } from '../connect/temporal.ts'
 import { announceAsJson, announceToPeople, type ServedStack } from './announce.ts'
 import { findModule } from './module.ts'
 import { jsonOption, processesOption, taskQueueOption } from './options.ts'
@@ -39,11 +39,11 @@ async function work(given: string, options: WorkerCommandOptions): Promise<void>
 
 /** The addresses as the worker processes will find them: by Temporal's environment variables and profile file. */
 function stackOfEnvironment(taskQueue: string): ServedStack {
-  const { connectionOptions, namespace } = loadClientConnectConfig()
+  const { address, namespace } = resolveTemporal()
   const databaseUrl = process.env.DATABASE_URL
   return {
-    temporalAddress: connectionOptions.address ?? 'localhost:7233',
-    namespace: namespace ?? 'default',
+    temporalAddress: address,
+    namespace,
     taskQueue,
     ...(databaseUrl && { databaseUrl: withoutPassword(databaseUrl) }),
   }

@@ -1,7 +1,9 @@
 // What a backend gives the client and gets from it.
-import type { Client, Connection, DataConverter } from './temporal.ts'
+import type { Client, Connection } from '@temporalio/client'
+import type { DataConverter } from '@temporalio/common'
 import type { Pool } from 'pg'
 import type { Logger } from '../agent/tool.ts'
+import type { TemporalAddress } from '../connect/temporal.ts'
 import type { StopReason, Usage, UserBlock } from '../session/content.ts'
 import type { RecoveryStrategy, SessionEvent } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
@@ -11,7 +13,7 @@ import type { MessageRow } from '../store/store.ts'
 /** What `Pawl.connect` takes; all of it has a default. */
 export interface ConnectOptions {
   /** Where Temporal is, or a connection or client of yours. Default: `TEMPORAL_*` and the profile file. */
-  temporal?: { address?: string; namespace?: string; apiKey?: string; tls?: unknown } | Connection | Client
+  temporal?: TemporalAddress | Connection | Client
   /** Namespace, where `temporal` does not say it. */
   namespace?: string
   /** URL of the side store or a `pg.Pool` of yours; opened on first use. Default: `DATABASE_URL`; `false`: none. */

@@ -1,5 +1,5 @@
 // Where Anthropic's prompt cache may stop and start again: at most four breakpoints a request.
-import type { ContentBlockParam, TextBlockParam, Tool } from '@anthropic-ai/sdk/resources/messages'
+import type { TextBlockParam, Tool } from '@anthropic-ai/sdk/resources/messages'
 import type { WireMessage } from './anthropic-messages.ts'
 
 /** The parts of a request that a breakpoint can stand on. */
@@ -22,22 +22,17 @@ export function withCacheBreakpoints<P extends CacheableParams>(params: P): P {
   const before = messages.findLastIndex((message, index) => index < last && message.role === 'user')
   for (const index of new Set([last, before])) {
     const message = messages[index]
-    if (message) messages[index] = { ...message, content: markLast(message.content, isCacheable) }
+    if (message) messages[index] = { ...message, content: markLast(message.content) }
   }
   return {
     ...params,
-    ...(params.system && { system: markLast(params.system, () => true) }),
-    ...(params.tools && { tools: markLast(params.tools, () => true) }),
+    ...(params.system && { system: markLast(params.system) }),
+    ...(params.tools && { tools: markLast(params.tools) }),
     messages,
   }
 }
 
-function markLast<T>(items: readonly T[], may: (item: T) => boolean): T[] {
-  const at = items.findLastIndex(may)
-  return items.map((item, index) => (index === at ? { ...item, cache_control: EPHEMERAL } : item))
-}
-
-/** Thinking takes no breakpoint, nor does empty text (which is never sent). */
-function isCacheable(block: ContentBlockParam): boolean {
-  return block.type !== 'thinking' && block.type !== 'redacted_thinking'
+/** The last block always takes a breakpoint: no message that is sent ends in thinking, and none holds empty text. */
+function markLast<T>(items: readonly T[]): T[] {
+  return items.map((item, index) => (index === items.length - 1 ? { ...item, cache_control: EPHEMERAL } : item))
 }

@@ -110,15 +110,10 @@ function isBlocks(value: Json): value is Json & ResultContent & unknown[] {
   )
 }
 
-/** An assistant message's content with the model's tool_use ids replaced by pawl's call ids, and inputs that the API takes. */
+/** An assistant message's content with the model's tool_use ids replaced by pawl's call ids. */
 export function withCallIds(content: readonly AssistantBlock[], run: number, turn: number): AssistantBlock[] {
   let index = 0
-  return content.map((block) => {
-    if (block.type !== 'tool_use') return block
-    const { input } = block
-    const isObject = input !== null && typeof input === 'object' && !Array.isArray(input)
-    return { ...block, id: callIdOf(run, turn, index++), input: isObject ? input : { invalid_input: input } }
-  })
+  return content.map((block) => (block.type === 'tool_use' ? { ...block, id: callIdOf(run, turn, index++) } : block))
 }
 
 function takeMessages(transcript: Transcript, takes: readonly string[]): void {

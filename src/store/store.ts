@@ -98,6 +98,11 @@ export interface Store {
   /** The same as they were flushed, text and digests. */
   entries(sessionId: string, options?: { after?: number; limit?: number }): Promise<LogEntry[]>
   messages(sessionId: string): Promise<MessageRow[]>
+  /**
+   * A `seq` from which the message's events can be followed: the one before its `message_received` or `message_rejected`, or, while
+   * neither is stored, the session's head; 0 for a session that the store does not know.
+   */
+  locateMessage(sessionId: string, messageId: string): Promise<number>
   toolCalls(sessionId: string): Promise<ToolCallRow[]>
   errors(sessionId: string): Promise<ErrorRow[]>
 

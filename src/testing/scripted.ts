@@ -1,8 +1,8 @@
 // A model that is a function: deterministic, for tests and demos.
 import { ModelError } from '../agent/errors.ts'
 import type { Model, ModelCallContext, ModelDelta, ModelRequest, ModelResponse } from '../agent/model.ts'
-import { NO_USAGE } from '../session/content.ts'
 import type { AssistantBlock, ToolUseBlock } from '../session/content.ts'
+import { NO_USAGE } from '../session/content.ts'
 import type { Json } from '../session/json.ts'
 
 /** What a script may answer: text, content blocks, or a whole response with the rest left out. */

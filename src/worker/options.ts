@@ -1,17 +1,10 @@
 // What a worker and a supervisor take and tell.
 import type { DataConverter } from '@temporalio/common'
-import type { NativeConnection, NativeConnectionOptions, WorkerInterceptors, WorkerOptions as TemporalWorkerOptions } from '@temporalio/worker'
+import type { NativeConnection, WorkerInterceptors, WorkerOptions as TemporalWorkerOptions } from '@temporalio/worker'
 import type { Pool } from 'pg'
 import type { Logger } from '../agent/tool.ts'
+import type { TemporalAddress } from '../connect/temporal.ts'
 import type { WorkerDefinition } from './definition.ts'
-
-/** Where Temporal is, as plain data; what is left out comes from `TEMPORAL_*` and the profile file. */
-export interface TemporalAddress {
-  address?: string
-  namespace?: string
-  apiKey?: string
-  tls?: NonNullable<NativeConnectionOptions['tls']>
-}
 
 /** What `createWorker` and `runWorker` take. */
 export interface CreateWorkerOptions extends WorkerDefinition {

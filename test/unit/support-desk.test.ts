@@ -1,5 +1,7 @@
 // The support desk's tickets, letters and policy, without a shop.
 import { describe, expect, it } from 'vitest'
+import { createPacing } from '../../examples/support-desk/demo/pacing.ts'
+import { percentile } from '../../examples/support-desk/demo/report.ts'
 import type { Call, Outcome, Policy } from '../../examples/support-desk/policy/replay.ts'
 import { nextStep } from '../../examples/support-desk/policy/replay.ts'
 import { readLetter } from '../../examples/support-desk/policy/letter.ts'
@@ -128,5 +130,49 @@ describe('the tools', () => {
     expect(TOOLS.length).toBeGreaterThanOrEqual(12)
     expect(new Set(TOOLS.map((tool) => tool.effect))).toEqual(new Set(['read', 'idempotent', 'external']))
     expect(TOOLS.filter((tool) => tool.verify).map((tool) => tool.name)).toEqual(['send_coupon', 'book_pickup'])
+  })
+})
+
+describe('the pacing of the kills', () => {
+  const { tickets } = makeWorld(11, 40)
+
+  it.each([0, 20, 100])('makes all of %i kills due while tickets are still in work', (kills) => {
+    const pacing = createPacing(tickets, kills, 11)
+    const dues: number[] = []
+    for (const [index, ticket] of tickets.entries()) {
+      pacing.started(ticket)
+      for (let turn = 0; turn < ticket.turns; turn++) {
+        dues.push(pacing.due())
+        pacing.turn(ticket)
+      }
+      if (index < tickets.length - 1) pacing.finished(ticket)
+    }
+    expect(pacing.inWork()).toBe(1)
+    expect(pacing.due()).toBe(kills)
+    expect(dues).toEqual([...dues].sort((a, b) => a - b))
+    expect(dues[Math.floor(dues.length / 2)]).toBeLessThanOrEqual(kills)
+  })
+
+  it('spreads them over the work by the seed', () => {
+    const dueAt = (seed: number) => {
+      const pacing = createPacing(tickets, 50, seed)
+      return tickets.map((ticket) => {
+        pacing.started(ticket)
+        pacing.finished(ticket)
+        return pacing.due()
+      })
+    }
+    expect(dueAt(1)).toEqual(dueAt(1))
+    expect(dueAt(1)).not.toEqual(dueAt(2))
+    expect(new Set(dueAt(1)).size).toBeGreaterThan(15)
+  })
+})
+
+describe('a percentile', () => {
+  it('is one of the values, rounded, and null of none', () => {
+    expect(percentile([], 50)).toBeNull()
+    expect(percentile([3.4], 99)).toBe(3)
+    expect(percentile([30, 10, 20, 40], 50)).toBe(20)
+    expect(percentile(Array.from({ length: 100 }, (_, index) => index + 1), 99)).toBe(99)
   })
 })

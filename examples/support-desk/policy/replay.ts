@@ -70,8 +70,10 @@ function outcomeOf(text: string, kind: 'result' | 'error'): Outcome {
 
 /** The JSON object in a result; a note may stand before it. */
 function objectIn(text: string): Json | undefined {
+  const start = text.indexOf('{')
+  if (start === -1) return undefined
   try {
-    return JSON.parse(text.slice(text.indexOf('{'))) as Json
+    return JSON.parse(text.slice(start)) as Json
   } catch {
     return undefined
   }

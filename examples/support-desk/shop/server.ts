@@ -135,7 +135,7 @@ async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
   await ledger.done(id, result.outcome, result.status)
   progress.tell({ at: 'done', outcome: result.outcome, ...place })
   await waits.after()
-  const heard = req.socket.destroyed ? 'unheard' : 'heard'
+  const heard = req.socket.destroyed || res.destroyed ? 'unheard' : 'heard'
   res.writeHead(result.status, { 'content-type': 'application/json' }).end(JSON.stringify(result.body))
   progress.tell({ at: 'answered', heard, ...place })
   await ledger.answered(id, heard)

@@ -11,20 +11,26 @@ export interface LockedProcess {
   stopSignal: NodeJS.Signals
 }
 
+/** A keeper that is `ending` will soon give the lock up. */
+type KeeperState = 'keeping' | 'ending'
+
 interface LockContent {
   pid: number
+  state: KeeperState
   processes: LockedProcess[]
 }
 
-/** An earlier keeper may be about to end: how long to wait for it. */
+/** How long to wait for a keeper that is ending: longer than it gives its servers. */
 const PATIENCE_MS = 15_000
+/** A keeper whose owner was killed a moment ago may not have noticed yet. */
+const NOTICE_MS = 1_000
 
-/** Takes the lock, waiting for a keeper that is about to end. Gives the processes that a dead owner left, or the live owner's pid. */
+/** Takes the lock, waiting for a keeper that is ending. Gives the processes that a dead owner left, or the live owner's pid. */
 export async function takeLock(path: string): Promise<{ left: LockedProcess[] } | { heldBy: number }> {
   const mine = `${path}.${process.pid}`
-  const until = Date.now() + PATIENCE_MS
+  const begun = Date.now()
   const left: LockedProcess[] = []
-  await writeFile(mine, JSON.stringify({ pid: process.pid, processes: [] } satisfies LockContent))
+  await writeFile(mine, content('keeping', []))
   try {
     for (;;) {
       // A link appears with its content or not at all, and only one of several at once.
@@ -32,23 +38,37 @@ export async function takeLock(path: string): Promise<{ left: LockedProcess[] } 
       if (taken) return { left }
       const owner = await readLock(path)
       if (owner && (await isRunning(owner.pid, path))) {
-        if (Date.now() > until) return { heldBy: owner.pid }
+        if (Date.now() - begun > (owner.state === 'ending' ? PATIENCE_MS : NOTICE_MS)) return { heldBy: owner.pid }
         await sleep(100)
         continue
       }
-      left.push(...(owner?.processes ?? []))
-      await rm(path, { force: true })
+      if (await removeStale(path, owner)) left.push(...(owner?.processes ?? []))
     }
   } finally {
     await rm(mine, { force: true })
   }
 }
 
-/** Writes into the lock which processes its owner has. */
-export async function writeLock(path: string, processes: readonly LockedProcess[]): Promise<void> {
+/** Writes into the lock how its owner is and which processes it has. */
+export async function writeLock(path: string, state: KeeperState, processes: readonly LockedProcess[]): Promise<void> {
   const next = `${path}.${process.pid}`
-  await writeFile(next, JSON.stringify({ pid: process.pid, processes: [...processes] } satisfies LockContent))
+  await writeFile(next, content(state, processes))
   await rename(next, path)
+}
+
+/** Removes a dead owner's lock, unless somebody has put a new one in its place since it was read. */
+async function removeStale(path: string, owner: LockContent | undefined): Promise<boolean> {
+  const aside = `${path}.stale.${process.pid}`
+  const moved = await rename(path, aside).then(() => true, failUnless('ENOENT'))
+  if (!moved) return false
+  const removed = await readLock(aside)
+  if (removed?.pid !== owner?.pid) await link(aside, path).catch(failUnless('EEXIST'))
+  await rm(aside, { force: true })
+  return removed?.pid === owner?.pid
+}
+
+function content(state: KeeperState, processes: readonly LockedProcess[]): string {
+  return JSON.stringify({ pid: process.pid, state, processes: [...processes] } satisfies LockContent)
 }
 
 async function readLock(path: string): Promise<LockContent | undefined> {

@@ -81,19 +81,19 @@ async function stop(name: string, signal: NodeJS.Signals): Promise<void> {
 }
 
 function rememberInLock(): void {
-  if (ending) return
   const processes = [...kept.values()].map(({ child, spec }) => ({
     pid: child.pid ?? 0,
     marker: spec.marker,
     stopSignal: spec.stopSignal,
   }))
   // The lock only speeds up the clean-up after a crash; a full disk is no reason to stop.
-  lockWrites = lockWrites.then(() => writeLock(given.lock, processes)).catch(() => {})
+  lockWrites = lockWrites.then(() => writeLock(given.lock, ending ? 'ending' : 'keeping', processes)).catch(() => {})
 }
 
 async function end(): Promise<void> {
   if (ending) return
   ending = true
+  rememberInLock()
   await Promise.all([...kept].map(([name, { spec }]) => stop(name, spec.stopSignal)))
   await lockWrites
   const folders = [...discards, ...(given.remove === undefined ? [] : [given.remove])]

@@ -83,12 +83,12 @@ async function libraryLinks(native: string): Promise<Link[]> {
 /** Copies the programs, once a machine, to where the server's user may run them: a checkout below /root is closed to it. */
 async function copyOut(packaged: Packaged, user: ServerUser | undefined, env: NodeJS.ProcessEnv): Promise<string> {
   const name = `postgres-${packaged.version}-${platform()}-${arch()}`
-  const parents = user ? [cacheDir(env), '/var/cache/pawl'] : [cacheDir(env)]
-  // Others may put things into the temporary folder; below one with our own number, if it is ours, they may not.
-  parents.push(join(tmpdir(), `pawl-${userInfo().uid}`))
+  const parents = [cacheDir(env), ...(user ? ['/var/cache/pawl'] : []), join(tmpdir(), `pawl-${userInfo().uid}`)]
   const reasons: string[] = []
   for (const parent of parents) {
     try {
+      await mkdir(parent, { recursive: true, mode: 0o755 })
+      await refuseOthers(parent)
       const target = join(parent, name)
       await placeCopy(packaged, parent, target)
       if (await mayRun(join(target, 'bin', 'postgres'), user)) return target
@@ -104,10 +104,13 @@ async function copyOut(packaged: Packaged, user: ServerUser | undefined, env: No
   )
 }
 
-async function placeCopy({ native }: Packaged, parent: string, target: string): Promise<void> {
-  await mkdir(parent, { recursive: true, mode: 0o755 })
+/** Nobody else may have prepared what is about to be run: anybody can make a folder in the temporary one. */
+async function refuseOthers(parent: string): Promise<void> {
   const { uid, mode } = await stat(parent)
-  if (uid !== userInfo().uid || (mode & 0o022) !== 0) throw new Error(`${parent} may be written to by others`)
+  if (uid !== userInfo().uid || (mode & constants.S_IWOTH) !== 0) throw new Error(`${parent} is not this user's own`)
+}
+
+async function placeCopy({ native }: Packaged, parent: string, target: string): Promise<void> {
   if (await access(target).then(() => true, () => false)) return
   await inScratch(parent, async (scratch) => {
     const copy = join(scratch, 'native')
@@ -127,10 +130,11 @@ async function placeCopy({ native }: Packaged, parent: string, target: string): 
 
 /** Whatever the umask of the install was. */
 async function openToAll(folder: string): Promise<void> {
+  const fileMode = basename(folder) === 'bin' ? 0o755 : 0o644
   await chmod(folder, 0o755)
   for (const entry of await readdir(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name)
     if (entry.isDirectory()) await openToAll(path)
-    else if (entry.isFile()) await chmod(path, (await stat(path)).mode | (basename(folder) === 'bin' ? 0o555 : constants.S_IRUSR | constants.S_IRGRP | constants.S_IROTH))
+    else if (entry.isFile()) await chmod(path, fileMode)
   }
 }

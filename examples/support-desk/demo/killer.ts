@@ -1,0 +1,148 @@
+// Kills worker processes with SIGKILL: at moments drawn from the seed, half of them in the middle of a request to the shop.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Supervisor, SupervisorEvent } from 'pawl/worker'
+import type { Progress } from '../shop/progress.ts'
+import { integer, pick, randomFrom } from '../world/random.ts'
+import type { Pacing } from './pacing.ts'
+import type { RunningShop } from './shop-process.ts'
+
+/** One kill that was made. */
+export interface Kill {
+  pid: number
+  /** The request to the shop that the process was in the middle of, if it was aimed at one. */
+  aimedAt: Progress | undefined
+}
+
+export interface KillerOptions {
+  kills: number
+  seed: number
+  supervisor: Supervisor
+  processes: number
+  shop: RunningShop
+  pacing: Pacing
+  onKill(kill: Kill): void
+}
+
+export interface Killer {
+  /** To be told of everything that the supervisor tells. */
+  onSupervisor(event: SupervisorEvent): void
+  /** To be told that a call (`<session>/<call>`) has ended. */
+  callEnded(call: string): void
+  /** Kills that the supervisor has confirmed. */
+  made(): number
+  /** No more kills from now on. */
+  stop(): Promise<void>
+}
+
+/** pawl gives up on a call that takes its fifth process with it, and rightly so: bad luck must not look like that. */
+const SPARE_AFTER_DEATHS = 3
+/** Milliseconds to wait for a killed process to be replaced before one is killed without a spare. */
+const SPARE_MS = 6_000
+const TICK_MS = 10
+
+/** Which worker process a request came from, as its User-Agent says. */
+function pidOf(progress: Progress): number {
+  return Number(/\(pid (\d+)\)/.exec(progress.caller ?? '')?.[1])
+}
+
+/** Starts killing. */
+export async function startKiller(options: KillerOptions): Promise<Killer> {
+  const { supervisor, shop, pacing, kills } = options
+  const random = randomFrom(options.seed, 'kills')
+  const stopping = new AbortController()
+  const ready = new Set<number>()
+  const killed = new Set<number>()
+  const deaths = new Map<string, number>()
+  const requests = new Map<number, Progress>()
+  let made = 0
+  let held = false
+
+  const behind = (): number => Math.min(pacing.due(), kills) - made
+  const victims = (): number[] => supervisor.pids().filter((pid) => ready.has(pid))
+  const isSparing = (): boolean => [...deaths.values()].some((times) => times >= SPARE_AFTER_DEATHS)
+  const hasSpare = (): boolean => victims().length >= options.processes
+
+  await shop.follow((progress) => {
+    if (progress.at === 'answered') requests.delete(progress.request)
+    else requests.set(progress.request, progress)
+  })
+
+  /** The shop is slow whenever the work would otherwise get ahead of the kills. */
+  const pace = async (): Promise<void> => {
+    const wanted = !isSparing() && (behind() > 1 || (behind() === 1 && !hasSpare()))
+    if (wanted === held) return
+    held = wanted
+    await (held ? shop.hold() : shop.release())
+  }
+
+  const until = async (condition: () => boolean, ms = Number.POSITIVE_INFINITY): Promise<boolean> => {
+    for (const end = Date.now() + ms; !condition(); await sleep(TICK_MS, undefined, { signal: stopping.signal })) {
+      if (Date.now() > end) return false
+      await pace()
+    }
+    return true
+  }
+
+  const aim = (): { pid: number; aimedAt: Progress } | undefined => {
+    const targets = [...requests.values()].flatMap((progress) => {
+      const pid = pidOf(progress)
+      return progress.at === 'done' && victims().includes(pid) ? [{ pid, aimedAt: progress }] : []
+    })
+    const writes = targets.filter(({ aimedAt }) => aimedAt.method !== 'GET')
+    return targets.length > 0 ? pick(random, writes.length > 0 ? writes : targets) : undefined
+  }
+  const anyVictim = (): Kill | undefined => {
+    const pids = victims()
+    return pids.length > 0 ? { pid: pick(random, pids), aimedAt: undefined } : undefined
+  }
+
+  const killOne = async (): Promise<void> => {
+    await until(() => behind() > 0 && pacing.inWork() > 0)
+    await until(hasSpare, SPARE_MS)
+    const moment = Date.now() + integer(random, 50, 400)
+    const aimed = random() < 0.5
+    await until(() => Date.now() >= moment && victims().length > 0 && pacing.inWork() > 0 && !isSparing())
+    if (aimed) await until(() => aim() !== undefined || victims().length === 0, 1_000)
+    const target = (aimed ? aim() : undefined) ?? anyVictim()
+    // The only process left may have died by itself meanwhile: the next round looks again
+    if (!target || !kill(target.pid)) return
+    options.onKill(target)
+    await until(() => !ready.has(target.pid))
+    for (const [id, progress] of requests) if (pidOf(progress) === target.pid) requests.delete(id)
+  }
+
+  const kill = (pid: number): boolean => {
+    killed.add(pid)
+    try {
+      return process.kill(pid, 'SIGKILL')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
+      throw error
+    }
+  }
+
+  const killAll = async (): Promise<void> => {
+    while (made < kills) await killOne()
+    await pace()
+  }
+  const killing = killAll().catch((error: unknown) => {
+    if (!stopping.signal.aborted) throw error
+  })
+
+  return {
+    onSupervisor(event) {
+      if (event.event === 'worker_ready') ready.add(event.pid)
+      if (event.event !== 'worker_died') return
+      ready.delete(event.pid)
+      if (killed.has(event.pid)) made += 1
+      for (const { sessionId, call } of event.calls) deaths.set(`${sessionId}/${call}`, (deaths.get(`${sessionId}/${call}`) ?? 0) + 1)
+    },
+    callEnded: (call) => void deaths.delete(call),
+    made: () => made,
+    async stop() {
+      stopping.abort()
+      await killing
+      await shop.release()
+    },
+  }
+}

@@ -1,0 +1,65 @@
+// What a backend may have to catch.
+import type { RecoveryStrategy } from '../session/events.ts'
+import { PawlError } from '../session/errors.ts'
+
+/** A message that cannot be sent; nothing was recorded. Codes: those of `message_rejected`, `invalid_session_id`, `no_agent`. */
+export class InvalidMessage extends PawlError {
+  override readonly name = 'InvalidMessage'
+}
+
+/** The session refused the message. Codes: `agent_mismatch`, `undecodable`, … */
+export class MessageRejected extends PawlError {
+  override readonly name = 'MessageRejected'
+}
+
+/** The run was stopped. Code `run_interrupted`. */
+export class RunInterrupted extends PawlError {
+  override readonly name = 'RunInterrupted'
+  readonly run: number
+  readonly reason: string | undefined
+
+  constructor(run: number, reason: string | undefined) {
+    super('run_interrupted', `Run ${run} was interrupted${reason === undefined ? '' : `: ${reason}`}. Send a message to go on.`)
+    this.run = run
+    this.reason = reason
+  }
+}
+
+/** The run failed, and the session is (or was) in `error`. `code` is the reason's: `max_turns`, `deadline_exceeded`, a model's error code, … */
+export class RunFailed extends PawlError {
+  override readonly name = 'RunFailed'
+  readonly run: number | undefined
+  readonly reason: string
+  /** How pawl suggests to go on. */
+  readonly strategy: RecoveryStrategy | 'automatic'
+
+  constructor(failed: { run?: number; code: string; reason: string; strategy: RecoveryStrategy | 'automatic' }) {
+    super(failed.code, `${failed.reason} Send a message to start a new run, or session.recover({ strategy: '${failed.strategy}' }).`)
+    this.run = failed.run
+    this.reason = failed.reason
+    this.strategy = failed.strategy
+  }
+}
+
+/** The run had not settled in time; it goes on. Code `result_timeout`. */
+export class ResultTimeout extends PawlError {
+  override readonly name = 'ResultTimeout'
+
+  constructor(timeoutMs: number) {
+    super('result_timeout', `The run has not settled within ${timeoutMs} ms. It goes on: ask again with session.run(messageId).result().`)
+  }
+}
+
+/** There is no such session. Code `session_not_found`. */
+export class SessionNotFound extends PawlError {
+  override readonly name = 'SessionNotFound'
+
+  constructor(sessionId: string, options?: { cause?: unknown }) {
+    super('session_not_found', `There is no session "${sessionId}": send it a message to start it.`, options)
+  }
+}
+
+/** The session cannot be recovered so. Codes: `not_in_error`, `effects_completed`, `recovers_by_itself`, `no_run`, `unknown_strategy`. */
+export class RecoveryRefused extends PawlError {
+  override readonly name = 'RecoveryRefused'
+}

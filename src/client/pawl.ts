@@ -1,0 +1,64 @@
+// The client: what a backend starts with.
+import { randomUUID } from 'node:crypto'
+import { Client, Connection } from '@temporalio/client'
+import type { Agent } from '../agent/agent.ts'
+import { connectClient, resolveTemporal } from '../connect/temporal.ts'
+import type { Json } from '../session/json.ts'
+import { DEFAULT_TASK_QUEUE } from '../session/protocol.ts'
+import { openStore } from '../store/index.ts'
+import { sessionHandle, type SessionParts } from './session.ts'
+import type { ConnectOptions, SessionHandle, SessionOptions } from './types.ts'
+
+/** The context that an agent declares. */
+type ContextOf<A> = A extends Agent<infer C> ? C : Json
+
+/** A connection to a pawl deployment: its Temporal and its side store. */
+export class Pawl {
+  readonly #parts: SessionParts
+  readonly #close: () => Promise<void>
+
+  private constructor(parts: SessionParts, close: () => Promise<void>) {
+    this.#parts = parts
+    this.#close = close
+  }
+
+  /**
+   * Connects to Temporal. The side store is opened on first use; `send` does not need it.
+   * @throws ConnectError `no_temporal`.
+   */
+  static async connect(options: ConnectOptions = {}): Promise<Pawl> {
+    const { client, close } = await temporalClient(options)
+    const postgres = options.postgres ?? process.env.DATABASE_URL
+    const store = postgres
+      ? openStore({ postgres, migrate: 'off', ...(options.schema !== undefined && { schema: options.schema }), ...(options.logger && { logger: options.logger }) })
+      : undefined
+    return new Pawl({ client, store, taskQueue: options.taskQueue ?? DEFAULT_TASK_QUEUE }, async () => {
+      await store?.close()
+      await close()
+    })
+  }
+
+  /**
+   * The session `id`, or a new one. Nothing is started before its first `send`.
+   * @throws InvalidMessage `invalid_session_id`.
+   */
+  session<A extends Agent = Agent<Json>>(id?: string, options: SessionOptions<ContextOf<A>> = {}): SessionHandle<ContextOf<A>> {
+    return sessionHandle(this.#parts, id ?? randomUUID(), options, { isNew: id === undefined })
+  }
+
+  /** Closes what `connect` opened; a connection, client or pool of yours stays open. */
+  close(): Promise<void> {
+    return this.#close()
+  }
+}
+
+async function temporalClient(options: ConnectOptions): Promise<{ client: Client; close(): Promise<void> }> {
+  const { temporal = {}, dataConverter } = options
+  const nothing = async (): Promise<void> => undefined
+  if (temporal instanceof Client) return { client: temporal, close: nothing }
+  if (temporal instanceof Connection) {
+    const namespace = options.namespace ?? resolveTemporal().namespace
+    return { client: new Client({ connection: temporal, namespace, ...(dataConverter && { dataConverter }) }), close: nothing }
+  }
+  return connectClient({ ...temporal, ...(options.namespace !== undefined && { namespace: options.namespace }) }, dataConverter)
+}

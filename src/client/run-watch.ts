@@ -1,0 +1,52 @@
+// Which run a message belongs to and how it ended, folded from the session's events.
+import type { AssistantBlock } from '../session/content.ts'
+import { textOf } from '../session/content.ts'
+import type { SessionEvent } from '../session/events.ts'
+import { withCallIds } from '../session/transcript.ts'
+import type { RunSettled } from './types.ts'
+
+/** Watches for one message's run. */
+export interface RunWatch {
+  /** Takes the next event; gives how the run has settled, once it has. */
+  take(event: SessionEvent): RunSettled | undefined
+}
+
+/** Starts to watch for the run of `messageId`. */
+export function watchRun(messageId: string): RunWatch {
+  let run: number | undefined
+  let answer: AssistantBlock[] = []
+
+  return {
+    take(event) {
+      switch (event.type) {
+        case 'message_rejected':
+          return event.messageId === messageId ? { status: 'rejected', code: event.code, reason: event.reason } : undefined
+        case 'run_started':
+          if (event.messageId === messageId) run = event.run
+          return undefined
+        case 'turn_started':
+          // A message that came while a run was going on belongs to the run that took it in.
+          if (event.takes.includes(messageId)) run = event.run
+          return undefined
+        case 'model_completed':
+          if (event.run === run) answer = withCallIds(event.content, event.run, event.turn)
+          return undefined
+        case 'run_completed': {
+          if (event.run !== run) return undefined
+          const { stopReason, usage } = event
+          return { status: 'completed', run, text: textOf(answer), message: { role: 'assistant', content: answer }, stopReason, usage }
+        }
+        case 'run_interrupted':
+          if (event.run !== run) return undefined
+          return { status: 'interrupted', run, ...(event.reason !== undefined && { reason: event.reason }) }
+        case 'error_entered': {
+          if (event.run !== run || event.strategy === 'automatic') return undefined
+          const { code, reason, strategy } = event
+          return { status: 'failed', code, reason, strategy, ...(run !== undefined && { run }) }
+        }
+        default:
+          return undefined
+      }
+    },
+  }
+}

@@ -1,0 +1,131 @@
+// A session's events as a backend reads them: from the store, and, where that is away or behind, from the workflow itself.
+import type { Client } from '@temporalio/client'
+import type { SessionEvent } from '../session/events.ts'
+import { type EventsPage, QUERIES, workflowIdOf } from '../session/protocol.ts'
+import type { Store } from '../store/store.ts'
+
+/** Where events are read. */
+export interface EventSource {
+  sessionId: string
+  client: Client
+  store: Store | undefined
+}
+
+const QUERY_TIMEOUT_MS = 5_000
+/** Without a notification the store is asked this often. */
+const POLL_STORE_MS = 1_000
+/** How often the workflow is asked while the store is away. */
+const POLL_WORKFLOW_MS = 250
+/** A store that says nothing may be behind: then the workflow is asked too, less and less often. */
+const DOUBT_STORE_AFTER_MS = 2_000
+const DOUBT_AT_MOST_MS = 30_000
+
+/** The events above `after` that can be had now. Rejects only if neither the store nor the workflow answers. */
+export async function readEvents(source: EventSource, after: number): Promise<SessionEvent[]> {
+  const { store, sessionId } = source
+  if (store) {
+    try {
+      const stored = await store.events(sessionId, { after })
+      if (stored.length > 0) return stored
+    } catch {
+      // The workflow has them.
+    }
+  }
+  return queryEvents(source, after)
+}
+
+/** The events above `after` of the live chain of executions. */
+export async function queryEvents({ client, sessionId }: EventSource, after: number): Promise<SessionEvent[]> {
+  const events: SessionEvent[] = []
+  let executionId: string | undefined
+  let upTo = Number.POSITIVE_INFINITY
+  for (;;) {
+    const { found, page } = await queryExecution(client, sessionId, executionId, after, upTo)
+    events.unshift(...found)
+    if (page.base.seq <= after || page.previous === undefined) return events
+    // What lies before this execution is asked of the one before it.
+    executionId = page.previous
+    upTo = page.base.seq
+  }
+}
+
+async function queryExecution(client: Client, sessionId: string, executionId: string | undefined, after: number, upTo: number): Promise<{ found: SessionEvent[]; page: EventsPage }> {
+  const handle = client.workflow.getHandle(workflowIdOf(sessionId), executionId)
+  const found: SessionEvent[] = []
+  for (let from = after; ; ) {
+    const page = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () => handle.query<EventsPage, [object]>(QUERIES.events, { after: from }))
+    if (!('base' in page)) throw new Error('the session is still loading')
+    found.push(...page.events.filter((event) => event.seq <= upTo))
+    from = page.to.seq
+    if (!page.more || from >= upTo) return { found, page }
+  }
+}
+
+/** The events above `after`, as they come, until `signal` aborts. */
+export async function* followEvents(source: EventSource, after: number, signal: AbortSignal): AsyncGenerator<SessionEvent> {
+  const { store, sessionId } = source
+  const bell = startBell(signal)
+  const unwatch = store?.watch(sessionId, bell.ring)
+  let cursor = after
+  let doubtAfter = DOUBT_STORE_AFTER_MS
+  let askedAt = Date.now()
+  try {
+    while (!signal.aborted) {
+      const fromStore = await readStore(store, sessionId, cursor)
+      let events = fromStore ?? []
+      if (events.length === 0 && (fromStore === undefined || Date.now() - askedAt >= doubtAfter)) {
+        events = await queryEvents(source, cursor).catch(() => [])
+        askedAt = Date.now()
+        doubtAfter = events.length > 0 ? DOUBT_STORE_AFTER_MS : Math.min(doubtAfter * 2, DOUBT_AT_MOST_MS)
+      }
+      for (const event of events) {
+        if (signal.aborted) return
+        if (event.seq <= cursor) continue
+        cursor = event.seq
+        yield event
+      }
+      if (events.length === 0) await bell.wait(fromStore === undefined ? POLL_WORKFLOW_MS : POLL_STORE_MS)
+    }
+  } finally {
+    unwatch?.()
+    bell.close()
+  }
+}
+
+/** Undefined: there is no store, or it is away. */
+async function readStore(store: Store | undefined, sessionId: string, after: number): Promise<SessionEvent[] | undefined> {
+  try {
+    return await store?.events(sessionId, { after })
+  } catch {
+    return undefined
+  }
+}
+
+/** Something to wait for: rung by a notification, a timer, or the end. */
+function startBell(signal: AbortSignal): { ring: () => void; wait(ms: number): Promise<void>; close(): void } {
+  let rung = false
+  let wake: (() => void) | undefined
+  const ring = (): void => {
+    rung = true
+    wake?.()
+  }
+  signal.addEventListener('abort', ring)
+  return {
+    ring,
+    wait: (ms) =>
+      new Promise((resolve) => {
+        if (rung) {
+          rung = signal.aborted
+          return resolve()
+        }
+        const timer = setTimeout(() => wake?.(), ms)
+        wake = () => {
+          clearTimeout(timer)
+          wake = undefined
+          rung = signal.aborted
+          resolve()
+        }
+      }),
+    close: () => signal.removeEventListener('abort', ring),
+  }
+}

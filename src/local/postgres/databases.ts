@@ -1,0 +1,33 @@
+// Fresh databases in the stack's Postgres: one a test, one a tool's outside system.
+import { randomBytes } from 'node:crypto'
+import { reasonOf, StackError } from '../errors.ts'
+import { shown, urlOf, withClient } from './client.ts'
+
+/** Makes an empty database and gives its URL. @throws StackError `database_failed`. */
+export async function createDatabase(stackUrl: string, name = `pawl_${randomBytes(6).toString('hex')}`): Promise<string> {
+  await withClient(stackUrl, (client) => client.query(`create database ${client.escapeIdentifier(name)} template template0`)).catch(failed('create', name))
+  return urlOf(stackUrl, name)
+}
+
+/** Drops a database that `createDatabase` made, ending its connections; one that is gone is no error. @throws StackError `database_failed`. */
+export async function dropDatabase(stackUrl: string, url: string): Promise<void> {
+  const name = databaseName(url)
+  if (name === databaseName(stackUrl)) {
+    throw new StackError('database_failed', `${shown(url)} is the stack's own database: drop only what createDatabase made.`)
+  }
+  await withClient(stackUrl, (client) => client.query(`drop database if exists ${client.escapeIdentifier(name)} with (force)`)).catch(failed('drop', name))
+}
+
+function databaseName(url: string): string {
+  return decodeURIComponent(new URL(url).pathname.slice(1))
+}
+
+function failed(verb: string, name: string): (cause: unknown) => never {
+  return (cause) => {
+    throw new StackError(
+      'database_failed',
+      `Could not ${verb} the database "${name}": ${reasonOf(cause)}. Choose another name, or see that the user of DATABASE_URL may create databases.`,
+      { cause },
+    )
+  }
+}

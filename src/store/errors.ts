@@ -1,0 +1,55 @@
+// The store's one error class, and how what Postgres and its driver throw is told apart.
+import { PawlError } from '../session/errors.ts'
+
+/**
+ * What the side store rejects with. Codes:
+ * `store_unavailable` Postgres cannot be had, or not in time: try again later ·
+ * `schema_behind` migrations are missing · `permission_denied` the role may not do this ·
+ * `gap` events before the flushed ones are missing · `digest_mismatch` the flushed events do not continue the stored ones ·
+ * `invalid_events` what was flushed are no events · `foreign_epoch` another chain of executions wrote the stored events ·
+ * `invalid_store_options` · `store_closed` · `store_failed` anything else: a bug.
+ */
+export class StoreError extends PawlError {
+  override readonly name = 'StoreError'
+}
+
+/** SQLSTATE of an undefined table and an undefined schema: nobody migrated, or somebody dropped the schema. */
+const MISSING = new Set(['42P01', '3F000', '42703'])
+/** Classes of SQLSTATE that say that a statement or its data is wrong: trying again does not help. */
+const OUR_FAULT = new Set(['0A', '21', '22', '23', '42', '54', 'XX'])
+
+/** Makes a `StoreError` of whatever was thrown while the store was used. */
+export function asStoreError(error: unknown): StoreError {
+  if (error instanceof StoreError) return error
+  const options = { cause: error }
+  const state = sqlState(error)
+  if (state !== undefined && MISSING.has(state)) {
+    return new StoreError('schema_behind', `The side store lacks tables (${textOfError(error)}): run the migrations (migrate: 'auto').`, options)
+  }
+  if (state === '42501') {
+    return new StoreError('permission_denied', `Postgres refuses: ${textOfError(error)}. Grant the role what it needs on the schema.`, options)
+  }
+  if (isBug(error) || (state !== undefined && OUR_FAULT.has(state.slice(0, 2)))) {
+    return new StoreError('store_failed', `The side store failed: ${textOfError(error)}. Please report it with the cause.`, options)
+  }
+  return new StoreError(
+    'store_unavailable',
+    `Postgres cannot be had (${textOfError(error)}): check the address and that it is up; the next call tries again.`,
+    options,
+  )
+}
+
+function sqlState(error: unknown): string | undefined {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
+}
+
+function isBug(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError || error instanceof SyntaxError
+}
+
+function textOfError(error: unknown): string {
+  // A refused connection to a name with several addresses has its text in the parts only.
+  if (error instanceof AggregateError) return error.errors.map(textOfError).join('; ')
+  return error instanceof Error ? error.message : String(error)
+}

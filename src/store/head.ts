@@ -1,0 +1,72 @@
+// A session's row as a flush needs it: locked, with the head and what projecting goes on from.
+import type { Queryable, TextRow } from './database.ts'
+import type { Schema } from './schema.ts'
+import { newSessionColumns, type SessionColumns } from './session-columns.ts'
+import type { SessionRow, StoredHead } from './store.ts'
+import { sanitiser } from './text.ts'
+import type { EventOf, SessionStatus } from '../session/events.ts'
+
+/** A session's row under the flush's lock. */
+export interface LockedSession {
+  agent: string
+  head: StoredHead
+  columns: SessionColumns
+  /** The `model_completed` whose results are not all stored. */
+  openSeq: number | null
+}
+
+/** Locks the session's row; undefined if there is none. */
+export async function lockSession(tx: Queryable, schema: Schema, key: string): Promise<LockedSession | undefined> {
+  const [row] = await tx.query(
+    `select agent, status, epoch, flushed_seq, digest, run, current_run, turns, open_seq, coalesce(error_raw, error::text) as error,
+       input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens
+     from ${schema.table('sessions')} where session_id = $1 for update`,
+    [key],
+  )
+  return row && lockedOf(row)
+}
+
+function lockedOf(row: TextRow): LockedSession {
+  return {
+    agent: row.agent ?? '',
+    head: { epoch: row.epoch ?? '', seq: Number(row.flushed_seq), digest: row.digest ?? '' },
+    openSeq: row.open_seq === null ? null : Number(row.open_seq),
+    columns: {
+      status: row.status as SessionStatus,
+      run: Number(row.run),
+      currentRun: row.current_run === null ? null : Number(row.current_run),
+      turns: Number(row.turns),
+      error: row.error ? (JSON.parse(row.error) as SessionRow['error']) : null,
+      usage: {
+        input_tokens: Number(row.input_tokens),
+        output_tokens: Number(row.output_tokens),
+        cache_creation_input_tokens: Number(row.cache_creation_input_tokens),
+        cache_read_input_tokens: Number(row.cache_read_input_tokens),
+      },
+      updatedAt: 0,
+    },
+  }
+}
+
+/** Makes the session's row from its first event; undefined if another flusher was faster. */
+export async function createSession(
+  tx: Queryable,
+  schema: Schema,
+  key: string,
+  epoch: string,
+  first: EventOf<'session_started'>,
+): Promise<LockedSession | undefined> {
+  const { agent, context, tags } = first
+  const safe = sanitiser()
+  const at = new Date(first.at).toISOString()
+  const values = [key, safe.key(agent), epoch, safe.json(context), tags.map((tag) => safe.key(tag)), at]
+  const created = await tx.query(
+    `insert into ${schema.table('sessions')}
+       (session_id, agent, status, epoch, flushed_seq, digest, context, tags, created_at, updated_at, raw)
+     values ($1, $2, 'idle', $3, 0, '', $4::jsonb, $5, $6, $6, $7)
+     on conflict (session_id) do nothing returning 1 as created`,
+    [...values, safe.raw({ agent, context, tags })],
+  )
+  if (created.length === 0) return undefined
+  return { agent: safe.key(agent), head: { epoch, seq: 0, digest: '' }, openSeq: null, columns: newSessionColumns() }
+}

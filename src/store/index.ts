@@ -1,0 +1,102 @@
+// The side store: opens Postgres on first use, migrates it once, and hands reading and writing to their modules.
+import type { Pool } from 'pg'
+import type { Logger } from '../agent/tool.ts'
+import { databaseAt } from './database.ts'
+import { StoreError } from './errors.ts'
+import { listenerOn } from './listener.ts'
+import { migrate, pendingMigrations } from './migrate.ts'
+import { locateMessage, readEntries, readErrors, readEvents, readHead, readMessages, readSession, readToolCalls } from './reader.ts'
+import { schemaOf } from './schema.ts'
+import type { Store } from './store.ts'
+import { safeKey } from './text.ts'
+import { flush, markRunning } from './writer.ts'
+
+export { StoreError } from './errors.ts'
+export type * from './store.ts'
+
+/** What `openStore` takes. */
+export interface StoreOptions {
+  /** A URL, or a pool of yours, which stays yours to close. */
+  postgres: string | Pool
+  /** Postgres schema of pawl's own. Default `pawl`. */
+  schema?: string
+  /**
+   * `auto` (default) applies missing migrations with the first successful connection, `check` refuses to write where some are missing,
+   * `off` looks at nothing.
+   */
+  migrate?: 'auto' | 'check' | 'off'
+  logger?: Logger
+}
+
+/**
+ * The side store. Nothing is connected before the first call; a call that finds Postgres away rejects with `store_unavailable`
+ * and the next one tries again. A statement may take 10 s.
+ * @throws StoreError `invalid_store_options`.
+ */
+export function openStore(options: StoreOptions): Store {
+  const { postgres, migrate: mode = 'auto', logger } = options
+  if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured: set DATABASE_URL or give `postgres`.')
+  const schema = schemaOf(options.schema ?? 'pawl')
+  const database = databaseAt(postgres, logger)
+  const listener = listenerOn(schema.channel, () => database.newClient(), logger)
+  const ready = onceItSucceeds(() => prepare())
+
+  async function prepare(): Promise<void> {
+    if (mode === 'auto') return migrate(database, schema, logger)
+    if (mode === 'off') return
+    const pending = await pendingMigrations(database, schema)
+    if (pending.length === 0) return
+    throw new StoreError('schema_behind', `The schema "${schema.name}" lacks ${pending.join(', ')}: run the migrations, then try again.`)
+  }
+
+  async function prepared<T>(work: () => Promise<T>): Promise<T> {
+    await ready.reached()
+    try {
+      return await work()
+    } catch (error) {
+      // Somebody dropped the schema meanwhile: the next call looks again.
+      if (error instanceof StoreError && error.code === 'schema_behind') ready.forget()
+      throw error
+    }
+  }
+
+  /** Under `check` a store that is behind may still be read. */
+  const reading = <T>(work: () => Promise<T>): Promise<T> => (mode === 'check' ? work() : prepared(work))
+
+  return {
+    head: (sessionId) => reading(() => readHead(database, schema, sessionId)),
+    flush: (sessionId, epoch, entries) => prepared(() => flush(database, schema, sessionId, epoch, entries)),
+    markRunning: (sessionId, callId, attempt, worker) =>
+      prepared(() => markRunning(database, schema, { sessionId, callId, attempt, worker })),
+    session: (sessionId) => reading(() => readSession(database, schema, sessionId)),
+    events: (sessionId, page) => reading(() => readEvents(database, schema, sessionId, page)),
+    entries: (sessionId, page) => reading(() => readEntries(database, schema, sessionId, page)),
+    messages: (sessionId) => reading(() => readMessages(database, schema, sessionId)),
+    locateMessage: (sessionId, messageId) => reading(() => locateMessage(database, schema, sessionId, messageId)),
+    toolCalls: (sessionId) => reading(() => readToolCalls(database, schema, sessionId)),
+    errors: (sessionId) => reading(() => readErrors(database, schema, sessionId)),
+    watch: (sessionId, wake) => listener.watch(safeKey(sessionId), wake),
+    async close() {
+      await listener.close()
+      await database.close()
+    },
+  }
+}
+
+/** Runs `work` until it has succeeded once; calls meanwhile share one try. */
+function onceItSucceeds(work: () => Promise<void>): { reached(): Promise<void>; forget(): void } {
+  let tried: Promise<void> | undefined
+  const forget = (): void => {
+    tried = undefined
+  }
+  return {
+    forget,
+    reached() {
+      tried ??= work().catch((error: unknown) => {
+        forget()
+        throw error
+      })
+      return tried
+    },
+  }
+}

@@ -1,0 +1,115 @@
+// Wakes who watches a session: one LISTEN connection for all watchers of a store, for as long as there are any.
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Client } from 'pg'
+import type { Logger } from '../agent/tool.ts'
+
+/** The shared listener. */
+export interface Listener {
+  watch(key: string, wake: () => void): () => void
+  close(): Promise<void>
+}
+
+const FIRST_RETRY_MS = 250
+const LAST_RETRY_MS = 30_000
+/** The connection outlives its last watcher a little: runs are often watched one after another. */
+const LINGER_MS = 5_000
+const GOODBYE_MS = 1_000
+
+/** Connects with the first watcher. Where LISTEN is impossible nobody is woken: watchers also poll. */
+export function listenerOn(channel: string, newClient: () => Client, logger: Logger | undefined): Listener {
+  const watchers = new Map<string, Set<() => void>>()
+  let client: Client | undefined
+  let timer: NodeJS.Timeout | undefined
+  let failures = 0
+  let closed = false
+
+  function connect(): void {
+    const opened = newClient()
+    client = opened
+    opened.on('error', (error) => lost(opened, error))
+    opened.on('end', () => lost(opened, undefined))
+    opened.on('notification', ({ payload = '' }) => wakeAll(watchers.get(payload.slice(payload.indexOf(' ') + 1)) ?? []))
+    const connecting = opened.connect()
+    doNotKeepProcessAlive(opened)
+    connecting
+      .then(() => opened.query(`listen "${channel}"`))
+      .then(() => {
+        // Again, because TLS has put another socket in the first one's place.
+        doNotKeepProcessAlive(opened)
+        failures = 0
+        // What was committed before this moment has been missed.
+        wakeAll([...watchers.values()].flatMap((wakes) => [...wakes]))
+      })
+      .catch((error: unknown) => lost(opened, error))
+  }
+
+  function lost(which: Client, error: unknown): void {
+    if (which !== client) return
+    client = undefined
+    void which.end().catch(() => {})
+    if (closed || watchers.size === 0) return
+    if (failures++ === 0) logger?.debug({ err: error }, 'pawl: the LISTEN connection was lost; watchers poll until it is back')
+    later(connect, Math.min(FIRST_RETRY_MS * 2 ** failures, LAST_RETRY_MS))
+  }
+
+  function wakeAll(wakes: Iterable<() => void>): void {
+    for (const wake of wakes) {
+      try {
+        wake()
+      } catch (error) {
+        logger?.warn({ err: error }, 'pawl: a watcher threw')
+      }
+    }
+  }
+
+  function later(what: () => void, delayMs: number): void {
+    clearTimeout(timer)
+    timer = setTimeout(() => {
+      timer = undefined
+      what()
+    }, delayMs)
+    timer.unref()
+  }
+
+  async function disconnect(): Promise<void> {
+    const leaving = client
+    client = undefined
+    failures = 0
+    // A Postgres that hangs would never say goodbye.
+    if (leaving) await Promise.race([leaving.end().catch(() => {}), pause(GOODBYE_MS, undefined, { ref: false })])
+  }
+
+  function unwatch(key: string, wake: () => void): void {
+    const wakes = watchers.get(key)
+    wakes?.delete(wake)
+    if (wakes?.size === 0) watchers.delete(key)
+    if (watchers.size === 0 && !closed) later(() => void disconnect(), LINGER_MS)
+  }
+
+  return {
+    watch(key, wake) {
+      if (closed) return () => {}
+      // An own function a watcher: the same `wake` may be given twice.
+      const own = (): void => wake()
+      const wakes = watchers.get(key) ?? new Set()
+      watchers.set(key, wakes.add(own))
+      if (client) clearTimeout(timer)
+      else if (watchers.size === 1 && wakes.size === 1) {
+        clearTimeout(timer)
+        connect()
+      }
+      return () => unwatch(key, own)
+    },
+    async close() {
+      closed = true
+      clearTimeout(timer)
+      watchers.clear()
+      await disconnect()
+    },
+  }
+}
+
+/** Whether the process stays is for the watchers to say. The method is not in pg's types. */
+function doNotKeepProcessAlive(client: Client): void {
+  if ('unref' in client && typeof client.unref === 'function') client.unref()
+}

@@ -1,0 +1,276 @@
+// The write side: a flush brings a session's events and all that follows from them into the tables, in one transaction.
+import { continues } from '../session/digest.ts'
+import type { LogEntry, SessionEvent } from '../session/events.ts'
+import { insertRows, newStatement, recordset, type Statement, textOfStatement } from './bulk.ts'
+import type { Database, Queryable } from './database.ts'
+import { StoreError } from './errors.ts'
+import { createSession, type LockedSession, lockSession } from './head.ts'
+import { newProjection, project, type Projection, recall, replayedCalls, type Rows, segmentsOf } from './projections.ts'
+import type { Schema } from './schema.ts'
+import type { StoredHead } from './store.ts'
+import { ERRORS, EVENTS, MESSAGES, type RowOf, STRAY_EVENTS, TAKEN, TOKEN_USAGE, TOOL_CALLS } from './tables.ts'
+import { safeKey, sanitiser } from './text.ts'
+
+/** An entry with the event that its text says. */
+interface ParsedEntry extends LogEntry {
+  event: SessionEvent
+}
+
+/** JSON that one statement carries; a flush after a long outage takes several. */
+const SEGMENT_BYTES = 4_000_000
+
+/** See `Store.flush`. */
+export async function flush(
+  database: Database,
+  schema: Schema,
+  sessionId: string,
+  epoch: string,
+  entries: readonly LogEntry[],
+): Promise<StoredHead> {
+  const key = safeKey(sessionId)
+  const { head, strays } = await database.transaction(async (tx): Promise<{ head: StoredHead; strays: readonly LogEntry[] }> => {
+    const session = await lockOrCreate(tx, schema, key, epoch, entries)
+    if (!session) return { head: { epoch, seq: 0, digest: '' }, strays: [] }
+    const strays = await strayEntries(tx, schema, key, session, epoch, entries)
+    if (strays.length > 0) await setAside(tx, schema, key, epoch, strays)
+    const head = strays.length > 0 ? session.head : await append(tx, schema, key, session, epoch, entries)
+    return { head, strays }
+  })
+  if (strays.length > 0) {
+    throw new StoreError(
+      'foreign_epoch',
+      `Events ${strays[0]?.seq} to ${strays.at(-1)?.seq} of session ${sessionId} were written by execution chain ${epoch}, ` +
+        `the stored ones end at ${head.seq} of chain ${head.epoch}: they were set aside in stray_events for you to judge.`,
+    )
+  }
+  return head
+}
+
+/** See `Store.markRunning`. */
+export async function markRunning(
+  database: Database,
+  schema: Schema,
+  call: { sessionId: string; callId: string; attempt: number; worker: string },
+): Promise<void> {
+  await database.query(
+    `update ${schema.table('tool_calls')} set status = 'running', attempt = greatest(attempt, $3), worker = $4, started_at = now()
+     where session_id = $1 and call_id = $2 and status in ('issued', 'running')`,
+    [safeKey(call.sessionId), safeKey(call.callId), call.attempt, safeKey(call.worker)],
+  )
+}
+
+async function lockOrCreate(
+  tx: Queryable,
+  schema: Schema,
+  key: string,
+  epoch: string,
+  entries: readonly LogEntry[],
+): Promise<LockedSession | undefined> {
+  const stored = await lockSession(tx, schema, key)
+  const [first] = entries
+  if (stored || !first) return stored
+  if (first.seq !== 1) throw gap(0, first.seq)
+  const { event } = parsed(first)
+  if (event.type !== 'session_started') {
+    throw new StoreError('invalid_events', `A session begins with session_started, not with ${event.type}: flush its events from seq 1.`)
+  }
+  return (await createSession(tx, schema, key, epoch, event)) ?? lockSession(tx, schema, key)
+}
+
+/**
+ * The entries that do not belong to the stored past: of another epoch, unless they are stored already
+ * or begin with the `session_resumed` that continues it.
+ */
+async function strayEntries(
+  tx: Queryable,
+  schema: Schema,
+  key: string,
+  { head }: LockedSession,
+  epoch: string,
+  entries: readonly LogEntry[],
+): Promise<readonly LogEntry[]> {
+  if (epoch === head.epoch) return []
+  const next = entries.find((entry) => entry.seq === head.seq + 1)
+  if (next && next.prev === head.digest && parsed(next).event.type === 'session_resumed') return []
+  const stored = await tx.query(`select digest from ${schema.table('events')} where session_id = $1 and seq = any($2::bigint[])`, [
+    key,
+    entries.map((entry) => entry.seq),
+  ])
+  // A digest stands for all events up to it.
+  const known = new Set(stored.map((row) => row.digest))
+  return entries.filter((entry) => !known.has(entry.digest))
+}
+
+async function setAside(tx: Queryable, schema: Schema, key: string, epoch: string, strays: readonly LogEntry[]): Promise<void> {
+  const statement = newStatement()
+  const rows = strays.map(({ seq, prev, digest, json }) => ({ epoch: safeKey(epoch), seq, prev, digest, json }))
+  const fixed = { session_id: statement.value(key) }
+  insertRows(statement, schema, { table: 'stray_events', columns: STRAY_EVENTS, rows, fixed, onConflict: 'on conflict do nothing' })
+  await tx.query(textOfStatement(statement, 'select 1'), [...statement.values])
+}
+
+/** Applies the entries above the head; answers with the new one. */
+async function append(
+  tx: Queryable,
+  schema: Schema,
+  key: string,
+  session: LockedSession,
+  epoch: string,
+  entries: readonly LogEntry[],
+): Promise<StoredHead> {
+  const { head } = session
+  const fresh = entries.filter((entry) => entry.seq > head.seq)
+  const [first] = fresh
+  if (!first) return head
+  if (first.seq > head.seq + 1) throw gap(head.seq, first.seq)
+  if (!continues(head, fresh)) {
+    throw new StoreError(
+      'digest_mismatch',
+      `The flushed events do not continue the stored event ${head.seq}: they come from a task that was rejected. Refill the event log.`,
+    )
+  }
+  const parsedEntries = fresh.map(parsed)
+  const projection = newProjection(session.columns)
+  recall(projection, await storedEvents(tx, schema, key, session.openSeq, parsedEntries))
+  let last: StoredHead = head
+  for (const segment of segmentsOf(parsedEntries, SEGMENT_BYTES)) {
+    const rows = project(
+      projection,
+      segment.map((entry) => entry.event),
+    )
+    const { seq, digest } = segment.at(-1) ?? last
+    last = { epoch, seq, digest }
+    await write(tx, schema, { key, agent: session.agent, entries: segment, rows, projection, head: last })
+  }
+  return last
+}
+
+/** What the projection has to be told of before it goes on: the open turn, and completed results that are asked for again. */
+async function storedEvents(
+  tx: Queryable,
+  schema: Schema,
+  key: string,
+  openSeq: number | null,
+  entries: readonly ParsedEntry[],
+): Promise<SessionEvent[]> {
+  const replayed = replayedCalls(entries.map((entry) => entry.event))
+  if (openSeq === null && replayed.length === 0) return []
+  const rows = await tx.query(
+    `select json from ${schema.table('events')} where session_id = $1 and
+       (seq >= $2 or seq in (select outcome_seq from ${schema.table('tool_calls')} where session_id = $1 and call_id = any($3::text[])))
+     order by seq`,
+    [key, openSeq ?? Number.MAX_SAFE_INTEGER, replayed.map(safeKey)],
+  )
+  return rows.map((row) => JSON.parse(row.json ?? '') as SessionEvent)
+}
+
+interface Write {
+  key: string
+  agent: string
+  entries: readonly ParsedEntry[]
+  rows: Rows
+  projection: Projection
+  head: StoredHead
+}
+
+/** One statement for all tables; the session's row and the notification come with it. */
+async function write(tx: Queryable, schema: Schema, { key, agent, entries, rows, projection, head }: Write): Promise<void> {
+  const statement = newStatement()
+  const session = statement.value(key)
+  const fixed = { session_id: session, agent: statement.value(agent) }
+  insertRows(statement, schema, { table: 'events', columns: EVENTS, rows: entries.map((entry) => eventRow(entry, head.epoch)), fixed: { session_id: session } })
+  insertRows(statement, schema, { table: 'messages', columns: MESSAGES, rows: rows.messages, fixed })
+  insertRows(statement, schema, { table: 'errors', columns: ERRORS, rows: rows.errors, fixed })
+  insertRows(statement, schema, { table: 'token_usage', columns: TOKEN_USAGE, rows: rows.usage, fixed })
+  insertRows(statement, schema, { table: 'tool_calls', columns: TOOL_CALLS, rows: [...rows.toolCalls.values()], fixed, onConflict: MERGE_CALL })
+  if (rows.taken.length > 0) statement.part(takeMessages(statement, schema, session, rows.taken))
+  statement.part(updateSession(statement, schema, session, projection, head))
+  const notify = `select pg_notify(${statement.value(schema.channel)}, ${statement.value(`${head.seq} ${key}`)})`
+  await tx.query(textOfStatement(statement, notify), [...statement.values])
+  if (rows.dropped) await dropRun(tx, schema, key, rows.dropped)
+}
+
+/** A call's row is written by what each event says of it: an outcome replaces the one before as a whole, all else fills in. */
+const MERGE_CALL = `on conflict (session_id, call_id) do update set
+  status = excluded.status,
+  attempt = greatest(stored.attempt, excluded.attempt),
+  worker = coalesce(excluded.worker, stored.worker),
+  started_at = coalesce(excluded.started_at, stored.started_at),
+  effect = coalesce(excluded.effect, stored.effect),
+  idempotency_key = coalesce(excluded.idempotency_key, stored.idempotency_key),
+  input = coalesce(excluded.input, stored.input),
+  input_digest = coalesce(excluded.input_digest, stored.input_digest),
+  issued_seq = coalesce(excluded.issued_seq, stored.issued_seq),
+  raw_intent = coalesce(excluded.raw_intent, stored.raw_intent),
+  ${['result', 'error', 'effect_id', 'replay_of', 'completed_at', 'raw_outcome', 'outcome_seq']
+    .map((name) => `${name} = case when excluded.outcome_seq is null then stored.${name} else excluded.${name} end`)
+    .join(', ')}`
+
+function eventRow({ event, seq, digest, json }: ParsedEntry, epoch: string): RowOf<typeof EVENTS> {
+  return {
+    seq,
+    epoch: safeKey(epoch),
+    type: safeKey(event.type),
+    run: ('run' in event && event.run) || null,
+    turn: ('turn' in event && event.turn) || null,
+    at: new Date(event.at).toISOString(),
+    digest,
+    json,
+  }
+}
+
+function takeMessages(statement: Statement, schema: Schema, session: string, taken: Rows['taken']): string {
+  return `update ${schema.table('messages')} stored
+    set run = given.run, turn = given.turn, position = given.position, ordinal = given.ordinal
+    from ${recordset(statement, TAKEN, taken)}
+    where stored.session_id = ${session} and stored.kind = 'user' and stored.run is null and stored.message_id = given.message_id`
+}
+
+function updateSession(statement: Statement, schema: Schema, session: string, { session: columns, openTurn }: Projection, head: StoredHead): string {
+  const { status, run, currentRun, turns, error, usage, updatedAt } = columns
+  const safe = sanitiser()
+  const set: Record<string, unknown> = {
+    status,
+    epoch: safeKey(head.epoch),
+    flushed_seq: head.seq,
+    digest: head.digest,
+    run,
+    current_run: currentRun,
+    turns,
+    open_seq: openTurn?.seq ?? null,
+    error: error && safe.json(error),
+    error_raw: error && safe.raw(error),
+    ...usage,
+    updated_at: new Date(updatedAt).toISOString(),
+    flushed_at: new Date().toISOString(),
+  }
+  const assignments = Object.entries(set).map(([name, value]) => `${name} = ${statement.value(value)}`)
+  return `update ${schema.table('sessions')} set ${assignments.join(', ')} where session_id = ${session}`
+}
+
+/** A run that is started again leaves the transcript: what users said waits again, the rest is archived. */
+async function dropRun(tx: Queryable, schema: Schema, key: string, { run, seq }: NonNullable<Rows['dropped']>): Promise<void> {
+  const messages = schema.table('messages')
+  await tx.query(`update ${messages} set archived_seq = $3 where session_id = $1 and run = $2 and kind <> 'user' and archived_seq is null`, [key, run, seq])
+  await tx.query(
+    `update ${messages} set run = null, turn = null, position = null, ordinal = 0 where session_id = $1 and run = $2 and kind = 'user'`,
+    [key, run],
+  )
+}
+
+function parsed(entry: LogEntry): ParsedEntry {
+  let event: SessionEvent | undefined
+  try {
+    event = JSON.parse(entry.json) as SessionEvent
+  } catch {
+    // Said below.
+  }
+  if (event === null || typeof event !== 'object' || event.seq !== entry.seq || typeof event.type !== 'string' || !Number.isFinite(event.at)) {
+    throw new StoreError('invalid_events', `The text of entry ${entry.seq} is not the event ${entry.seq}: flush the event's own JSON.`)
+  }
+  return { ...entry, event }
+}
+
+function gap(head: number, first: number): StoreError {
+  return new StoreError('gap', `The store ends at event ${head}, the flush begins at ${first}: flush from event ${head + 1}.`)
+}

@@ -1,0 +1,196 @@
+// The built `pawl` command as its users run it: real processes, an embedded stack in a folder of its own.
+import { rm } from 'node:fs/promises'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { userFolder } from './cli/folder.ts'
+import { eventsIn, familyOf, leftOver, type PawlProcess, pawl } from './cli/processes.ts'
+
+const START_MS = 60_000
+
+let folder: string
+const started: PawlProcess[] = []
+
+function start(args: string[], options: { env?: Record<string, string>; input?: string } = {}): PawlProcess {
+  const process = pawl(args, { cwd: folder, ...options })
+  started.push(process)
+  return process
+}
+
+async function stop(...processes: PawlProcess[]): Promise<void> {
+  for (const process of processes) process.kill('SIGTERM')
+  await Promise.all(processes.map((process) => process.ended))
+}
+
+beforeAll(async () => {
+  folder = await userFolder()
+})
+afterAll(async () => {
+  await stop(...started)
+  await rm(folder, { recursive: true, force: true })
+})
+
+describe('pawl dev', () => {
+  let dev: PawlProcess
+
+  beforeAll(async () => {
+    dev = start(['dev', 'agents.ts', '--json'])
+    await dev.event('ready')
+  }, START_MS)
+  afterAll(() => stop(dev), START_MS)
+
+  it('says which processes it started, then where everything is, and nothing else', () => {
+    const [first, second, ready, ...more] = eventsIn(dev.stdout())
+    expect(first).toEqual({ event: 'worker_started', pid: expect.any(Number) })
+    expect(second).toEqual({ event: 'worker_started', pid: expect.any(Number) })
+    expect(ready).toEqual({
+      event: 'ready',
+      temporalAddress: expect.stringMatching(/:\d+$/),
+      temporalUi: expect.stringMatching(/^http:/),
+      namespace: 'default',
+      taskQueue: 'pawl',
+      databaseUrl: expect.stringMatching(/^postgres/),
+    })
+    expect(more).toEqual([])
+  })
+
+  it('is talked to by pipe: every line is answered, the last one before the end of the chat', async () => {
+    const chat = await start(['chat', 'echo'], { input: 'hello\n\nlook up gnu for 1 ms\nbye\n' }).ended
+    expect(chat).toMatchObject({ code: 0, stderr: '' })
+    expect(chat.stdout).toMatch(/^session \S+ with echo/)
+    const shown = ['echo › message 1: hello', '→ look_up {"word":"gnu","ms":1}', '← look_up gnu is in the book', 'found:', 'message 3: bye']
+    expect(shown.map((text) => chat.stdout.indexOf(text))).toEqual([...shown.map((text) => chat.stdout.indexOf(text))].sort((a, b) => a - b))
+    for (const text of shown) expect(chat.stdout).toContain(text)
+  }, 30_000)
+
+  it('replaces a worker that is killed in the middle of a call, and the answer comes all the same', async () => {
+    const before = eventsIn(dev.stdout()).filter(({ event }) => event === 'worker_started')
+    const chat = start(['chat', 'echo'], { input: 'look up yak for 1500 ms\n' })
+    await chat.says(/→ look_up/)
+    for (const { pid } of before) process.kill(pid as number, 'SIGKILL')
+    const deaths = [await dev.event('worker_died', 1), await dev.event('worker_died', 2)]
+    expect(deaths.map(({ pid, signal }) => `${pid} ${signal}`).sort()).toEqual(before.map(({ pid }) => `${pid} SIGKILL`).sort())
+    expect(await chat.ended).toMatchObject({ code: 0, stdout: expect.stringContaining('yak is in the book') })
+    await dev.event('worker_started', before.length + 2)
+  }, 60_000)
+
+  it('takes Ctrl-C in a chat as an interrupt of the run that is going on', async () => {
+    const chat = start(['chat', 'echo'])
+    chat.type('look up emu for 60000 ms\n')
+    await chat.says(/→ look_up/)
+    chat.kill('SIGINT')
+    await chat.says(/\(interrupted/)
+    chat.type('still there?\n')
+    await chat.says(/message 2: still there\?/)
+    chat.endInput()
+    expect(await chat.ended).toMatchObject({ code: 0 })
+  }, 30_000)
+
+  it('shows how a session stands, and refuses to resume one that does not exist or talks to another agent', async () => {
+    const chat = await start(['chat', 'echo', '--session', 'walk-in'], { input: 'hello\n/state\n/resume nowhere\n' }).ended
+    expect(chat.stdout).toMatch(/status {4}idle/)
+    expect(chat.stdout).toContain('session_not_found')
+    expect(chat.code).toBe(1)
+    expect(await start(['chat', 'other', '--resume', 'walk-in'], { input: '' }).ended).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('agent_mismatch'),
+    })
+    expect(await start(['chat', 'echo', '--resume', 'nowhere'], { input: '' }).ended).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('session_not_found'),
+    })
+  }, 30_000)
+
+  it('has a worker of another task queue beside it, which drains when it is asked to end', async () => {
+    const { temporalAddress, databaseUrl } = await dev.event('ready')
+    const env = { TEMPORAL_ADDRESS: String(temporalAddress), DATABASE_URL: String(databaseUrl) }
+    const worker = start(['worker', 'agents.mjs', '--json', '--task-queue', 'other', '--processes', '1'], { env })
+    const ready = await worker.event('ready')
+    expect(ready).toMatchObject({ event: 'ready', temporalAddress, namespace: 'default', taskQueue: 'other' })
+    expect(ready).not.toHaveProperty('temporalUi')
+    expect(String(ready.databaseUrl)).not.toContain(new URL(String(databaseUrl)).password)
+    const chat = start(['chat', 'echo', '--task-queue', 'other', '--session', 'drained'], { env, input: 'look up auk for 2000 ms\n' })
+    await chat.says(/→ look_up/)
+    const family = familyOf(worker.pid)
+    worker.kill('SIGTERM')
+    expect(await worker.ended).toMatchObject({ code: 0 })
+    expect(leftOver(family, '(no folder)')).toEqual([])
+    const next = start(['worker', 'agents.mjs', '--json', '--task-queue', 'other', '--processes', '1'], { env })
+    const answered = await chat.ended
+    expect(answered.stdout).toContain('auk is in the book')
+    // It was finished by the worker that was asked to end: one attempt.
+    expect(answered.stdout).not.toContain('attempt')
+    await stop(next)
+  }, 60_000)
+})
+
+describe('a session', () => {
+  afterEach(() => stop(...started), START_MS)
+
+  it('survives a restart of pawl dev, which leaves no process behind: --resume shows the conversation so far', async () => {
+    const dev = start(['dev', 'agents.mjs', '--json', '--processes', '1'])
+    await dev.event('ready')
+    const first = await start(['chat', 'echo', '--session', 'kept'], { input: 'hello\nlook up ape for 1 ms\n' }).ended
+    expect(first.code).toBe(0)
+    const family = familyOf(dev.pid)
+    expect(family.length).toBeGreaterThan(2)
+    dev.kill('SIGTERM')
+    expect(await dev.ended).toMatchObject({ code: 0, signal: null })
+    expect(leftOver(family, folder)).toEqual([])
+
+    const again = start(['dev', 'agents.mjs', '--json', '--processes', '1'])
+    await again.event('ready')
+    const second = await start(['chat', 'echo', '--resume', 'kept'], { input: 'and now?\n' }).ended
+    expect(second.code).toBe(0)
+    const soFar = ['you › hello', 'echo › message 1: hello', 'you › look up ape', '→ look_up', '← look_up ape is in the book', 'echo › found:', 'message 3: and now?']
+    let from = 0
+    for (const text of soFar) {
+      const at = second.stdout.indexOf(text, from)
+      expect(at, `${text} in\n${second.stdout}`).toBeGreaterThanOrEqual(from)
+      from = at
+    }
+  }, 120_000)
+
+  it('outlives even a pawl dev that is killed with SIGKILL, and nothing of that one stays', async () => {
+    const dev = start(['dev', 'agents.mjs', '--json', '--processes', '1'])
+    await dev.event('ready')
+    const family = familyOf(dev.pid)
+    dev.kill('SIGKILL')
+    await dev.ended
+    await expect.poll(() => leftOver(family, folder), { timeout: 40_000, interval: 200 }).toEqual([])
+    const again = start(['dev', 'agents.mjs', '--json', '--processes', '1'])
+    await again.event('ready')
+    const chat = await start(['chat', 'echo', '--resume', 'kept'], { input: 'still?\n' }).ended
+    expect(chat.stdout).toContain('message 4: still?')
+  }, 120_000)
+})
+
+describe('a module that cannot be served', () => {
+  it.each([
+    ['missing.ts', 'module_not_found', 5_000],
+    ['nobody.mjs', 'no_agents', START_MS],
+    ['broken.mjs', '', START_MS],
+  ])('%s: %s on standard error, exit code 1, nothing left running', async (module, code, withinMs) => {
+    const begun = Date.now()
+    const dev = start(['dev', module, '--json', '--data', 'elsewhere'])
+    const ended = await dev.ended
+    expect(ended.code).toBe(1)
+    expect(ended.stderr).toMatch(new RegExp(`(^|\\n)${code || '[a-z]+(_[a-z]+)*'}: `))
+    expect(ended.stderr).not.toMatch(/\n\s+at /)
+    expect(eventsIn(ended.stdout).filter(({ event }) => event === 'ready')).toEqual([])
+    expect(Date.now() - begun).toBeLessThan(withinMs)
+    expect(leftOver([], folder)).toEqual([])
+  }, START_MS)
+
+  it('is told apart from one with another extension', async () => {
+    expect((await start(['dev', 'agents.js']).ended).stderr).toContain('did you mean agents.ts?')
+  })
+})
+
+describe('the command line', () => {
+  it('tells its version, helps, and refuses what it does not know', async () => {
+    expect((await start(['--version']).ended).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+    expect((await start(['dev', '--help']).ended).stdout).toContain('--task-queue')
+    expect(await start(['dev', 'agents.ts', '--processes', 'many']).ended).toMatchObject({ code: 1, stderr: expect.stringContaining('from 1 to') })
+    expect(await start(['dve']).ended).toMatchObject({ code: 1, stderr: expect.stringContaining('Did you mean dev?') })
+    expect(await start(['chat', 'echo', '--context', '{']).ended).toMatchObject({ code: 1, stderr: expect.stringContaining('Give JSON') })
+  })
+})

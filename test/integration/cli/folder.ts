@@ -1,0 +1,61 @@
+// A user's folder for tests of the command line: pawl and zod installed by links, and modules to serve.
+import { chmod, mkdir, mkdtemp, realpath, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const REPOSITORY = fileURLToPath(new URL('../../..', import.meta.url))
+
+/** An agent that counts what it is told, and looks words up with a tool that can be told to take its time. */
+const ECHO = `
+const wait = (ms, signal) => new Promise((resolve, reject) => {
+  const timer = setTimeout(resolve, ms)
+  signal.addEventListener('abort', () => { clearTimeout(timer); reject(signal.reason) })
+})
+export const lookUp = defineTool({
+  name: 'look_up',
+  description: 'Looks a word up.',
+  input: z.object({ word: z.string(), ms: z.number() }),
+  effect: 'read',
+  execute: async ({ word, ms }, ctx) => {
+    await wait(ms, ctx.signal)
+    return \`\${word} is in the book\`
+  },
+})
+const blocksOf = (message) => (typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : message.content)
+const model = scripted(({ messages }) => {
+  const texts = messages.filter((message) => message.role === 'user').flatMap(blocksOf).filter((block) => block.type === 'text')
+  const last = blocksOf(messages.at(-1)).at(-1)
+  if (last.type === 'tool_result') return \`found: \${JSON.stringify(last.content)}\`
+  const [, word, ms] = /^look up (\\w+) for (\\d+) ms$/.exec(last.text) ?? []
+  if (word) return [{ type: 'tool_use', id: 'toolu_1', name: 'look_up', input: { word, ms: Number(ms) } }]
+  return \`message \${texts.length}: \${last.text}\`
+})
+const echo = defineAgent({ name: 'echo', instructions: 'Say it again.', model, tools: [lookUp] })
+`
+
+const IMPORTS = `
+import { defineAgent, defineTool } from 'pawl'
+import { scripted } from 'pawl/testing'
+import { z } from 'zod'
+`
+
+const MODULES = {
+  // Types that only a loader of TypeScript gets rid of.
+  'agents.ts': `${IMPORTS}// @ts-nocheck\n${ECHO}\ninterface Named { name: string }\nconst named: Named[] = [echo]\nexport const agents = named as (typeof echo)[]\n`,
+  'agents.mjs': `${IMPORTS}${ECHO}\nexport default [echo]\n`,
+  'nobody.mjs': 'export const answer = 42\n',
+  'broken.mjs': "import './does-not-exist.mjs'\nexport default []\n",
+}
+
+/** Makes the folder. */
+export async function userFolder(): Promise<string> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'pawl-user-')))
+  // The embedded Postgres may run as another user, who has to get to its data.
+  await chmod(folder, 0o755)
+  await mkdir(join(folder, 'node_modules'))
+  await symlink(REPOSITORY, join(folder, 'node_modules', 'pawl'))
+  await symlink(join(REPOSITORY, 'node_modules', 'zod'), join(folder, 'node_modules', 'zod'))
+  for (const [name, text] of Object.entries(MODULES)) await writeFile(join(folder, name), text)
+  return folder
+}

@@ -1,0 +1,121 @@
+// Real `pawl` processes for tests: started in a folder of their own, listened to, and looked for after their end.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const MAIN = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
+
+/** How a process ended. */
+export interface Ended {
+  code: number | null
+  signal: string | null
+  stdout: string
+  stderr: string
+}
+
+/** A `pawl` process. */
+export interface PawlProcess {
+  readonly pid: number
+  stdout(): string
+  stderr(): string
+  /** Resolves when standard output holds what is looked for; rejects when the process ends before. */
+  says(what: RegExp): Promise<RegExpMatchArray>
+  /** The JSON line of an event, the `nth` of its kind (from 1). */
+  event(name: string, nth?: number): Promise<Record<string, unknown>>
+  type(text: string): void
+  endInput(): void
+  kill(signal: NodeJS.Signals): void
+  readonly ended: Promise<Ended>
+}
+
+/** Starts `pawl`; with the environment of the tests less what would point it at another stack. */
+export function pawl(args: string[], options: { cwd: string; env?: Record<string, string>; input?: string }): PawlProcess {
+  const { TEMPORAL_ADDRESS: _t, DATABASE_URL: _d, TEMPORAL_NAMESPACE: _n, NODE_OPTIONS: _o, ...inherited } = process.env
+  const child = spawn(process.execPath, [MAIN, ...args], { cwd: options.cwd, env: { ...inherited, ...options.env }, stdio: 'pipe' })
+  const output = { stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output.stdout += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    output.stderr += text
+  })
+  // Whoever ends early does not read its input to the end.
+  child.stdin.on('error', () => {})
+  if (options.input !== undefined) child.stdin.end(options.input)
+  const ended = endOf(child, output)
+  const says = (what: RegExp) => waitFor(child, output, () => output.stdout.match(what), `${what}`)
+  return {
+    pid: child.pid as number,
+    stdout: () => output.stdout,
+    stderr: () => output.stderr,
+    says,
+    event: (name, nth = 1) => waitFor(child, output, () => eventsIn(output.stdout).filter(({ event }) => event === name)[nth - 1], `${nth}. ${name}`),
+    type: (text) => void child.stdin.write(text),
+    endInput: () => void child.stdin.end(),
+    kill: (signal) => void child.kill(signal),
+    ended,
+  }
+}
+
+/** The JSON lines of an output; throws if a whole line is anything else. */
+export function eventsIn(stdout: string): Record<string, unknown>[] {
+  return stdout
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+}
+
+/** Pids of the process and all of its descendants. */
+export function familyOf(pid: number): number[] {
+  const parents = new Map(processes().map((other) => [other.pid, other.parent]))
+  const descends = (one: number | undefined): boolean => one !== undefined && one > 1 && (one === pid || descends(parents.get(one)))
+  return [...parents.keys()].filter(descends)
+}
+
+/** Command lines of living processes that are among the pids, or that name the folder. */
+export function leftOver(pids: readonly number[], folder: string): string[] {
+  return processes()
+    .filter((one) => pids.includes(one.pid) || one.command.includes(folder))
+    .map((one) => `${one.pid} ${one.command}`)
+}
+
+function processes(): { pid: number; parent: number; command: string }[] {
+  return readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name)) return []
+    try {
+      const [, state = '', parent = ''] = /\) (\S) (\d+)/.exec(readFileSync(`/proc/${name}/stat`, 'utf8')) ?? []
+      const command = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ')
+      return state === 'Z' ? [] : [{ pid: Number(name), parent: Number(parent), command }]
+    } catch {
+      return [] // It ended while we looked.
+    }
+  })
+}
+
+async function endOf(child: ChildProcess, output: { stdout: string; stderr: string }): Promise<Ended> {
+  const [code, signal] = (await once(child, 'close')) as [number | null, string | null]
+  return { code, signal, ...output }
+}
+
+function waitFor<T>(child: ChildProcess, output: { stdout: string; stderr: string }, find: () => T | null | undefined, what: string): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const look = () => {
+      const found = find()
+      if (found === null || found === undefined) return
+      stop()
+      resolve(found)
+    }
+    const onClose = () => {
+      stop()
+      reject(new Error(`pawl ended before it said ${what}\n--- stdout\n${output.stdout}\n--- stderr\n${output.stderr}`))
+    }
+    const stop = () => {
+      child.stdout?.off('data', look)
+      child.off('close', onClose)
+    }
+    child.stdout?.on('data', look)
+    child.once('close', onClose)
+    look()
+  })
+}

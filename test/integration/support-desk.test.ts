@@ -1,0 +1,173 @@
+// The support desk without pawl's runtime: the shop over HTTP, and the house rules carried out with nobody dying.
+import { randomUUID } from 'node:crypto'
+import type { Json, Message, ModelRequest, Tool, ToolContext, ToolUseBlock } from 'pawl'
+import { type Stack, startStack } from 'pawl/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type RunningShop, startShop } from '../../examples/support-desk/demo/shop-process.ts'
+import { deskModel } from '../../examples/support-desk/policy/model.ts'
+import { createShopClient } from '../../examples/support-desk/shop/client.ts'
+import { readLedger, readState } from '../../examples/support-desk/shop/database.ts'
+import type { Progress } from '../../examples/support-desk/shop/progress.ts'
+import { TOOLS } from '../../examples/support-desk/tools/index.ts'
+import { countEffects, differences, expectedState } from '../../examples/support-desk/world/expected.ts'
+import type { Ticket, World } from '../../examples/support-desk/world/tickets.ts'
+import { makeWorld } from '../../examples/support-desk/world/tickets.ts'
+
+let stack: Stack
+beforeAll(async () => {
+  stack = await startStack()
+}, 300_000)
+afterAll(() => stack?.stop())
+
+async function shopOf(world: World): Promise<RunningShop> {
+  return startShop({ databaseUrl: await stack.createDatabase(), records: world.records, seed: world.seed })
+}
+
+const logger = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** What a tool is given, with a key that tells one call from another. */
+function contextFor(shop: RunningShop, callId: string, idempotencyKey: string, signal = new AbortController().signal): ToolContext {
+  return {
+    sessionId: 's', agent: 'support-desk', run: 1, turn: 1, context: null, metadata: {}, tags: [], callId, attempt: 1,
+    services: { shop: createShopClient(shop.url) }, log: logger, idempotencyKey, signal, stillMine: () => Promise.resolve(true),
+  }
+}
+
+async function execute(shop: RunningShop, use: ToolUseBlock): Promise<string> {
+  const tool = TOOLS.find((one) => one.name === use.name) as Tool
+  const input = tool.input.parse(use.input)
+  return JSON.stringify(await tool.execute(input, contextFor(shop, use.id, randomUUID())))
+}
+
+/** One letter after another, one turn after another, until the model has nothing more to do. */
+async function workOn(shop: RunningShop, ticket: Ticket): Promise<{ turns: number; answers: string[] }> {
+  const messages: Message[] = []
+  const answers: string[] = []
+  let turns = 0
+  for (const letter of ticket.messages) {
+    messages.push({ role: 'user', content: letter })
+    for (;;) {
+      const request: ModelRequest = { system: '', tools: [], messages, sessionId: ticket.id, run: 1, turn: ++turns }
+      const { content } = await deskModel.generate(request, { signal: new AbortController().signal, attempt: 1, onDelta() {} })
+      messages.push({ role: 'assistant', content })
+      const uses = content.filter((block) => block.type === 'tool_use')
+      if (uses.length === 0) {
+        answers.push(content.map((block) => (block.type === 'text' ? block.text : '')).join(''))
+        break
+      }
+      const results = await Promise.allSettled(uses.map((use) => execute(shop, use)))
+      messages.push({
+        role: 'user',
+        content: results.map((result, index) => ({
+          type: 'tool_result' as const,
+          tool_use_id: uses[index]?.id ?? '',
+          ...(result.status === 'fulfilled' ? { content: result.value } : { content: String(result.reason), is_error: true }),
+        })),
+      })
+    }
+  }
+  return { turns, answers }
+}
+
+describe('the house rules', () => {
+  it.each([1, 2026])('do to the shop exactly what was computed without it (seed %i)', async (seed) => {
+    const world = makeWorld(seed, 60)
+    const shop = await shopOf(world)
+    try {
+      const worked = await Promise.all(world.tickets.map(async (ticket) => ({ ticket, ...(await workOn(shop, ticket)) })))
+      const state = await readState(shop.pool)
+      expect(differences(expectedState(world), state)).toEqual([])
+      const expected = world.tickets.flatMap((ticket) => ticket.expected)
+      expect(countEffects(expected, state.effects)).toMatchObject({ applied: expected.length, duplicates: 0, missing: [], unexpected: [] })
+      for (const { ticket, turns, answers } of worked) {
+        expect(`${ticket.scenario} ${turns} turns`).toBe(`${ticket.scenario} ${ticket.turns} turns`)
+        expect(answers).toHaveLength(ticket.messages.length)
+        expect(answers.join()).not.toMatch(/colleague/)
+      }
+      const turns = worked.map((one) => one.turns)
+      expect([Math.min(...turns), Math.max(...turns)]).toEqual([2, 9])
+    } finally {
+      await shop.stop()
+    }
+  }, 60_000)
+})
+
+describe('the shop', () => {
+  const world = makeWorld(5, 40)
+  const delivered = world.records.orders.find((order) => order.status === 'delivered' && order.refundedCents === 0) ?? expect.fail('no order')
+  let shop: RunningShop
+  const send = (method: 'POST' | 'PUT', path: string, body: object, key?: string) =>
+    createShopClient(shop.url).request<Record<string, Json>>(method, path, {
+      body,
+      requestId: 'test',
+      signal: AbortSignal.timeout(10_000),
+      ...(key !== undefined && { key }),
+    })
+  const look = (path: string) =>
+    createShopClient(shop.url).request<Record<string, Json>>('GET', path, { requestId: 'test', signal: AbortSignal.timeout(10_000) })
+  const count = async (table: string) => (await shop.pool.query<{ n: number }>(`select count(*)::int as n from ${table}`)).rows[0]?.n
+
+  beforeAll(async () => {
+    shop = await shopOf(world)
+  }, 30_000)
+  afterAll(() => shop?.stop())
+
+  it('refunds once for a key, also when both requests are on their way, and gives the first answer again', async () => {
+    const refund = () => send('POST', `/orders/${delivered.id}/refunds`, { cents: 100, reason: 'test' }, 'key-1')
+    const [one, two] = await Promise.all([refund(), refund()])
+    expect(two).toEqual(one)
+    expect(await refund()).toEqual(one)
+    expect(await count('refunds')).toBe(1)
+    expect(await readLedger(shop.pool)).toMatchObject({ requests: 3, replayed: 2 })
+  })
+
+  it('refuses a key that belongs to another request', async () => {
+    const other = send('POST', `/orders/${delivered.id}/refunds`, { cents: 101, reason: 'test' }, 'key-1')
+    await expect(other).rejects.toMatchObject({ code: 'key_reused', retryable: false, happened: false })
+  })
+
+  it('sends a coupon twice when it is asked twice, whatever the key', async () => {
+    const coupon = { customerId: delivered.customerId, cents: 500, reason: 'test', reference: 'twice' }
+    await send('POST', '/coupons', coupon, 'key-2')
+    await send('POST', '/coupons', coupon, 'key-2')
+    expect((await look('/coupons?reference=twice')).coupons).toHaveLength(2)
+    const effects = (await readState(shop.pool)).effects.filter((effect) => effect.kind === 'coupon')
+    expect(countEffects([], effects).duplicates).toBe(1)
+  })
+
+  it('finds an address that is already so unchanged', async () => {
+    const pending = world.records.orders.find((order) => order.status === 'pending') ?? expect.fail('no order')
+    const address = { line: 'Quay 1', city: 'Oslo', zip: '0150', country: 'NO' }
+    await send('PUT', `/orders/${pending.id}/address`, address)
+    await send('PUT', `/orders/${pending.id}/address`, address)
+    expect(await count('address_changes')).toBe(1)
+  })
+
+  it('answers a look-up only when what is under way about the same thing has happened', async () => {
+    const pickup = send('POST', '/pickups', { orderId: delivered.id, window: 'morning', reference: 'soon' })
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    expect((await look('/pickups?reference=soon')).pickups).toHaveLength(1)
+    await pickup
+  })
+
+  it('applies an effect whose sender is gone, and knows that nobody heard the answer', async () => {
+    const told: Progress[] = []
+    await shop.follow((progress) => told.push(progress))
+    await shop.hold()
+    const gone = new AbortController()
+    const body = { template: 'apology' }
+    const email = createShopClient(shop.url).request('POST', `/orders/${delivered.id}/emails`, { body, requestId: 'gone', signal: gone.signal })
+    await expect.poll(() => told.some((one) => one.at === 'received')).toBe(true)
+    gone.abort()
+    await expect(email).rejects.toThrow()
+    await shop.release()
+    await expect.poll(() => told.find((one) => one.at === 'answered')).toMatchObject({ heard: 'unheard', requestId: 'gone' })
+    expect((await look(`/orders/${delivered.id}/emails`)).emails).toHaveLength(1)
+    await expect.poll(async () => (await readLedger(shop.pool)).appliedUnheard).toBe(1)
+  })
+
+  it('has every request in its ledger, with the key and what it did', async () => {
+    const { rows } = await shop.pool.query('select method, outcome, idempotency_key as key from requests where idempotency_key = $1 order by id', ['key-1'])
+    expect(rows.map((row: { outcome: string }) => row.outcome).sort()).toEqual(['applied', 'refused', 'replayed', 'replayed'])
+  })
+})
