@@ -1,0 +1,15 @@
+#!/bin/sh
+# Makes Temporal's two databases and brings their schemas up to date. Nothing to do where they are.
+set -eu
+
+schemas=/etc/temporal/schema/postgresql/v12
+export SQL_PLUGIN=postgres12 SQL_HOST="$POSTGRES_HOST" SQL_PORT=5432 SQL_USER="$POSTGRES_USER"
+
+prepare() {
+  temporal-sql-tool --db "$1" create
+  temporal-sql-tool --db "$1" setup-schema -v 0.0
+  temporal-sql-tool --db "$1" update-schema -d "$schemas/$2/versioned"
+}
+
+prepare temporal temporal
+prepare temporal_visibility visibility

@@ -1,0 +1,72 @@
+// `npm run build`: dist/ from src/. Built in a folder of its own and then moved into place file by file, so that whatever runs
+// from dist/ never finds it half built, and two builds at once do no harm.
+import { execFileSync } from 'node:child_process'
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { bundleWorkflowCode } from '@temporalio/worker'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const DIST = join(ROOT, 'dist')
+const require = createRequire(import.meta.url)
+
+// Beside dist/ and as deep, because source maps name their sources by relative paths.
+const made = mkdtempSync(join(ROOT, '.dist-'))
+const remove = () => rmSync(made, { recursive: true, force: true })
+process.once('exit', remove)
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
+
+compile()
+cpSync(join(ROOT, 'src/store/migrations'), join(made, 'store/migrations'), { recursive: true })
+await bundle()
+chmodSync(join(made, 'cli/main.js'), 0o755)
+moveIntoPlace(made, DIST)
+
+function compile() {
+  try {
+    execFileSync(process.execPath, [require.resolve('typescript/bin/tsc'), '-p', 'tsconfig.build.json', '--outDir', made], { cwd: ROOT, stdio: 'inherit' })
+  } catch {
+    // tsc has said what is wrong.
+    process.exit(1)
+  }
+}
+
+/** The workflow bundle, and which SDK made it: no other version of the SDK accepts it. */
+async function bundle() {
+  const { code } = await bundleWorkflowCode({
+    workflowsPath: join(made, 'workflows/index.js'),
+    payloadConverterPath: join(made, 'workflows/payload-converter.js'),
+    webpackConfigHook: portable,
+    logger: { log: ignore, trace: ignore, debug: ignore, info: ignore, warn: console.warn, error: console.error },
+  })
+  const { version } = require('@temporalio/worker/package.json')
+  writeFileSync(join(made, 'workflow-bundle.js'), code)
+  writeFileSync(join(made, 'workflow-bundle.json'), `${JSON.stringify({ sdk: version })}\n`)
+}
+
+/** Modules and sources by paths that are the same wherever the package is built. */
+function portable(config) {
+  return { ...config, context: made, output: { ...config.output, devtoolModuleFilenameTemplate: 'pawl:///[resource-path]' } }
+}
+
+/** Makes `to` equal to `from`; a file that is the same already is left alone, every other one is replaced at once. */
+function moveIntoPlace(from, to) {
+  const files = filesIn(from)
+  for (const file of files) {
+    const [source, target] = [join(from, file), join(to, file)]
+    if (existsSync(target) && readFileSync(source).equals(readFileSync(target))) continue
+    mkdirSync(dirname(target), { recursive: true })
+    renameSync(source, target)
+  }
+  const wanted = new Set(files)
+  for (const file of filesIn(to)) if (!wanted.has(file)) rmSync(join(to, file), { force: true })
+}
+
+function filesIn(folder) {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
+}
+
+function ignore() {}

@@ -1,0 +1,462 @@
+// The side store against a real Postgres: what is flushed comes out, once, exactly, whatever the order, the text and the outages.
+import fc from 'fast-check'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { nextDigest } from '../../src/session/digest.ts'
+import { callIdOf, type LogEntry } from '../../src/session/events.ts'
+import { fold } from '../../src/session/fold.ts'
+import { addToTranscript, emptyTranscript } from '../../src/session/transcript.ts'
+import { openStore, type Store, StoreError, type StoreOptions } from '../../src/store/index.ts'
+import { type Stack, startStack } from '../../src/testing/stack.ts'
+import { answered, anySession, completed, EPOCH, eventsOf, failedAttempt, issued, logOf, oneRun, received, started, USAGE, wildJson } from './store/sessions.ts'
+
+let stack: Stack
+let url: string
+let store: Store
+const opened: Store[] = []
+
+function open(options: Partial<StoreOptions> = {}): Store {
+  const one = openStore({ postgres: url, ...options })
+  opened.push(one)
+  return one
+}
+
+async function sql(text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    return (await client.query(text, values)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+const codeOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'no error',
+    (error: unknown) => (error instanceof StoreError ? error.code : error),
+  )
+
+beforeAll(async () => {
+  stack = await startStack({ postgres: ['embedded'] })
+})
+afterAll(() => stack?.stop())
+beforeEach(async () => {
+  url = await stack.createDatabase()
+  store = open()
+})
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((one) => one.close()))
+  await stack.dropDatabase(url)
+})
+
+/** All that the readers say of a session. */
+async function rowsOf(id: string, of = store) {
+  const [session, entries, messages, toolCalls, errors] = await Promise.all([
+    of.session(id),
+    of.entries(id),
+    of.messages(id),
+    of.toolCalls(id),
+    of.errors(id),
+  ])
+  return { session: session && { ...session, sessionId: '' }, entries, messages, toolCalls, errors }
+}
+
+describe('a flushed session', () => {
+  it('has its rows in every table', async () => {
+    const log = logOf([started(), ...oneRun(1, 'u1'), received('u2')])
+    expect(await store.flush('s', EPOCH, log)).toEqual({ epoch: EPOCH, seq: log.length, digest: log.at(-1)?.digest })
+    expect(await store.head('s')).toEqual({ epoch: EPOCH, seq: log.length, digest: log.at(-1)?.digest })
+    expect(await store.session('s')).toMatchObject({
+      sessionId: 's',
+      agent: 'support',
+      status: 'idle',
+      epoch: EPOCH,
+      run: 1,
+      turns: 2,
+      context: { tenant: 't1' },
+      tags: ['vip'],
+      error: null,
+      usage: { input_tokens: 20, output_tokens: 10, cache_creation_input_tokens: 4, cache_read_input_tokens: 6 },
+      flushedSeq: log.length,
+    })
+    expect((await store.messages('s')).map(({ messageId, kind, run, turn }) => [messageId, kind, run, turn])).toEqual([
+      ['u1', 'user', 1, 1],
+      ['m_1_1', 'assistant', 1, 1],
+      ['r_1_1', 'tool_results', 1, 1],
+      ['m_1_2', 'assistant', 1, 2],
+      ['u2', 'user', null, null],
+    ])
+    expect(await store.toolCalls('s')).toMatchObject([
+      { callId: 't_1_1_0', index: 0, tool: 'refund', effect: 'external', status: 'completed', attempt: 1, result: 'done', effectId: 're_0', worker: 'host:1' },
+    ])
+    expect(await store.events('s')).toEqual(eventsOf(log))
+    expect(await store.entries('s')).toEqual(log)
+    expect(await sql('select run, turn, model, input_tokens::int from pawl.token_usage order by seq')).toMatchObject([
+      { run: 1, turn: 1, model: 'scripted', input_tokens: 10 },
+      { run: 1, turn: 2 },
+    ])
+  })
+
+  it('is unknown before its first flush', async () => {
+    expect(await store.head('s')).toBeNull()
+    expect(await store.session('s')).toBeNull()
+    expect(await store.events('s')).toEqual([])
+    expect(await store.flush('s', EPOCH, [])).toEqual({ epoch: EPOCH, seq: 0, digest: '' })
+  })
+
+  it('gives its events page by page, by number and by bytes', async () => {
+    const large = 'x'.repeat(1_500_000)
+    const log = logOf([started(), received('a', large), received('b', large), received('c', large), received('d', large)])
+    await store.flush('s', EPOCH, log)
+    expect(await store.entries('s', { after: 1, limit: 2 })).toEqual(log.slice(1, 3))
+    expect((await store.entries('s')).map((entry) => entry.seq)).toEqual([1, 2, 3, 4])
+    expect(await store.entries('s', { after: 4 })).toEqual(log.slice(4))
+    expect(await store.entries('s', { after: 5 })).toEqual([])
+  })
+
+  it('has a row in errors for each failed attempt and each failed run', async () => {
+    const log = logOf([
+      started(),
+      received('u1'),
+      { type: 'run_started', run: 1, messageId: 'u1' },
+      { type: 'turn_started', run: 1, turn: 1, takes: ['u1'] },
+      { type: 'model_attempt_failed', run: 1, turn: 1, error: failedAttempt(1) },
+      answered(1, 1, [{}]),
+      issued(1, 1, 0),
+      { type: 'tool_attempt_failed', run: 1, turn: 1, callId: 't_1_1_0', tool: 'refund', error: failedAttempt(1, 'reset') },
+      { type: 'error_entered', run: 1, code: 'max_turns', reason: 'too many', strategy: 'manual' },
+    ])
+    await store.flush('s', EPOCH, log)
+    expect(await store.errors('s')).toMatchObject([
+      { seq: 5, run: 1, turn: 1, context: 'model', attempt: 1, class: 'ModelError', code: 'overloaded_error', retryable: true, worker: 'host:1' },
+      { seq: 8, context: 'tool:refund', callId: 't_1_1_0', attempt: 1, message: 'reset' },
+      { seq: 9, context: 'run', attempt: null, code: 'max_turns', message: 'too many', retryable: false },
+    ])
+    expect(await store.session('s')).toMatchObject({ status: 'error', error: { code: 'max_turns', reason: 'too many', run: 1 } })
+  })
+})
+
+describe('flushing', () => {
+  it('late and repeated flushes change nothing', async () => {
+    const log = logOf([started(), ...oneRun(1, 'u1')])
+    await store.flush('s', EPOCH, log)
+    const rows = await rowsOf('s')
+    for (const late of [log, log.slice(0, 3), log.slice(4, 6), log.slice(-1)]) {
+      expect(await store.flush('s', EPOCH, late)).toMatchObject({ seq: log.length })
+    }
+    expect(await rowsOf('s')).toEqual(rows)
+  })
+
+  it('refuses a gap, another past and what are no events, and changes nothing', async () => {
+    const log = logOf([started(), ...oneRun(1, 'u1')])
+    expect(await codeOf(store.flush('s', EPOCH, log.slice(2)))).toBe('gap')
+    expect(await store.head('s')).toBeNull()
+    await store.flush('s', EPOCH, log.slice(0, 4))
+    const other = logOf([received('phantom')], { seq: 4, digest: 'another past' })
+    const forged = log.slice(4).map((entry) => ({ ...entry, json: entry.json.replace('"v":1', '"v":2') }))
+    expect(await codeOf(store.flush('s', EPOCH, log.slice(5)))).toBe('gap')
+    expect(await codeOf(store.flush('s', EPOCH, other))).toBe('digest_mismatch')
+    expect(await codeOf(store.flush('s', EPOCH, forged))).toBe('digest_mismatch')
+    expect(await codeOf(store.flush('t', EPOCH, logOf([received('u1')])))).toBe('invalid_events')
+    expect(await store.entries('s')).toEqual(log.slice(0, 4))
+    expect((await store.flush('s', EPOCH, log)).seq).toBe(log.length)
+  })
+
+  it('sets aside what another chain of executions wrote, unless it continues the stored past', async () => {
+    const log = logOf([started(), ...oneRun(1, 'u1'), { type: 'session_closed', reason: 'idle' }])
+    const head = await store.flush('s', EPOCH, log)
+    const stray = logOf([started({ executionId: 'execution-2' }), received('u9')])
+    expect(await codeOf(store.flush('s', 'execution-2', stray))).toBe('foreign_epoch')
+    expect(await codeOf(store.flush('s', 'execution-2', stray))).toBe('foreign_epoch')
+    expect(await sql('select epoch, seq::int, json from pawl.stray_events order by seq')).toEqual(
+      stray.map(({ seq, json }) => ({ epoch: 'execution-2', seq, json })),
+    )
+    expect(await store.head('s')).toEqual(head)
+
+    const resumed = logOf([{ type: 'session_resumed', executionId: 'execution-3', fromEpoch: EPOCH, coreVersion: 1 }, received('u2')], head)
+    expect(await store.flush('s', 'execution-3', resumed)).toMatchObject({ epoch: 'execution-3', seq: log.length + 2 })
+    expect(await store.flush('s', EPOCH, log)).toMatchObject({ epoch: 'execution-3', seq: log.length + 2 })
+    expect(await store.session('s')).toMatchObject({ status: 'idle', epoch: 'execution-3' })
+    expect(await sql('select count(*)::int as strays from pawl.stray_events')).toEqual([{ strays: stray.length }])
+  })
+
+  it('by many processes at once, of one session and of many, gives every row once', async () => {
+    const stores = [store, open(), open(), open()]
+    const log = logOf([started(), ...[1, 2, 3, 4].flatMap((run) => oneRun(run, `u${run}`))])
+    const cuts = [5, 11, 20, log.length]
+    const flushes = stores.flatMap((one) => cuts.map((cut) => one.flush('same', EPOCH, log.slice(0, cut))))
+    const others = stores.flatMap((one, index) => cuts.map((cut) => one.flush(`other-${index}`, EPOCH, log.slice(0, cut))))
+    await Promise.all([...flushes, ...others])
+    await store.flush('alone', EPOCH, log)
+    const alone = await rowsOf('alone')
+    for (const id of ['same', 'other-0', 'other-3']) expect(await rowsOf(id)).toEqual(alone)
+  })
+
+  it('takes back what a restarted run had said, and keeps what the user said', async () => {
+    const log = logOf([
+      started(),
+      received('u1'),
+      { type: 'run_started', run: 1, messageId: 'u1' },
+      { type: 'turn_started', run: 1, turn: 1, takes: ['u1'] },
+      answered(1, 1, []),
+      { type: 'error_entered', run: 1, code: 'x', reason: 'y', strategy: 'manual' },
+      { type: 'recovery_started', run: 1, strategy: 'restart_run' },
+    ])
+    await store.flush('s', EPOCH, log)
+    expect((await store.messages('s')).map(({ messageId, run }) => [messageId, run])).toEqual([['u1', null]])
+    expect(await sql('select message_id, archived_seq::int from pawl.messages where archived_seq is not null')).toEqual([
+      { message_id: 'm_1_1', archived_seq: 7 },
+    ])
+  })
+})
+
+describe('a running call', () => {
+  it('is marked while it has no outcome, and never after', async () => {
+    const log = logOf([started(), ...oneRun(1, 'u1')])
+    await store.markRunning('s', 't_1_1_0', 1, 'host:2')
+    await store.flush('s', EPOCH, log.slice(0, 6))
+    expect(await store.toolCalls('s')).toMatchObject([{ status: 'issued', attempt: 0, worker: null }])
+    await store.markRunning('s', 't_1_1_0', 1, 'host:2')
+    expect(await store.toolCalls('s')).toMatchObject([{ status: 'running', attempt: 1, worker: 'host:2' }])
+    await store.flush('s', EPOCH, log)
+    await store.markRunning('s', 't_1_1_0', 2, 'host:3')
+    expect(await store.toolCalls('s')).toMatchObject([{ status: 'completed', attempt: 1, worker: 'host:1' }])
+  })
+
+  it('whose outcome was unknown takes the verdict of verify', async () => {
+    const where = { run: 1, turn: 1, tool: 'refund' }
+    const log = logOf([
+      started(),
+      received('u1'),
+      { type: 'run_started', run: 1, messageId: 'u1' },
+      { type: 'turn_started', run: 1, turn: 1, takes: ['u1'] },
+      answered(1, 1, [1, 2]),
+      issued(1, 1, 0),
+      { type: 'tool_unknown', ...where, callId: 't_1_1_0', attempt: 1, message: 'unknown' },
+      issued(1, 1, 1),
+      { type: 'tool_unknown', ...where, callId: 't_1_1_1', attempt: 1, message: 'unknown' },
+      { type: 'tool_resolved', ...where, callId: 't_1_1_0', by: 'verify', happened: true, value: { id: 1 }, effectId: 're_1' },
+      { type: 'tool_resolved', ...where, callId: 't_1_1_1', by: 'verify', happened: false },
+    ])
+    await store.flush('s', EPOCH, log.slice(0, 9))
+    expect(await store.toolCalls('s')).toMatchObject([{ status: 'unknown' }, { status: 'unknown', error: { code: 'outcome_unknown' } }])
+    await store.flush('s', EPOCH, log)
+    expect(await store.toolCalls('s')).toMatchObject([
+      { status: 'completed', result: { id: 1 }, effectId: 're_1', error: null, attempt: 1 },
+      { status: 'failed', error: { code: 'did_not_happen' } },
+    ])
+  })
+})
+
+describe('any session', () => {
+  /** What the pure core makes of the same events. */
+  function transcriptOf(log: readonly LogEntry[]) {
+    const transcript = emptyTranscript()
+    for (const event of eventsOf(log)) addToTranscript(transcript, event)
+    const waiting = [...transcript.waiting.values()].map((content) => ({ role: 'user' as const, content }))
+    return [...transcript.messages, ...waiting]
+  }
+
+  it('flushed in any pieces, repeated and out of order, has the rows of one flush, and those are what the core folds', async () => {
+    let sessions = 0
+    const plan = fc.array(fc.tuple(fc.nat(60), fc.nat(60)), { maxLength: 6 })
+    await fc.assert(
+      fc.asyncProperty(anySession, plan, async (log, pieces) => {
+        const [whole, pieced] = [`whole-${++sessions}`, `pieced-${sessions}`]
+        await store.flush(whole, EPOCH, log)
+        for (const [from, length] of pieces) {
+          const code = await codeOf(store.flush(pieced, EPOCH, log.slice(from, from + length)))
+          expect(['no error', 'gap']).toContain(code)
+        }
+        for (const entry of log) await store.flush(pieced, EPOCH, [entry])
+        const rows = await rowsOf(whole)
+        expect(await rowsOf(pieced)).toEqual(rows)
+
+        expect(rows.entries).toEqual(log)
+        expect(rows.messages.map(({ role, content }) => ({ role, content }))).toEqual(transcriptOf(log))
+        const state = fold(undefined, eventsOf(log))
+        const { agent, status, run, turns, context, tags, usage, error } = state ?? expect.fail()
+        const { code, reason, run: failed } = error ?? {}
+        expect(rows.session).toMatchObject({ agent, status, run, turns, context, tags, usage, flushedSeq: log.length })
+        expect(rows.session?.error).toEqual(error && { code, reason, ...(failed !== undefined && { run: failed }) })
+      }),
+      { numRuns: 40 },
+    )
+  })
+
+  it('comes out exactly as it went in, whatever text and JSON it holds', async () => {
+    let sessions = 0
+    await fc.assert(
+      fc.asyncProperty(wildJson, wildJson, async (input, value) => {
+        const id = `s-${++sessions}`
+        const log = logOf([
+          started({ context: input }),
+          { type: 'message_received', messageId: 'u1', content: 'x', metadata: { input } },
+          { type: 'run_started', run: 1, messageId: 'u1' },
+          { type: 'turn_started', run: 1, turn: 1, takes: ['u1'] },
+          answered(1, 1, [input]),
+          issued(1, 1, 0, input),
+          completed(1, 1, 0, value),
+        ])
+        await store.flush(id, EPOCH, log)
+        const rows = await rowsOf(id)
+        expect(rows.entries).toEqual(log)
+        expect(rows.session?.context).toEqual(input)
+        expect(rows.messages[0]?.metadata).toEqual({ input })
+        expect(rows.toolCalls).toMatchObject([{ input, result: value }])
+        // What people query is there too, without what Postgres cannot hold.
+        await sql(`select content::text, metadata ->> 'input' from pawl.messages where session_id = $1`, [id])
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it('may hold 5 MB strings, names of any length and 10,000 levels of nesting', async () => {
+    const deep = `${'[{"__proto__":'.repeat(5_000)}"\\u0000"${'}]'.repeat(5_000)}`
+    const huge = `${'x'.repeat(5_000_000)}\0\ud800`
+    const name = 'n'.repeat(10_000)
+    const call = { run: 1, turn: 1, callId: callIdOf(1, 1, 0), tool: name }
+    const bodies = logOf([
+      started({ agent: name, tags: [name] }),
+      received(name, huge),
+      { type: 'run_started', run: 1, messageId: name },
+      { type: 'turn_started', run: 1, turn: 1, takes: [name] },
+      { type: 'model_attempt_failed', run: 1, turn: 1, error: { ...failedAttempt(1, huge), class: name, code: name, worker: name } },
+      answered(1, 1, ['DEEP']),
+      { type: 'tool_issued', ...call, index: 0, effect: 'external', key: name, input: 'DEEP', inputDigest: 'd' },
+      { type: 'tool_completed', ...call, attempt: 1, value: 'DEEP', effectId: name, worker: name },
+    ])
+    // As text: JSON.stringify itself cannot nest that deep.
+    const log = redigested(bodies.map((entry) => ({ ...entry, json: entry.json.replace('"DEEP"', () => deep) })))
+    await store.flush('s', EPOCH, log)
+    expect(await store.entries('s', { limit: 2 })).toEqual(log.slice(0, 1 + 1))
+    expect((await store.entries('s', { after: 5 })).map((entry) => entry.json)).toEqual(log.slice(5).map((entry) => entry.json))
+    expect(await store.session('s')).toMatchObject({ agent: name, tags: [name] })
+    const [message, answer, results] = await store.messages('s')
+    expect(message?.messageId).toBe(name)
+    expect(message?.content === huge).toBe(true)
+    expect(answer?.run).toBe(1)
+    const [result] = (results?.content ?? []) as { content?: string }[]
+    expect(result?.content === deep).toBe(true)
+    expect(await store.toolCalls('s')).toMatchObject([{ tool: name, key: name, effectId: name, status: 'completed' }])
+    expect(await sql(`select input from pawl.tool_calls`)).toEqual([{ input: '[nested deeper than 2000 levels]' }])
+  })
+
+  function redigested(log: LogEntry[]): LogEntry[] {
+    let prev = ''
+    return log.map((entry) => {
+      const made = { ...entry, prev, digest: nextDigest(prev, entry.json) }
+      prev = made.digest
+      return made
+    })
+  }
+})
+
+describe('Postgres', () => {
+  it('may be away: calls reject, and the next one after its return goes through', async () => {
+    const log = logOf([started(), ...oneRun(1, 'u1')])
+    await store.flush('s', EPOCH, log.slice(0, 4))
+    const woken: number[] = []
+    const unwatch = store.watch('s', () => woken.push(Date.now()))
+    await expect.poll(() => woken.length).toBeGreaterThan(0)
+    await stack.postgres.stop()
+    try {
+      expect(await codeOf(store.flush('s', EPOCH, log))).toBe('store_unavailable')
+      expect(await codeOf(store.messages('s'))).toBe('store_unavailable')
+      expect(await codeOf(open().head('s'))).toBe('store_unavailable')
+    } finally {
+      await stack.postgres.start()
+    }
+    await expect.poll(() => codeOf(store.flush('s', EPOCH, log))).toBe('no error')
+    expect(await store.entries('s')).toEqual(log)
+    // The listener is back too: woken for what it missed, and for what comes.
+    const before = woken.length
+    await expect.poll(() => woken.length, { timeout: 10_000 }).toBeGreaterThan(before)
+    unwatch()
+  })
+
+  it('is not connected to before the first call', async () => {
+    const nowhere = open({ postgres: 'postgres://127.0.0.1:1/none' })
+    expect(await codeOf(nowhere.head('s'))).toBe('store_unavailable')
+    expect(() => openStore({ postgres: '' })).toThrow(StoreError)
+    expect(() => openStore({ postgres: url, schema: 'a"b' })).toThrow(StoreError)
+  })
+
+  it("is left alone when the pool is the caller's own", async () => {
+    const pool = new pg.Pool({ connectionString: url, max: 1 })
+    try {
+      const theirs = open({ postgres: pool })
+      const log = logOf([started(), ...oneRun(1, 'u1')])
+      await theirs.flush('s', EPOCH, log)
+      let wakes = 0
+      theirs.watch('s', () => wakes++)
+      await expect.poll(() => wakes).toBe(1)
+      await theirs.close()
+      expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }])
+      expect(await codeOf(theirs.head('s'))).toBe('store_closed')
+    } finally {
+      await pool.end()
+    }
+  })
+})
+
+describe('migrations', () => {
+  it('are applied once by ten stores that start at once, each in its schema', async () => {
+    const stores = Array.from({ length: 10 }, () => open({ schema: 'Other_1' }))
+    expect(await Promise.all(stores.map((one) => one.head('s')))).toEqual(Array(10).fill(null))
+    await store.head('s')
+    expect(await sql('select name from "Other_1".migrations')).toEqual(await sql('select name from pawl.migrations'))
+  })
+
+  it('are asked for, not made, by `check`; `off` does not look', async () => {
+    const log = logOf([started(), ...oneRun(1, 'u1')])
+    const [checking, off] = [open({ migrate: 'check' }), open({ migrate: 'off' })]
+    expect(await codeOf(checking.flush('s', EPOCH, log))).toBe('schema_behind')
+    expect(await codeOf(off.flush('s', EPOCH, log))).toBe('schema_behind')
+    await store.flush('s', EPOCH, log)
+    expect(await checking.flush('s', EPOCH, log)).toMatchObject({ seq: log.length })
+    expect(await off.flush('s', EPOCH, log)).toMatchObject({ seq: log.length })
+  })
+
+  it('are made again when somebody drops the schema', async () => {
+    const log = logOf([started(), ...oneRun(1, 'u1')])
+    await store.flush('s', EPOCH, log)
+    await sql('drop schema pawl cascade')
+    expect(await codeOf(store.flush('s', EPOCH, log))).toBe('schema_behind')
+    expect(await store.flush('s', EPOCH, log)).toMatchObject({ seq: log.length })
+  })
+
+  it('need no more rights than the schema gives once it is there', async () => {
+    await store.head('s')
+    const role = `app_${Date.now()}`
+    await sql(`create role ${role} login password 'app'`)
+    await sql(`grant usage on schema pawl to ${role}`)
+    await sql(`grant select, insert, update on all tables in schema pawl to ${role}`)
+    const asRole = new URL(url)
+    asRole.username = role
+    asRole.password = 'app'
+    const app = open({ postgres: asRole.href })
+    const log = logOf([started(), ...oneRun(1, 'u1')])
+    expect(await app.flush('s', EPOCH, log)).toMatchObject({ seq: log.length })
+    await app.close()
+    await sql(`drop owned by ${role}`)
+    await sql(`drop role ${role}`)
+  })
+})
+
+describe('a watcher', () => {
+  it('is woken by a commit of its session, by any process, until it leaves', async () => {
+    const log = logOf([started(), ...oneRun(1, 'u1')])
+    const wakes = { s: 0, t: 0 }
+    const leave = store.watch('s', () => wakes.s++)
+    store.watch('t', () => wakes.t++)
+    await expect.poll(() => wakes).toEqual({ s: 1, t: 1 })
+    await open().flush('s', EPOCH, log.slice(0, 3))
+    await expect.poll(() => wakes).toEqual({ s: 2, t: 1 })
+    leave()
+    await open().flush('s', EPOCH, log)
+    await open().flush('t', EPOCH, log)
+    await expect.poll(() => wakes).toEqual({ s: 2, t: 2 })
+  })
+})
