@@ -75,6 +75,7 @@ export default defineConfig({
     'vitest/no-conditional-expect': 'off',
     'vitest/require-to-throw-message': 'off',
     'vitest/valid-expect': ['error', { maxArgs: 2 }],
+    'unicorn/no-useless-spread': 'off',
     'no-control-regex': 'off',
     'require-yield': 'off',
     'typescript/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],

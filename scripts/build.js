@@ -25,7 +25,7 @@ moveIntoPlace(made, DIST)
 
 function compile() {
   try {
-    execFileSync(process.execPath, [require.resolve('typescript/bin/tsc'), '-p', 'tsconfig.build.json', '--outDir', made], { cwd: ROOT, stdio: 'inherit' })
+    execFileSync(join(ROOT, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json', '--outDir', made], { cwd: ROOT, stdio: 'inherit' })
   } catch {
     // tsc has said what is wrong.
     process.exit(1)

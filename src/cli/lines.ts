@@ -85,7 +85,7 @@ export function linesOfState(state: SessionState): string[] {
 
 /** Something that is not part of the conversation. */
 export function note(text: string): string {
-  return paint('dim', oneLine(text))
+  return paint('dim', indented(text))
 }
 
 /** Something that went wrong. */

@@ -26,6 +26,8 @@ interface OpenTurn {
 export function createLive(out: NodeJS.WriteStream, ticketOf: (sessionId: string) => string): Live {
   const start = Date.now()
   const open = new Map<string, OpenTurn>()
+  /** The tools of calls that died with their process, by `<session>/<call>`. */
+  const tools = new Map<string, string>()
   const colour = (style: Style, text: string): string => (out.isTTY ? styleText(style, text) : text)
 
   const line = (text: string, style?: Style): void => {
@@ -71,8 +73,12 @@ export function createLive(out: NodeJS.WriteStream, ticketOf: (sessionId: string
     },
     supervisor(event) {
       if (event.event === 'worker_ready') line(`worker ${event.pid} is ready`, 'dim')
+      if (event.event === 'worker_died') {
+        for (const { sessionId, call, tool } of event.calls) tools.set(`${sessionId}/${call}`, tool ?? 'the model call')
+      }
       if (event.event === 'call_resumed') {
-        line(`↻ ${ticketOf(event.sessionId)}  ${event.call} of worker ${event.pid} goes on after ${Math.round(event.ms)} ms`, 'yellow')
+        const what = tools.get(`${event.sessionId}/${event.call}`) ?? event.call
+        line(`↻ ${ticketOf(event.sessionId)}  ${what} goes on in worker ${event.pid} after ${Math.round(event.ms)} ms`, 'yellow')
       }
     },
     kill({ pid, aimedAt }) {
