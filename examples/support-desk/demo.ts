@@ -113,6 +113,7 @@ async function runDemo(asked: DemoOptions, world: World, shown: Live): Promise<F
     },
     onWorked(one) {
       pacing.finished(one.ticket)
+      killer.sessionEnded(one.sessionId)
       shown.worked(one)
     },
   })
@@ -130,9 +131,9 @@ async function runDemo(asked: DemoOptions, world: World, shown: Live): Promise<F
 }
 
 function tellOfEnd(killer: Killer, sessionId: string, event: SessionEvent): void {
-  if (event.type === 'model_completed') killer.callEnded(`${sessionId}/model:${event.run}:${event.turn}`)
+  if (event.type === 'model_completed') killer.callEnded(sessionId, `model:${event.run}:${event.turn}`)
   if (event.type === 'tool_completed' || event.type === 'tool_failed' || event.type === 'tool_unknown') {
-    killer.callEnded(`${sessionId}/${event.callId}`)
+    killer.callEnded(sessionId, event.callId)
   }
 }
 

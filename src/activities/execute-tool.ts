@@ -13,6 +13,7 @@ import type { ActivityNeeds } from './needs.ts'
 import { recordResult } from './record.ts'
 import { parseInput, resolveCall } from './resolve.ts'
 
+const MARK_RUNNING_AFTER_MS = 200
 const STRICTNESS = { read: 0, idempotent: 1, external: 2 } as const
 
 /** The tool that may run the call, as it was resolved; undefined if this build has another one, or none. */
@@ -72,7 +73,10 @@ async function execute(needs: ActivityNeeds, tool: Tool, input: ExecuteToolInput
     }
   }
   const startedAt = Date.now()
-  void needs.store.markRunning(attempt.sessionId, callIdOfInput(input), number, needs.worker).catch(() => undefined)
+  // For people who look while it runs; most calls are over before anyone could.
+  const running = setTimeout(() => {
+    needs.store.markRunning(attempt.sessionId, callIdOfInput(input), number, needs.worker).catch(() => undefined)
+  }, MARK_RUNNING_AFTER_MS)
   try {
     const { value, ctx } = await runBody(tool.timeoutMs, attempt.hold, (signal) => {
       const context = toolContext(needs, input, attempt, signal)
@@ -81,6 +85,8 @@ async function execute(needs: ActivityNeeds, tool: Tool, input: ExecuteToolInput
     return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...recordResult(tool, value, ctx) }
   } catch (error) {
     return whenThrown(needs, tool, attempt, error)
+  } finally {
+    clearTimeout(running)
   }
 }
 

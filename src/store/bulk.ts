@@ -30,7 +30,7 @@ export function textOfStatement(statement: Statement, last: string): string {
   return `with ${statement.parts.map((part, index) => `part_${index} as (${part})`).join(', ')} ${last}`
 }
 
-/** Adds the insert of `rows`; `fixed` are columns that all of them share, as SQL; `onConflict` is what follows. */
+/** Adds the insert of `rows`; `fixed` are the values of columns that all of them share; `onConflict` is what follows. */
 export function insertRows<C extends Columns>(
   statement: Statement,
   schema: Schema,
@@ -41,7 +41,7 @@ export function insertRows<C extends Columns>(
   const names = Object.keys(columns)
   statement.part(
     `insert into ${schema.table(table)} as stored (${[...Object.keys(fixed), ...names].join(', ')}) ` +
-      `select ${[...Object.values(fixed), ...names.map((name) => cast(columns, name))].join(', ')} ` +
+      `select ${[...Object.values(fixed).map(statement.value), ...names.map((name) => cast(columns, name))].join(', ')} ` +
       `from ${recordset(statement, columns, rows)} ${onConflict}`,
   )
 }

@@ -2,7 +2,7 @@
 import { continues } from '../session/digest.ts'
 import type { LogEntry, SessionEvent } from '../session/events.ts'
 import { insertRows, newStatement, recordset, type Statement, textOfStatement } from './bulk.ts'
-import type { Database, Queryable } from './database.ts'
+import type { Database, Queryable, TextRow } from './database.ts'
 import { StoreError } from './errors.ts'
 import { createSession, type LockedSession, lockSession } from './head.ts'
 import { newProjection, project, type Projection, recall, replayedCalls, type Rows, segmentsOf } from './projections.ts'
@@ -104,7 +104,7 @@ async function strayEntries(
 async function setAside(tx: Queryable, schema: Schema, key: string, epoch: string, strays: readonly LogEntry[]): Promise<void> {
   const statement = newStatement()
   const rows = strays.map(({ seq, prev, digest, json }) => ({ epoch: safeKey(epoch), seq, prev, digest, json }))
-  const fixed = { session_id: statement.value(key) }
+  const fixed = { session_id: key }
   insertRows(statement, schema, { table: 'stray_events', columns: STRAY_EVENTS, rows, fixed, onConflict: 'on conflict do nothing' })
   await tx.query(textOfStatement(statement, 'select 1'), [...statement.values])
 }
@@ -145,7 +145,7 @@ async function append(
   return last
 }
 
-/** What the projection has to be told of before it goes on: the open turn, and completed results that are asked for again. */
+/** What the projection has to be told of before it goes on: completed results that are asked for again, and the open turn. */
 async function storedEvents(
   tx: Queryable,
   schema: Schema,
@@ -153,14 +153,20 @@ async function storedEvents(
   openSeq: number | null,
   entries: readonly ParsedEntry[],
 ): Promise<SessionEvent[]> {
-  const replayed = replayedCalls(entries.map((entry) => entry.event))
-  if (openSeq === null && replayed.length === 0) return []
-  const rows = await tx.query(
-    `select json from ${schema.table('events')} where session_id = $1 and
-       (seq >= $2 or seq in (select outcome_seq from ${schema.table('tool_calls')} where session_id = $1 and call_id = any($3::text[])))
-     order by seq`,
-    [key, openSeq ?? Number.MAX_SAFE_INTEGER, replayed.map(safeKey)],
+  const events = schema.table('events')
+  const openTurn = openSeq === null ? [] : await tx.query(`select json from ${events} where session_id = $1 and seq >= $2 order by seq`, [key, openSeq])
+  const open = eventsIn(openTurn)
+  const replayed = replayedCalls([...open, ...entries.map((entry) => entry.event)])
+  if (replayed.length === 0) return open
+  const outcomes = await tx.query(
+    `select json from ${events} where session_id = $1 and
+       seq in (select outcome_seq from ${schema.table('tool_calls')} where session_id = $1 and call_id = any($2::text[]))`,
+    [key, replayed.map(safeKey)],
   )
+  return [...eventsIn(outcomes), ...open]
+}
+
+function eventsIn(rows: readonly TextRow[]): SessionEvent[] {
   return rows.map((row) => JSON.parse(row.json ?? '') as SessionEvent)
 }
 
@@ -176,15 +182,15 @@ interface Write {
 /** One statement for all tables; the session's row and the notification come with it. */
 async function write(tx: Queryable, schema: Schema, { key, agent, entries, rows, projection, head }: Write): Promise<void> {
   const statement = newStatement()
-  const session = statement.value(key)
-  const fixed = { session_id: session, agent: statement.value(agent) }
-  insertRows(statement, schema, { table: 'events', columns: EVENTS, rows: entries.map((entry) => eventRow(entry, head.epoch)), fixed: { session_id: session } })
+  const events = entries.map((entry) => eventRow(entry, head.epoch))
+  const fixed = { session_id: key, agent }
+  insertRows(statement, schema, { table: 'events', columns: EVENTS, rows: events, fixed: { session_id: key } })
   insertRows(statement, schema, { table: 'messages', columns: MESSAGES, rows: rows.messages, fixed })
   insertRows(statement, schema, { table: 'errors', columns: ERRORS, rows: rows.errors, fixed })
   insertRows(statement, schema, { table: 'token_usage', columns: TOKEN_USAGE, rows: rows.usage, fixed })
   insertRows(statement, schema, { table: 'tool_calls', columns: TOOL_CALLS, rows: [...rows.toolCalls.values()], fixed, onConflict: MERGE_CALL })
-  if (rows.taken.length > 0) statement.part(takeMessages(statement, schema, session, rows.taken))
-  statement.part(updateSession(statement, schema, session, projection, head))
+  if (rows.taken.length > 0) statement.part(takeMessages(statement, schema, key, rows.taken))
+  statement.part(updateSession(statement, schema, key, projection, head))
   const notify = `select pg_notify(${statement.value(schema.channel)}, ${statement.value(`${head.seq} ${key}`)})`
   await tx.query(textOfStatement(statement, notify), [...statement.values])
   if (rows.dropped) await dropRun(tx, schema, key, rows.dropped)
@@ -219,14 +225,14 @@ function eventRow({ event, seq, digest, json }: ParsedEntry, epoch: string): Row
   }
 }
 
-function takeMessages(statement: Statement, schema: Schema, session: string, taken: Rows['taken']): string {
+function takeMessages(statement: Statement, schema: Schema, key: string, taken: Rows['taken']): string {
   return `update ${schema.table('messages')} stored
     set run = given.run, turn = given.turn, position = given.position, ordinal = given.ordinal
     from ${recordset(statement, TAKEN, taken)}
-    where stored.session_id = ${session} and stored.kind = 'user' and stored.run is null and stored.message_id = given.message_id`
+    where stored.session_id = ${statement.value(key)} and stored.kind = 'user' and stored.run is null and stored.message_id = given.message_id`
 }
 
-function updateSession(statement: Statement, schema: Schema, session: string, { session: columns, openTurn }: Projection, head: StoredHead): string {
+function updateSession(statement: Statement, schema: Schema, key: string, { session: columns, openTurn }: Projection, head: StoredHead): string {
   const { status, run, currentRun, turns, error, usage, updatedAt } = columns
   const safe = sanitiser()
   const set: Record<string, unknown> = {
@@ -245,7 +251,7 @@ function updateSession(statement: Statement, schema: Schema, session: string, { 
     flushed_at: new Date().toISOString(),
   }
   const assignments = Object.entries(set).map(([name, value]) => `${name} = ${statement.value(value)}`)
-  return `update ${schema.table('sessions')} set ${assignments.join(', ')} where session_id = ${session}`
+  return `update ${schema.table('sessions')} set ${assignments.join(', ')} where session_id = ${statement.value(key)}`
 }
 
 /** A run that is started again leaves the transcript: what users said waits again, the rest is archived. */

@@ -28,8 +28,20 @@ const logger = { debug() {}, info() {}, warn() {}, error() {} }
 /** What a tool is given, with a key that tells one call from another. */
 function contextFor(shop: RunningShop, callId: string, idempotencyKey: string, signal = new AbortController().signal): ToolContext {
   return {
-    sessionId: 's', agent: 'support-desk', run: 1, turn: 1, context: null, metadata: {}, tags: [], callId, attempt: 1,
-    services: { shop: createShopClient(shop.url) }, log: logger, idempotencyKey, signal, stillMine: () => Promise.resolve(true),
+    sessionId: 's',
+    agent: 'support-desk',
+    run: 1,
+    turn: 1,
+    context: null,
+    metadata: {},
+    tags: [],
+    callId,
+    attempt: 1,
+    services: { shop: createShopClient(shop.url) },
+    log: logger,
+    idempotencyKey,
+    signal,
+    stillMine: () => Promise.resolve(true),
   }
 }
 
@@ -70,31 +82,41 @@ async function workOn(shop: RunningShop, ticket: Ticket): Promise<{ turns: numbe
 }
 
 describe('the house rules', () => {
-  it.each([1, 2026])('do to the shop exactly what was computed without it (seed %i)', async (seed) => {
-    const world = makeWorld(seed, 60)
-    const shop = await shopOf(world)
-    try {
-      const worked = await Promise.all(world.tickets.map(async (ticket) => ({ ticket, ...(await workOn(shop, ticket)) })))
-      const state = await readState(shop.pool)
-      expect(differences(expectedState(world), state)).toEqual([])
-      const expected = world.tickets.flatMap((ticket) => ticket.expected)
-      expect(countEffects(expected, state.effects)).toMatchObject({ applied: expected.length, duplicates: 0, missing: [], unexpected: [] })
-      for (const { ticket, turns, answers } of worked) {
-        expect(`${ticket.scenario} ${turns} turns`).toBe(`${ticket.scenario} ${ticket.turns} turns`)
-        expect(answers).toHaveLength(ticket.messages.length)
-        expect(answers.join()).not.toMatch(/colleague/)
+  it.each([1, 2026])(
+    'do to the shop exactly what was computed without it (seed %i)',
+    async (seed) => {
+      const world = makeWorld(seed, 60)
+      const shop = await shopOf(world)
+      try {
+        const worked = await Promise.all(world.tickets.map(async (ticket) => ({ ticket, ...(await workOn(shop, ticket)) })))
+        const state = await readState(shop.pool)
+        expect(differences(expectedState(world), state)).toEqual([])
+        const expected = world.tickets.flatMap((ticket) => ticket.expected)
+        expect(countEffects(expected, state.effects)).toMatchObject({
+          applied: expected.length,
+          duplicates: 0,
+          missing: [],
+          unexpected: [],
+        })
+        for (const { ticket, turns, answers } of worked) {
+          expect(`${ticket.scenario} ${turns} turns`).toBe(`${ticket.scenario} ${ticket.turns} turns`)
+          expect(answers).toHaveLength(ticket.messages.length)
+          expect(answers.join()).not.toMatch(/colleague/)
+        }
+        const turns = worked.map((one) => one.turns)
+        expect([Math.min(...turns), Math.max(...turns)]).toEqual([2, 9])
+      } finally {
+        await shop.stop()
       }
-      const turns = worked.map((one) => one.turns)
-      expect([Math.min(...turns), Math.max(...turns)]).toEqual([2, 9])
-    } finally {
-      await shop.stop()
-    }
-  }, 60_000)
+    },
+    60_000,
+  )
 })
 
 describe('the shop', () => {
   const world = makeWorld(5, 40)
-  const delivered = world.records.orders.find((order) => order.status === 'delivered' && order.refundedCents === 0) ?? expect.fail('no order')
+  const delivered =
+    world.records.orders.find((order) => order.status === 'delivered' && order.refundedCents === 0) ?? expect.fail('no order')
   let shop: RunningShop
   const send = (method: 'POST' | 'PUT', path: string, body: object, key?: string) =>
     createShopClient(shop.url).request<Record<string, Json>>(method, path, {
@@ -156,7 +178,11 @@ describe('the shop', () => {
     await shop.hold()
     const gone = new AbortController()
     const body = { template: 'apology' }
-    const email = createShopClient(shop.url).request('POST', `/orders/${delivered.id}/emails`, { body, requestId: 'gone', signal: gone.signal })
+    const email = createShopClient(shop.url).request('POST', `/orders/${delivered.id}/emails`, {
+      body,
+      requestId: 'gone',
+      signal: gone.signal,
+    })
     await expect.poll(() => told.some((one) => one.at === 'received')).toBe(true)
     gone.abort()
     await expect(email).rejects.toThrow()
@@ -167,7 +193,10 @@ describe('the shop', () => {
   })
 
   it('has every request in its ledger, with the key and what it did', async () => {
-    const { rows } = await shop.pool.query('select method, outcome, idempotency_key as key from requests where idempotency_key = $1 order by id', ['key-1'])
+    const { rows } = await shop.pool.query(
+      'select method, outcome, idempotency_key as key from requests where idempotency_key = $1 order by id',
+      ['key-1'],
+    )
     expect(rows.map((row: { outcome: string }) => row.outcome).sort()).toEqual(['applied', 'refused', 'replayed', 'replayed'])
   })
 })

@@ -94,8 +94,14 @@ describe('a policy run from the transcript', () => {
     yield [{ tool: 'look', input: { at: first?.text ?? '' } }]
     return 'done'
   }
-  const used = (id: string, input: Call['input']) => ({ role: 'assistant' as const, content: [{ type: 'tool_use' as const, id, name: 'look', input }] })
-  const result = (id: string, content: string) => ({ role: 'user' as const, content: [{ type: 'tool_result' as const, tool_use_id: id, content }] })
+  const used = (id: string, input: Call['input']) => ({
+    role: 'assistant' as const,
+    content: [{ type: 'tool_use' as const, id, name: 'look', input }],
+  })
+  const result = (id: string, content: string) => ({
+    role: 'user' as const,
+    content: [{ type: 'tool_result' as const, tool_use_id: id, content }],
+  })
 
   it('goes on where the transcript ends', () => {
     const messages = [letter, used('t_1_1_0', { at: 1 }), result('t_1_1_0', 'here')]
@@ -109,13 +115,19 @@ describe('a policy run from the transcript', () => {
     const cut = [letter, used('t_1_1_0', { at: 1 })]
     const mixed = [letter, used('t_1_1_0', { at: 1 }), result('t_9_9_9', 'here')]
     for (const messages of [foreign, cut, mixed, []]) {
-      expect(() => nextStep({ ...request, messages }, twoLooks)).toThrow(expect.objectContaining({ code: 'transcript_mismatch', retryable: false }))
+      expect(() => nextStep({ ...request, messages }, twoLooks)).toThrow(
+        expect.objectContaining({ code: 'transcript_mismatch', retryable: false }),
+      )
     }
   })
 
   it('looks before it sends an e-mail again whose outcome is unknown', () => {
     const unknown: Outcome = { ok: false, value: {}, text: 'the outcome is unknown' }
-    const listed = (...templates: string[]): Outcome => ({ ok: true, value: { emails: templates.map((template) => ({ template })) }, text: '' })
+    const listed = (...templates: string[]): Outcome => ({
+      ok: true,
+      value: { emails: templates.map((template) => ({ template })) },
+      text: '',
+    })
     const steps = email('W-1', 'apology')
     expect(steps.next().value).toEqual([{ tool: 'email_customer', input: { orderId: 'W-1', template: 'apology' } }])
     expect(steps.next([unknown]).value).toEqual([{ tool: 'list_emails', input: { orderId: 'W-1' } }])
@@ -173,6 +185,11 @@ describe('a percentile', () => {
     expect(percentile([], 50)).toBeNull()
     expect(percentile([3.4], 99)).toBe(3)
     expect(percentile([30, 10, 20, 40], 50)).toBe(20)
-    expect(percentile(Array.from({ length: 100 }, (_, index) => index + 1), 99)).toBe(99)
+    expect(
+      percentile(
+        Array.from({ length: 100 }, (_, index) => index + 1),
+        99,
+      ),
+    ).toBe(99)
   })
 })

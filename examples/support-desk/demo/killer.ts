@@ -26,8 +26,9 @@ export interface KillerOptions {
 export interface Killer {
   /** To be told of everything that the supervisor tells. */
   onSupervisor(event: SupervisorEvent): void
-  /** To be told that a call (`<session>/<call>`) has ended. */
-  callEnded(call: string): void
+  /** To be told that a call has ended, and that a session has nothing more to do. */
+  callEnded(sessionId: string, call: string): void
+  sessionEnded(sessionId: string): void
   /** Kills that the supervisor has confirmed. */
   made(): number
   /** No more kills from now on. */
@@ -37,8 +38,13 @@ export interface Killer {
 /** pawl gives up on a call that takes its fifth process with it, and rightly so: bad luck must not look like that. */
 const SPARE_AFTER_DEATHS = 3
 /** Milliseconds to wait for a killed process to be replaced before one is killed without a spare. */
-const SPARE_MS = 6_000
+const SPARE_MS = 20_000
 const TICK_MS = 10
+
+/** The call that a process held: to ask about one (`verify:…`) belongs to the call. */
+export function callOf(held: string): string {
+  return held.replace(/^verify:/, '')
+}
 
 /** Which worker process a request came from, as its User-Agent says. */
 function pidOf(progress: Progress): number {
@@ -135,9 +141,15 @@ export async function startKiller(options: KillerOptions): Promise<Killer> {
       if (event.event !== 'worker_died') return
       ready.delete(event.pid)
       if (killed.has(event.pid)) made += 1
-      for (const { sessionId, call } of event.calls) deaths.set(`${sessionId}/${call}`, (deaths.get(`${sessionId}/${call}`) ?? 0) + 1)
+      for (const { sessionId, call } of event.calls) {
+        const key = `${sessionId}/${callOf(call)}`
+        deaths.set(key, (deaths.get(key) ?? 0) + 1)
+      }
     },
-    callEnded: (call) => void deaths.delete(call),
+    callEnded: (sessionId, call) => void deaths.delete(`${sessionId}/${call}`),
+    sessionEnded(sessionId) {
+      for (const key of deaths.keys()) if (key.startsWith(`${sessionId}/`)) deaths.delete(key)
+    },
     made: () => made,
     async stop() {
       stopping.abort()

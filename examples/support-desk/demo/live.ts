@@ -5,6 +5,7 @@ import type { SupervisorEvent } from 'pawl/worker'
 import type { Ticket } from '../world/tickets.ts'
 import type { Worked } from './desk.ts'
 import type { Kill } from './killer.ts'
+import { callOf } from './killer.ts'
 
 type Style = Parameters<typeof styleText>[0]
 
@@ -41,7 +42,9 @@ export function createLive(out: NodeJS.WriteStream, ticketOf: (sessionId: string
     turn.results.set(event.callId, outcomeOf(event))
     if (turn.results.size < turn.uses.length) return
     open.delete(ticket.id)
-    const calls = turn.uses.map((use, index) => `${use.name} ${briefly(use.input)} ${turn.results.get(`t_${event.run}_${event.turn}_${index}`) ?? '?'}`)
+    const calls = turn.uses.map(
+      (use, index) => `${use.name} ${briefly(use.input)} ${turn.results.get(`t_${event.run}_${event.turn}_${index}`) ?? '?'}`,
+    )
     line(`${ticket.id}  turn ${event.turn}  ${calls.join(' · ')}`)
   }
 
@@ -61,7 +64,10 @@ export function createLive(out: NodeJS.WriteStream, ticketOf: (sessionId: string
           ended(ticket, event)
           break
         case 'tool_resolved':
-          line(`${ticket.id}  ${event.tool} was asked whether it had happened: ${event.happened ? 'it had' : 'it had not, so it is done now'}`, 'cyan')
+          line(
+            `${ticket.id}  ${event.tool} was asked whether it had happened: ${event.happened ? 'it had' : 'it had not, so it is done now'}`,
+            'cyan',
+          )
           break
         case 'message_rejected':
         case 'error_entered':
@@ -74,16 +80,20 @@ export function createLive(out: NodeJS.WriteStream, ticketOf: (sessionId: string
     supervisor(event) {
       if (event.event === 'worker_ready') line(`worker ${event.pid} is ready`, 'dim')
       if (event.event === 'worker_died') {
-        for (const { sessionId, call, tool } of event.calls) tools.set(`${sessionId}/${call}`, tool ?? 'the model call')
+        for (const { sessionId, call, tool } of event.calls) tools.set(`${sessionId}/${callOf(call)}`, tool ?? 'the model call')
       }
       if (event.event === 'call_resumed') {
-        const what = tools.get(`${event.sessionId}/${event.call}`) ?? event.call
-        line(`↻ ${ticketOf(event.sessionId)}  ${what} goes on in worker ${event.pid} after ${Math.round(event.ms)} ms`, 'yellow')
+        const call = callOf(event.call)
+        const what = tools.get(`${event.sessionId}/${call}`) ?? call
+        const how = call === event.call ? 'goes on' : 'is asked about'
+        line(`↻ ${ticketOf(event.sessionId)}  ${what} ${how} in worker ${event.pid} after ${Math.round(event.ms)} ms`, 'yellow')
       }
     },
     kill({ pid, aimedAt }) {
       const [session = '', call = ''] = aimedAt?.requestId?.split(/\/(?=t_)/) ?? []
-      const where = aimedAt ? ` in the middle of ${ticketOf(session)} ${call.split('/')[0]}: ${aimedAt.method} ${aimedAt.path} is done, but not answered` : ''
+      const where = aimedAt
+        ? ` in the middle of ${ticketOf(session)} ${call.split('/')[0]}: ${aimedAt.method} ${aimedAt.path} is done, but not answered`
+        : ''
       line(`✗ SIGKILL to worker ${pid}${where}`, 'red')
     },
     worked({ ticket, turns, failure }) {
@@ -102,7 +112,8 @@ function outcomeOf(event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unkno
 
 /** The values of an input, without its names. */
 function briefly(input: Json): string {
-  const values = (value: Json): string[] => (value !== null && typeof value === 'object' ? Object.values(value).flatMap(values) : [String(value)])
+  const values = (value: Json): string[] =>
+    value !== null && typeof value === 'object' ? Object.values(value).flatMap(values) : [String(value)]
   return shortened(values(input).join(' '), 40)
 }
 

@@ -29,7 +29,9 @@ export function readOptions(argv: readonly string[]): DemoOptions {
     .description('A support desk works through customer tickets while its worker processes are killed with SIGKILL.')
     .addOption(new Option('--tickets <n>', 'how many tickets').default(40).argParser(integerFrom(1, 100_000)))
     .addOption(new Option('--kills <n>', 'how many SIGKILLs').default(20).argParser(integerFrom(0, 100_000)))
-    .addOption(new Option('--seed <n>', 'seed of the tickets, the latencies and the kills (default: random)').argParser(integerFrom(0, MAX_SEED)))
+    .addOption(
+      new Option('--seed <n>', 'seed of the tickets, the latencies and the kills (default: random)').argParser(integerFrom(0, MAX_SEED)),
+    )
     .addOption(new Option('--model <name>', 'a Claude model instead of the scripted one; needs ANTHROPIC_API_KEY'))
     .addOption(new Option('--json', 'the report as one JSON line, last on stdout'))
     .parse([...argv], { from: 'user' })

@@ -106,7 +106,10 @@ export function reportLines({ report, ledger, verdict, problems, turns, seconds 
     ['effects applied', `${effects.applied}`],
     ['effects applied twice', `${effects.duplicates}`],
     ['final state of the shop', report.finalStateMatches ? 'as expected' : 'NOT as expected'],
-    ['requests the shop received', `${ledger.requests}; ${ledger.replayed} repeats known by their key, ${ledger.unchanged} changed nothing`],
+    [
+      'requests the shop received',
+      `${ledger.requests}; ${ledger.replayed} repeats known by their key, ${ledger.unchanged} changed nothing`,
+    ],
     ['effects nobody heard of', `${ledger.appliedUnheard} applied after their worker was dead or gone`],
     [
       'from crash to resume',

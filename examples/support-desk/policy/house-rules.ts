@@ -19,7 +19,8 @@ export function* houseRules(text: string): Policy {
   try {
     return yield* WAYS[letter.wish](letter)
   } catch (error) {
-    if (error instanceof Refused && error.code === 'order_not_found') return `I cannot find the order ${letter.orderId}. Could you check the number?`
+    if (error instanceof Refused && error.code === 'order_not_found')
+      return `I cannot find the order ${letter.orderId}. Could you check the number?`
     if (error instanceof Refused || error instanceof GaveUp) return `I have to hand this to a colleague: ${error.message}.`
     throw error
   }
@@ -142,7 +143,10 @@ function* theOrder(letter: Letter, options: { alsoSearch?: true } = {}): Step<Or
     orderId = orders.find((order) => order.lines.some((line) => line.name.toLowerCase() === named))?.id
     if (!orderId) throw new GaveUp(`${letter.from} has no order of the ${letter.product}`)
   }
-  const calls = [call('get_order', { orderId }), ...(options.alsoSearch && letter.product ? [call('search_products', { query: letter.product })] : [])]
+  const calls = [
+    call('get_order', { orderId }),
+    ...(options.alsoSearch && letter.product ? [call('search_products', { query: letter.product })] : []),
+  ]
   const [order] = yield* together<[OrderView]>(calls)
   return order
 }
@@ -167,6 +171,7 @@ function isStranger(letter: Letter, order: OrderView): boolean {
 function whyNotReturnable(letter: Letter, order: OrderView): string | undefined {
   if (isStranger(letter, order)) return NOT_YOURS
   if (order.status !== 'delivered' || !order.deliveredOn) return `${order.id} is ${order.status}: there is nothing to give back yet.`
-  if (dayAfter(order.deliveredOn, RETURN_DAYS) < order.today) return `${order.id} came more than ${RETURN_DAYS} days ago: too long for that, I am afraid.`
+  if (dayAfter(order.deliveredOn, RETURN_DAYS) < order.today)
+    return `${order.id} came more than ${RETURN_DAYS} days ago: too long for that, I am afraid.`
   return undefined
 }

@@ -40,7 +40,9 @@ export async function createShop(pool: Pool, records: ShopRecords): Promise<void
     JSON.stringify(records.products.map(({ productId, ...product }) => ({ ...product, product_id: productId }))),
   ])
   await pool.query(`insert into customers select * from jsonb_populate_recordset(null::customers, $1)`, [JSON.stringify(records.customers)])
-  await pool.query(`insert into orders select * from jsonb_populate_recordset(null::orders, $1)`, [JSON.stringify(records.orders.map(orderRow))])
+  await pool.query(`insert into orders select * from jsonb_populate_recordset(null::orders, $1)`, [
+    JSON.stringify(records.orders.map(orderRow)),
+  ])
 }
 
 function orderRow(order: Order): object {

@@ -17,7 +17,12 @@ export const SENDINGS: Route[] = [
     subject: referenceOf,
     async handle(db, { body }) {
       const sql = 'insert into coupons (customer_id, cents, reason, reference) values ($1, $2, $3, $4) returning id'
-      const values = [text(body.customerId, 'customerId'), amount(body.cents), text(body.reason, 'reason'), text(body.reference, 'reference')]
+      const values = [
+        text(body.customerId, 'customerId'),
+        amount(body.cents),
+        text(body.reason, 'reason'),
+        text(body.reference, 'reference'),
+      ]
       const known = await db.query('select 1 from customers where id = $1', [values[0]])
       if (!known.rowCount) throw new Refusal(404, 'customer_not_found', `there is no customer ${values[0]}`)
       const { rows } = await db.query<{ id: string }>(sql, values)

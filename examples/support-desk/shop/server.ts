@@ -66,7 +66,8 @@ async function receive(req: IncomingMessage): Promise<Received> {
 function find(request: Received): { route: Route; asked: ShopRequest } {
   for (const route of ROUTES) {
     const match = route.method === request.method ? route.pattern.exec(request.url.pathname) : null
-    if (match) return { route, asked: { params: match.slice(1).map(decodeURIComponent), query: request.url.searchParams, body: request.body } }
+    if (match)
+      return { route, asked: { params: match.slice(1).map(decodeURIComponent), query: request.url.searchParams, body: request.body } }
   }
   throw new Refusal(404, 'no_such_route', `${request.method} ${request.url.pathname} is nothing that this shop does`)
 }
@@ -115,7 +116,11 @@ async function inTransaction(route: Route, asked: ShopRequest, request: Received
 function refusalOf(error: unknown): { outcome: 'refused' | 'failed'; status: number; body: object } {
   if (error instanceof Refusal) return { outcome: 'refused', status: error.status, body: { code: error.code, message: error.message } }
   console.error('shop:', error)
-  return { outcome: 'failed', status: 500, body: { code: 'internal_error', message: error instanceof Error ? error.message : String(error) } }
+  return {
+    outcome: 'failed',
+    status: 500,
+    body: { code: 'internal_error', message: error instanceof Error ? error.message : String(error) },
+  }
 }
 
 async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
@@ -126,7 +131,16 @@ async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
   progress.tell({ at: 'received', ...place })
   const waits = pace.next()
   // The ledger's row is written beside the work: a look-up must find the request under way from its first moment on
-  const entered = ledger.received({ id, method, path: url.pathname + url.search, key, reference, requestId, caller, body: method === 'GET' ? null : body })
+  const entered = ledger.received({
+    id,
+    method,
+    path: url.pathname + url.search,
+    key,
+    reference,
+    requestId,
+    caller,
+    body: method === 'GET' ? null : body,
+  })
   const result = await carryOut(request, waits).then(
     (answer) => ({ outcome: answer.outcome, status: 200, body: answer.body }),
     (error: unknown) => refusalOf(error),

@@ -58,7 +58,8 @@ export const getProduct = defineTool({
   description: 'One product: price and the options it comes in, each with its sku.',
   input: z.object({ productId: z.string() }),
   effect: 'read',
-  execute: ({ productId }, ctx) => shopFor(ctx).get<{ cents: number; options: { sku: string; option: string }[] }>(path`/products/${productId}`),
+  execute: ({ productId }, ctx) =>
+    shopFor(ctx).get<{ cents: number; options: { sku: string; option: string }[] }>(path`/products/${productId}`),
 })
 
 export const checkStock = defineTool({

@@ -51,7 +51,12 @@ export const emailCustomer = defineTool({
     orderId,
     template: z.enum(['refund_confirmed', 'exchange_confirmed', 'address_changed', 'cancellation_confirmed', 'apology']),
     note: z.string().optional().describe('A personal sentence to go with the template.'),
-    attempt: z.number().int().min(2).optional().describe('Only for a second, third … try, after list_emails showed that the last one did not go out.'),
+    attempt: z
+      .number()
+      .int()
+      .min(2)
+      .optional()
+      .describe('Only for a second, third … try, after list_emails showed that the last one did not go out.'),
   }),
   effect: 'external',
   execute: ({ orderId, template, note }, ctx) =>

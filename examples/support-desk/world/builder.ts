@@ -78,7 +78,10 @@ export function worldBuilder(random: Random, tickets: number): WorldBuilder {
     },
     sibling(of, kind) {
       const others = records.products.filter((one) => one.productId === of.productId && one.sku !== of.sku)
-      return pick(random, others.filter((one) => (kind === 'in_stock') === one.stock > 0))
+      return pick(
+        random,
+        others.filter((one) => (kind === 'in_stock') === one.stock > 0),
+      )
     },
     unusedOrderId: () => `W-9${integer(random, 1000, 9999)}`,
   }

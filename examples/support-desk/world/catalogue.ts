@@ -37,8 +37,38 @@ export function catalogue(stock: number): Product[] {
   )
 }
 
-export const FIRST_NAMES = ['Ada', 'Bruno', 'Chiara', 'Dilan', 'Elif', 'Farid', 'Greta', 'Hugo', 'Ines', 'Jonas', 'Kaya', 'Lena', 'Milan', 'Nora'] as const
-export const LAST_NAMES = ['Abt', 'Berger', 'Costa', 'Demir', 'Ek', 'Fuchs', 'Grau', 'Holm', 'Ito', 'Jansen', 'Kern', 'Lindt', 'Moser', 'Novak'] as const
+export const FIRST_NAMES = [
+  'Ada',
+  'Bruno',
+  'Chiara',
+  'Dilan',
+  'Elif',
+  'Farid',
+  'Greta',
+  'Hugo',
+  'Ines',
+  'Jonas',
+  'Kaya',
+  'Lena',
+  'Milan',
+  'Nora',
+] as const
+export const LAST_NAMES = [
+  'Abt',
+  'Berger',
+  'Costa',
+  'Demir',
+  'Ek',
+  'Fuchs',
+  'Grau',
+  'Holm',
+  'Ito',
+  'Jansen',
+  'Kern',
+  'Lindt',
+  'Moser',
+  'Novak',
+] as const
 export const STREETS = ['Mill Lane', 'Station Road', 'Harbour Street', 'Orchard Way', 'Market Square', 'Chapel Hill'] as const
 export const CITIES = [
   ['Bern', '3011', 'CH'],

@@ -47,8 +47,10 @@ function moveStock(state: ShopState, sku: string, by: number): void {
 
 /** Tells effects apart: two of one identity are one effect applied twice. */
 export function identityOf(effect: Effect): string {
-  return JSON.stringify(Object.entries(effect).sort(([a], [b]) => (a < b ? -1 : 1)), (_key, value: unknown) =>
-    value !== null && typeof value === 'object' && !Array.isArray(value) ? Object.fromEntries(Object.entries(value).sort()) : value,
+  return JSON.stringify(
+    Object.entries(effect).sort(([a], [b]) => (a < b ? -1 : 1)),
+    (_key, value: unknown) =>
+      value !== null && typeof value === 'object' && !Array.isArray(value) ? Object.fromEntries(Object.entries(value).sort()) : value,
   )
 }
 

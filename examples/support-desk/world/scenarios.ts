@@ -66,7 +66,12 @@ export const SCENARIOS: Readonly<Record<string, (world: WorldBuilder) => Made>> 
     const product = world.product()
     const order = world.order(customer, { status: 'delivered', product })
     world.order(customer, { status: 'delivered', deliveredDaysAgo: 200, product: otherThan(world, product.productId) })
-    return { customer, bodies: [`Hi, the ${product.name} I bought from you is broken. Refund please!`], expected: refunded(order), turns: 6 }
+    return {
+      customer,
+      bodies: [`Hi, the ${product.name} I bought from you is broken. Refund please!`],
+      expected: refunded(order),
+      turns: 6,
+    }
   },
 
   send_back: (world) => {
@@ -137,7 +142,9 @@ export const SCENARIOS: Readonly<Record<string, (world: WorldBuilder) => Made>> 
     const product = world.product()
     const wanted = world.sibling(product, 'in_stock')
     return about(world, { status: 'delivered', product }, (order) => ({
-      bodies: [`The ${product.name} I got from you does not suit me. Could you swap it for ${wanted.option} instead? The order number is lost.`],
+      bodies: [
+        `The ${product.name} I got from you does not suit me. Could you swap it for ${wanted.option} instead? The order number is lost.`,
+      ],
       expected: exchangeEffects(order, wanted.sku),
       turns: 9,
     }))
@@ -221,5 +228,8 @@ function cancelEffects(order: Order): Effect[] {
 }
 
 function otherThan(world: WorldBuilder, productId: string) {
-  return pick(world.random, world.records.products.filter((one) => one.productId !== productId && one.stock > 0))
+  return pick(
+    world.random,
+    world.records.products.filter((one) => one.productId !== productId && one.stock > 0),
+  )
 }

@@ -48,6 +48,15 @@ function letter(customer: Customer, body: string): string {
 
 /** Customers and orders that no ticket is about: whatever happens to them is a mistake. */
 function addBystanders(builder: ReturnType<typeof worldBuilder>): Order[] {
-  const statuses: readonly Order['status'][] = ['pending', 'shipped', 'delivered', 'delivered', 'pending', 'shipped', 'delivered', 'delivered']
+  const statuses: readonly Order['status'][] = [
+    'pending',
+    'shipped',
+    'delivered',
+    'delivered',
+    'pending',
+    'shipped',
+    'delivered',
+    'delivered',
+  ]
   return statuses.map((status) => builder.order(builder.customer(), { status }))
 }

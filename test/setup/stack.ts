@@ -1,0 +1,37 @@
+// One Temporal and one Postgres for all the tests of a run that need them.
+import type { TestProject } from 'vitest/node'
+import { startStack, type Stack } from '../../src/testing/index.ts'
+
+/** Where the shared stack is: `inject('stack')`. */
+export interface SharedStack {
+  temporalAddress: string
+  namespace: string
+  databaseUrl: string
+}
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    stack: SharedStack
+  }
+}
+
+/** The stack of this run and how many projects use it. vitest loads this file once a project, hence a place that they share. */
+const shared = globalThis as { pawlTestStack?: { starting: Promise<Stack>; users: number } }
+
+/**
+ * Starts the stack for the first project that needs it and stops it after the last. Tests find it by `inject('stack')` or, as
+ * anything that reads TEMPORAL_ADDRESS and DATABASE_URL does, in the environment: `startStack()` in a test attaches to it, and
+ * `startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })` brings servers of the test's own.
+ */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const use = (shared.pawlTestStack ??= { starting: startStack(), users: 0 })
+  use.users += 1
+  const stack = await use.starting
+  Object.assign(process.env, stack.env)
+  const { temporalAddress, namespace, databaseUrl } = stack
+  project.provide('stack', { temporalAddress, namespace, databaseUrl })
+  return async () => {
+    use.users -= 1
+    if (use.users === 0) await stack.stop()
+  }
+}
