@@ -1,6 +1,5 @@
 // `pawl chat <agent>`: a conversation in the terminal.
 import { Command, Option } from 'commander'
-import { Pawl } from '../client/index.ts'
 import type { ConnectOptions } from '../client/types.ts'
 import type { Json } from '../session/json.ts'
 import { converse } from './conversation.ts'
@@ -31,6 +30,8 @@ export function chatCommand(): Command {
 }
 
 async function chat(agent: string, options: ChatOptions): Promise<void> {
+  // Loaded when it is needed: `pawl --help` need not wait for it.
+  const { Pawl } = await import('../client/index.ts')
   const pawl = await Pawl.connect(await connectOptions(options))
   try {
     const { resume, session, context } = options

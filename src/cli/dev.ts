@@ -1,12 +1,10 @@
 // `pawl dev <module>`: the embedded stack and a supervised worker for one module.
 import { resolve } from 'node:path'
 import { Command } from 'commander'
-import { startStack } from '../local/index.ts'
 import { announceAsJson, announceToPeople, type ServedStack } from './announce.ts'
 import { findModule } from './module.ts'
 import { dataOption, jsonOption, processesOption, taskQueueOption } from './options.ts'
 import { noteRunning } from './running.ts'
-import { serve } from './serve.ts'
 import { listenForStop } from './stop.ts'
 import { paint } from './terminal.ts'
 
@@ -31,6 +29,8 @@ export function devCommand(): Command {
 
 async function dev(given: string, options: DevOptions): Promise<void> {
   const module = await findModule(given)
+  // Loaded when they are needed: `pawl --help` and a wrong path need not wait for Temporal's native library.
+  const [{ startStack }, { serve }] = await Promise.all([import('../local/index.ts'), import('./serve.ts')])
   const requests = listenForStop()
   const announcer = options.json ? announceAsJson() : announceToPeople((served) => hints(served, options))
   const dataDir = resolve(options.data)

@@ -5,7 +5,6 @@ import { resolveTemporal } from '../connect/temporal.ts'
 import { announceAsJson, announceToPeople, type ServedStack } from './announce.ts'
 import { findModule } from './module.ts'
 import { jsonOption, processesOption, taskQueueOption } from './options.ts'
-import { serve } from './serve.ts'
 import { listenForStop } from './stop.ts'
 
 interface WorkerCommandOptions {
@@ -34,19 +33,12 @@ async function work(given: string, options: WorkerCommandOptions): Promise<void>
   const announcer = options.json ? announceAsJson() : announceToPeople(() => [])
   const { processes, taskQueue, schema, migrate } = options
   const requests = listenForStop()
-  await serve({ module, processes, taskQueue, schema, migrate }, stackOfEnvironment(taskQueue), { announcer, requests })
-}
-
-/** The addresses as the worker processes will find them: by Temporal's environment variables and profile file. */
-function stackOfEnvironment(taskQueue: string): ServedStack {
-  const { address, namespace } = resolveTemporal()
+  // Loaded when they are needed, as in `pawl dev`.
+  const [{ resolveTemporal }, { serve }] = await Promise.all([import('../worker/temporal.ts'), import('./serve.ts')])
+  const { address: temporalAddress, namespace } = resolveTemporal()
   const databaseUrl = process.env.DATABASE_URL
-  return {
-    temporalAddress: address,
-    namespace,
-    taskQueue,
-    ...(databaseUrl && { databaseUrl: withoutPassword(databaseUrl) }),
-  }
+  const stack: ServedStack = { temporalAddress, namespace, taskQueue, ...(databaseUrl && { databaseUrl: withoutPassword(databaseUrl) }) }
+  await serve({ module, processes, taskQueue, schema, migrate }, stack, { announcer, requests })
 }
 
 /** Whoever starts a worker knows the password; its log need not. */

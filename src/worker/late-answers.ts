@@ -1,37 +1,50 @@
-// Answers of attempts that took long. The SDK's core keeps timers of its own: it takes an attempt that did not beat through
-// the SDK itself for timed out, 5 s after the heartbeat timeout, and then drops its answer without a word. Ours are beaten for
-// from outside, so the answer of a long attempt is told to the server past core.
-import { CompleteAsyncError, type Context } from '@temporalio/activity'
-import { ActivityNotFoundError, type Client } from '@temporalio/client'
-import { CancelledFailure } from '@temporalio/common'
-import type { ActivityInterceptorsFactory } from '@temporalio/worker'
+// Answers of attempts that took long. The SDK's core has timers of its own: an attempt that did not beat through the SDK itself
+// counts as timed out 5 s after its heartbeat timeout, and its answer is then dropped without a word. Ours are beaten for from
+// outside the event loop, so a long attempt's answer goes to the server past core.
+import { CompleteAsyncError } from '@temporalio/activity'
+import { ActivityNotFoundError, Client } from '@temporalio/client'
+import { CancelledFailure, type DataConverter } from '@temporalio/common'
+import type { ActivityInterceptorsFactory, NativeConnection } from '@temporalio/worker'
 import type { Logger } from '../agent/tool.ts'
 
-type Answer = (taskToken: Uint8Array) => Promise<void>
+/** What the answers are sent with: all of it the worker's own. */
+export interface LateAnswersOptions {
+  connection: NativeConnection
+  namespace: string
+  dataConverter: DataConverter
+  logger: Logger
+}
 
-/** An interceptor that answers for attempts that have lasted longer than their heartbeat timeout; `client` must have the worker's data converter. */
-export function lateAnswers(client: Client, logger: Logger): ActivityInterceptorsFactory {
-  return ({ info }: Context) => ({
+/** An interceptor that answers for attempts older than their heartbeat timeout. It must be the outermost one. */
+export function lateAnswers({ connection, namespace, dataConverter, logger }: LateAnswersOptions): ActivityInterceptorsFactory {
+  const { activity } = new Client({ connection, namespace, dataConverter })
+
+  /** Tells the server, whatever core thinks of the attempt: its timer has aborted what the attempt sends by this connection. */
+  async function tell(send: () => Promise<void>): Promise<never> {
+    try {
+      await connection.withAbortSignal(new AbortController().signal, send)
+    } catch (err) {
+      if (!(err instanceof ActivityNotFoundError)) logger.warn({ err }, 'the answer of a long attempt did not reach the server')
+    }
+    throw new CompleteAsyncError()
+  }
+
+  return ({ info: { taskToken, heartbeatTimeoutMs, currentAttemptScheduledTimestampMs } }) => ({
     inbound: {
       async execute(input, next) {
+        // Core's timer may run for longer than this one: a loop that stood still starts its attempts late.
+        const waitedMs = Math.max(0, Date.now() - currentAttemptScheduledTimestampMs)
         const startedAt = performance.now()
-        // A loop that stood still may have started the attempt long after core has.
-        const waitedMs = Math.max(0, Date.now() - info.currentAttemptScheduledTimestampMs)
-        const isLate = (): boolean => performance.now() - startedAt + waitedMs > (info.heartbeatTimeoutMs ?? Number.POSITIVE_INFINITY)
+        const isLate = (): boolean => performance.now() - startedAt + waitedMs > (heartbeatTimeoutMs ?? Number.POSITIVE_INFINITY)
         let result: unknown
         try {
           result = await next(input)
         } catch (error) {
-          if (isLate()) await answer(error instanceof CancelledFailure ? cancelled : (token) => client.activity.fail(token, error))
-          throw error
+          if (!isLate()) throw error
+          return tell(() => (error instanceof CancelledFailure ? activity.reportCancellation(taskToken) : activity.fail(taskToken, error)))
         }
-        if (isLate()) await answer((token) => client.activity.complete(token, result))
-        return result
+        return isLate() ? tell(() => activity.complete(taskToken, result)) : result
       },
     },
   })
-
-  async function cancelled(taskToken: Uint8Array): Promise<void> {
-    await client.activity.reportCancellation(taskToken)
-  }
 }

@@ -10,6 +10,7 @@ import { DEFAULT_TASK_QUEUE, sessionIdOf } from '../session/protocol.ts'
 import type { Store } from '../store/store.ts'
 import type { PawlSinks } from '../workflows/journal.ts'
 import { workflowBundle } from './bundle.ts'
+import { lateAnswers } from './late-answers.ts'
 import type { CreateWorkerOptions } from './options.ts'
 
 /** A dead process's sessions wait this long for another one, where no supervisor resets their stickiness. */
@@ -56,19 +57,23 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     workflowInterceptors: interceptors?.workflowModules,
   })
   const { workflowModules: _, ...workerInterceptors } = interceptors ?? {}
+  const converter = { ...dataConverter, payloadConverterPath: bundle.payloadConverterPath }
   const worker = await Worker.create({
     connection,
     namespace,
     taskQueue: options.taskQueue ?? DEFAULT_TASK_QUEUE,
     workflowBundle: bundle.workflowBundle,
-    dataConverter: { ...dataConverter, payloadConverterPath: bundle.payloadConverterPath },
+    dataConverter: converter,
     activities: { ...activities },
     sinks: sinksOf(options),
     identity: `pawl:${workerName}`,
     stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
     // Draining waits for what is held; whoever waits for the process decides when it has been long enough.
     shutdownGraceTime: '1 day',
-    interceptors: workerInterceptors,
+    interceptors: {
+      ...workerInterceptors,
+      activity: [lateAnswers({ connection, namespace, dataConverter: converter, logger: options.logger }), ...(workerInterceptors.activity ?? [])],
+    },
     ...(tuner ? { tuner } : {}),
   } satisfies WorkerOptions)
   return { worker, settle: () => flusher.idle() }

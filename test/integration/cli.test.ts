@@ -59,7 +59,7 @@ describe('pawl dev', () => {
     const shown = ['echo › message 1: hello', '→ look_up {"word":"gnu","ms":1}', '← look_up gnu is in the book', 'found:', 'message 3: bye']
     expect(shown.map((text) => chat.stdout.indexOf(text))).toEqual([...shown.map((text) => chat.stdout.indexOf(text))].sort((a, b) => a - b))
     for (const text of shown) expect(chat.stdout).toContain(text)
-  }, 30_000)
+  }, 60_000)
 
   it('replaces a worker that is killed in the middle of a call, and the answer comes all the same', async () => {
     const before = eventsIn(dev.stdout()).filter(({ event }) => event === 'worker_started')
@@ -82,7 +82,7 @@ describe('pawl dev', () => {
     await chat.says(/message 2: still there\?/)
     chat.endInput()
     expect(await chat.ended).toMatchObject({ code: 0 })
-  }, 30_000)
+  }, 60_000)
 
   it('shows how a session stands, and refuses to resume one that does not exist or talks to another agent', async () => {
     const chat = await start(['chat', 'echo', '--session', 'walk-in'], { input: 'hello\n/state\n/resume nowhere\n' }).ended
@@ -97,7 +97,7 @@ describe('pawl dev', () => {
       code: 1,
       stderr: expect.stringContaining('session_not_found'),
     })
-  }, 30_000)
+  }, 60_000)
 
   it('has a worker of another task queue beside it, which drains when it is asked to end', async () => {
     const { temporalAddress, databaseUrl } = await dev.event('ready')
@@ -182,7 +182,7 @@ describe('a module that cannot be served', () => {
 
   it('is told apart from one with another extension', async () => {
     expect((await start(['dev', 'agents.js']).ended).stderr).toContain('did you mean agents.ts?')
-  })
+  }, 20_000)
 })
 
 describe('the command line', () => {
@@ -192,5 +192,5 @@ describe('the command line', () => {
     expect(await start(['dev', 'agents.ts', '--processes', 'many']).ended).toMatchObject({ code: 1, stderr: expect.stringContaining('from 1 to') })
     expect(await start(['dve']).ended).toMatchObject({ code: 1, stderr: expect.stringContaining('Did you mean dev?') })
     expect(await start(['chat', 'echo', '--context', '{']).ended).toMatchObject({ code: 1, stderr: expect.stringContaining('Give JSON') })
-  })
+  }, 20_000)
 })

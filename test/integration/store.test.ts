@@ -281,7 +281,7 @@ describe('any session', () => {
         expect(rows.session).toMatchObject({ agent, status, run, turns, context, tags, usage, flushedSeq: log.length })
         expect(rows.session?.error).toEqual(error && { code, reason, ...(failed !== undefined && { run: failed }) })
       }),
-      { numRuns: 40, endOnFailure: true },
+      { numRuns: 25, endOnFailure: true },
     )
   })
 
@@ -308,7 +308,7 @@ describe('any session', () => {
         // What people query is there too, without what Postgres cannot hold.
         await sql(`select content::text, metadata ->> 'input' from pawl.messages where session_id = $1`, [id])
       }),
-      { numRuns: 100, endOnFailure: true },
+      { numRuns: 50, endOnFailure: true },
     )
   })
 

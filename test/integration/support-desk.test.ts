@@ -19,8 +19,17 @@ beforeAll(async () => {
 }, 300_000)
 afterAll(() => stack?.stop())
 
+/** A shop with a database of its own, which goes with it. */
 async function shopOf(world: World): Promise<RunningShop> {
-  return startShop({ databaseUrl: await stack.createDatabase(), records: world.records, seed: world.seed })
+  const databaseUrl = await stack.createDatabase()
+  const shop = await startShop({ databaseUrl, records: world.records, seed: world.seed })
+  return {
+    ...shop,
+    async stop() {
+      await shop.stop()
+      await stack.dropDatabase(databaseUrl)
+    },
+  }
 }
 
 const logger = { debug() {}, info() {}, warn() {}, error() {} }
@@ -175,7 +184,7 @@ describe('the shop', () => {
   it('applies an effect whose sender is gone, and knows that nobody heard the answer', async () => {
     const told: Progress[] = []
     await shop.follow((progress) => told.push(progress))
-    await shop.hold()
+    await shop.hold([])
     const gone = new AbortController()
     const body = { template: 'apology' }
     const email = createShopClient(shop.url).request('POST', `/orders/${delivered.id}/emails`, {
@@ -190,6 +199,23 @@ describe('the shop', () => {
     await expect.poll(() => told.find((one) => one.at === 'answered')).toMatchObject({ heard: 'unheard', requestId: 'gone' })
     expect((await look(`/orders/${delivered.id}/emails`)).emails).toHaveLength(1)
     await expect.poll(async () => (await readLedger(shop.pool)).appliedUnheard).toBe(1)
+  })
+
+  it('holds every request but those that are excepted', async () => {
+    await shop.hold(['lucky/'])
+    const ask = (requestId: string) =>
+      createShopClient(shop.url).request('GET', `/orders/${delivered.id}`, { requestId, signal: AbortSignal.timeout(10_000) })
+    const answered: string[] = []
+    const asked = ['other/1', 'lucky/1'].map(async (requestId) => {
+      await ask(requestId)
+      answered.push(requestId)
+    })
+    await asked[1]
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(answered).toEqual(['lucky/1'])
+    await shop.release()
+    await Promise.all(asked)
+    expect(answered).toEqual(['lucky/1', 'other/1'])
   })
 
   it('has every request in its ledger, with the key and what it did', async () => {

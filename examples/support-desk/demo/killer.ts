@@ -40,6 +40,8 @@ const SPARE_AFTER_DEATHS = 3
 /** Milliseconds to wait for a killed process to be replaced before one is killed without a spare. */
 const SPARE_MS = 20_000
 const TICK_MS = 10
+/** The shop is not held. */
+const RELEASED = 'released'
 
 /** The call that a process held: to ask about one (`verify:…`) belongs to the call. */
 export function callOf(held: string): string {
@@ -61,11 +63,12 @@ export async function startKiller(options: KillerOptions): Promise<Killer> {
   const deaths = new Map<string, number>()
   const requests = new Map<number, Progress>()
   let made = 0
-  let held = false
+  let held = RELEASED
+  let failure: unknown
 
   const behind = (): number => Math.min(pacing.due(), kills) - made
   const victims = (): number[] => supervisor.pids().filter((pid) => ready.has(pid))
-  const isSparing = (): boolean => [...deaths.values()].some((times) => times >= SPARE_AFTER_DEATHS)
+  const spared = (): string[] => [...deaths].flatMap(([call, times]) => (times >= SPARE_AFTER_DEATHS ? [call] : []))
   const hasSpare = (): boolean => victims().length >= options.processes
 
   await shop.follow((progress) => {
@@ -75,10 +78,12 @@ export async function startKiller(options: KillerOptions): Promise<Killer> {
 
   /** The shop is slow whenever the work would otherwise get ahead of the kills. */
   const pace = async (): Promise<void> => {
-    const wanted = !isSparing() && (behind() > 1 || (behind() === 1 && !hasSpare()))
+    const hold = behind() > 1 || (behind() === 1 && !hasSpare())
+    const except = spared().map((call) => `${call}/`)
+    const wanted = hold ? except.join(' ') : RELEASED
     if (wanted === held) return
     held = wanted
-    await (held ? shop.hold() : shop.release())
+    await (hold ? shop.hold(except) : shop.release())
   }
 
   const until = async (condition: () => boolean, ms = Number.POSITIVE_INFINITY): Promise<boolean> => {
@@ -97,6 +102,7 @@ export async function startKiller(options: KillerOptions): Promise<Killer> {
     const writes = targets.filter(({ aimedAt }) => aimedAt.method !== 'GET')
     return targets.length > 0 ? pick(random, writes.length > 0 ? writes : targets) : undefined
   }
+
   const anyVictim = (): Kill | undefined => {
     const pids = victims()
     return pids.length > 0 ? { pid: pick(random, pids), aimedAt: undefined } : undefined
@@ -107,7 +113,7 @@ export async function startKiller(options: KillerOptions): Promise<Killer> {
     await until(hasSpare, SPARE_MS)
     const moment = Date.now() + integer(random, 50, 400)
     const aimed = random() < 0.5
-    await until(() => Date.now() >= moment && victims().length > 0 && pacing.inWork() > 0 && !isSparing())
+    await until(() => Date.now() >= moment && victims().length > 0 && pacing.inWork() > 0 && spared().length === 0)
     if (aimed) await until(() => aim() !== undefined || victims().length === 0, 1_000)
     const target = (aimed ? aim() : undefined) ?? anyVictim()
     // The only process left may have died by itself meanwhile: the next round looks again
@@ -131,9 +137,11 @@ export async function startKiller(options: KillerOptions): Promise<Killer> {
     while (made < kills) await killOne()
     await pace()
   }
-  const killing = killAll().catch((error: unknown) => {
-    if (!stopping.signal.aborted) throw error
-  })
+  const killing = killAll()
+    .catch((error: unknown) => {
+      if (!stopping.signal.aborted) failure = error
+    })
+    .finally(() => shop.release())
 
   return {
     onSupervisor(event) {
@@ -154,7 +162,7 @@ export async function startKiller(options: KillerOptions): Promise<Killer> {
     async stop() {
       stopping.abort()
       await killing
-      await shop.release()
+      if (failure !== undefined) throw failure
     },
   }
 }

@@ -16,8 +16,8 @@ export interface RunningShop {
   pool: Pool
   /** Calls back for everything that happens to a request, until the shop stops. */
   follow(told: (progress: Progress) => void): Promise<void>
-  /** From now on no request is finished, until `release`. */
-  hold(): Promise<void>
+  /** From now on no request is finished, until `release`; those are whose X-Request-Id begins with one of `except`. */
+  hold(except: readonly string[]): Promise<void>
   release(): Promise<void>
   stop(): Promise<void>
 }
@@ -43,8 +43,8 @@ export async function startShop(options: { databaseUrl: string; records: ShopRec
   const { port } = JSON.parse(String(started[0])) as { port: number }
   const url = `http://127.0.0.1:${port}`
   const stopping = new AbortController()
-  const tell = async (what: string): Promise<void> => {
-    await fetch(`${url}/-/${what}`, { method: 'POST' })
+  const tell = async (what: string, body: object): Promise<void> => {
+    await fetch(`${url}/-/${what}`, { method: 'POST', body: JSON.stringify(body) })
   }
   return {
     url,
@@ -54,8 +54,8 @@ export async function startShop(options: { databaseUrl: string; records: ShopRec
       if (!response.body) throw new Error('The shop tells nothing of its progress: is it a shop that listens there?')
       void read(Readable.fromWeb(response.body), told)
     },
-    hold: () => tell('hold'),
-    release: () => tell('release'),
+    hold: (except) => tell('hold', { except }),
+    release: () => tell('release', {}),
     async stop() {
       stopping.abort()
       child.stdin.end()

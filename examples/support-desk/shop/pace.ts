@@ -1,4 +1,5 @@
 // How long the shop takes: seeded milliseconds before and after the work, and a hold for whoever wants to look at it in the act.
+import { EventEmitter, once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { integer, randomFrom } from '../world/random.ts'
 
@@ -12,38 +13,37 @@ export interface Waits {
 
 /** The shop's pace. */
 export interface Pace {
-  /** The waits of the next request: 20 to 120 ms together. */
-  next(): Waits
-  /** From now on every request stops at one of its two waits, until `release`. */
-  hold(): void
+  /** The waits of a request: 20 to 120 ms together. */
+  next(requestId: string | null): Waits
+  /** From now on every request stops at one of its two waits, until `release`; those pass whose X-Request-Id begins with one of `except`. */
+  hold(except: readonly string[]): void
   release(): void
 }
 
 /** A pace whose numbers come from the seed. */
 export function createPace(seed: number): Pace {
   const random = randomFrom(seed, 'shop latency')
-  let released: Promise<void> | undefined
-  let open: () => void = () => {}
+  const changes = new EventEmitter().setMaxListeners(0)
+  let held: readonly string[] | undefined
+
+  const passes = (requestId: string | null): boolean => !held || held.some((prefix) => requestId?.startsWith(prefix))
+  const change = (now: readonly string[] | undefined): void => {
+    held = now
+    changes.emit('change')
+  }
   return {
-    next() {
+    next(requestId) {
       const total = integer(random, 20, 120)
       const before = Math.round(total * random())
       // Two of three requests that are held have had their effect already: the moment that hurts most
       const stop = random() < 1 / 3 ? 'before' : 'after'
       const wait = (ms: number, place: 'before' | 'after') => async () => {
         await sleep(ms)
-        if (stop === place) await released
+        while (stop === place && !passes(requestId)) await once(changes, 'change')
       }
       return { before: wait(before, 'before'), after: wait(total - before, 'after') }
     },
-    hold() {
-      released ??= new Promise((resolve) => {
-        open = resolve
-      })
-    },
-    release() {
-      open()
-      released = undefined
-    },
+    hold: (except) => change(except),
+    release: () => change(undefined),
   }
 }

@@ -38,16 +38,19 @@ interface Received {
   body: Record<string, unknown>
 }
 
-async function receive(req: IncomingMessage): Promise<Received> {
+async function bodyOf(req: IncomingMessage): Promise<Record<string, unknown>> {
   const chunks: Buffer[] = []
   for await (const chunk of req) chunks.push(chunk as Buffer)
   const raw = Buffer.concat(chunks).toString('utf8')
-  let body: Record<string, unknown> = {}
   try {
-    if (raw !== '') body = JSON.parse(raw) as Record<string, unknown>
+    return raw === '' ? {} : (JSON.parse(raw) as Record<string, unknown>)
   } catch {
     throw new Refusal(400, 'bad_request', 'the body is not JSON')
   }
+}
+
+async function receive(req: IncomingMessage): Promise<Received> {
+  const body = await bodyOf(req)
   const header = (name: string): string | null => {
     const value = req.headers[name]
     return typeof value === 'string' ? value : null
@@ -129,7 +132,7 @@ async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
   const reference = typeof body.reference === 'string' ? body.reference : url.searchParams.get('reference')
   const place = { request: id, method, path: url.pathname, requestId, caller }
   progress.tell({ at: 'received', ...place })
-  const waits = pace.next()
+  const waits = pace.next(requestId)
   // The ledger's row is written beside the work: a look-up must find the request under way from its first moment on
   const entered = ledger.received({
     id,
@@ -156,20 +159,17 @@ async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
 }
 
 /** What only the demo speaks to: the stream of what is under way, and the hold. */
-function serveDemo(req: IncomingMessage, res: ServerResponse): void {
-  if (req.url === '/-/progress') progress.follow(res)
-  else if (req.url === '/-/hold') {
-    pace.hold()
-    res.writeHead(204).end()
-  } else if (req.url === '/-/release') {
-    pace.release()
-    res.writeHead(204).end()
-  } else res.writeHead(404).end()
+async function serveDemo(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  if (req.url === '/-/progress') return progress.follow(res)
+  if (req.url === '/-/hold') pace.hold((await bodyOf(req)).except as string[])
+  else if (req.url === '/-/release') pace.release()
+  else throw new Refusal(404, 'no_such_route', `${req.url} is nothing that this shop does`)
+  res.writeHead(204).end()
 }
 
 const server = createServer((req, res) => {
-  if (req.url?.startsWith('/-/')) return serveDemo(req, res)
-  serve(req, res).catch((error: unknown) => {
+  const served = req.url?.startsWith('/-/') ? serveDemo(req, res) : serve(req, res)
+  served.catch((error: unknown) => {
     const { status, body } = refusalOf(error)
     if (!res.headersSent) res.writeHead(status, { 'content-type': 'application/json' })
     res.end(JSON.stringify(body))
@@ -183,6 +183,8 @@ server.listen(0, '127.0.0.1', () => {
 
 // Whoever started the shop holds its stdin: when they are gone, however they went, it ends too
 process.stdin.resume()
+// A terminal's Ctrl-C reaches every process at once, but those who hold the shop may still need it
+process.on('SIGINT', () => {})
 process.stdin.on('end', () => {
   pace.release()
   server.close()

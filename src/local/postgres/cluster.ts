@@ -70,9 +70,16 @@ async function initialise({ keeper, binaries, user, path, id, password, logFile 
   const { exited } = await keeper.start('initdb', {
     command: binaries.initdb,
     args: [
-      ...[`--pgdata=${here}`, `--username=${OWNER}`, '--auth=scram-sha-256', `--pwfile=${here}/../password`, '--no-instructions'],
+      `--pgdata=${here}`,
+      `--username=${OWNER}`,
+      '--auth=scram-sha-256',
+      `--pwfile=${here}/../password`,
+      '--no-instructions',
       // The provider that is the same on every system.
-      ...['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
+      '--encoding=UTF8',
+      '--locale=C',
+      '--locale-provider=builtin',
+      '--builtin-locale=C.UTF-8',
     ],
     cwd: data,
     env: POSTGRES_ENV,

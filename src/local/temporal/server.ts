@@ -83,11 +83,18 @@ async function launch(binary: string, { keeper, dir, state, namespace, ui }: Tem
   const running = await keeper.start(NAME, {
     command: binary,
     args: [
-      ...['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), '--namespace', namespace, '--log-level', 'error'],
-      ...(ui === 'on' ? ['--ui-port', String(temporalUiPort)] : ['--headless']),
+      'server',
+      'start-dev',
+      '--ip=127.0.0.1',
+      `--port=${port}`,
+      `--namespace=${namespace}`,
+      '--log-level=error',
+      ui === 'on' ? `--ui-port=${temporalUiPort}` : '--headless',
+      `--db-filename=${database}`,
       // A write-ahead log halves the time of a write, and is as safe against the server's death.
-      ...['--db-filename', database, '--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=NORMAL'],
-      ...Object.entries(DYNAMIC_CONFIG).flatMap(([key, value]) => ['--dynamic-config-value', `${key}=${value}`]),
+      '--sqlite-pragma=journal_mode=WAL',
+      '--sqlite-pragma=synchronous=NORMAL',
+      ...Object.entries(DYNAMIC_CONFIG).map(([key, value]) => `--dynamic-config-value=${key}=${value}`),
     ],
     cwd: dir.path,
     // Its own environment and home: the user's settings of the command line are meant for their clients.

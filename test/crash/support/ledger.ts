@@ -1,0 +1,99 @@
+// An outside system of its own: counts what tools and models do to it, and holds them where a test wants them held.
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+
+/** A place in a body that tells the ledger that it was reached. */
+export type Stage = 'model' | 'entered' | 'applied' | 'left' | 'verify'
+
+/** What reached a stage. */
+export interface Mark {
+  stage: Stage
+  session: string
+  /** `model`, or the tool's name. */
+  what: string
+  callId: string
+  attempt: number
+  key: string
+  pid: number
+  at: number
+  /** What the body says besides. */
+  note?: unknown
+}
+
+/** A body that is held at a stage. */
+export interface HeldMark extends Mark {
+  release(): void
+}
+
+/** Which marks. */
+export type MarkFilter = Partial<Pick<Mark, 'stage' | 'session' | 'what' | 'attempt' | 'pid'>>
+
+/** A running ledger. */
+export interface Ledger {
+  url: string
+  /** Marks so far, oldest first. */
+  marks(filter?: MarkFilter): Mark[]
+  /** The next mark that fits is held until it is released; resolves when it is there. */
+  holdNext(filter: MarkFilter): Promise<HeldMark>
+  /** Resolves with the first mark that fits, which may be there already. */
+  reached(filter: MarkFilter): Promise<Mark>
+  close(): Promise<void>
+}
+
+interface Waiting {
+  filter: MarkFilter
+  holds: boolean
+  take(mark: HeldMark): void
+}
+
+/** Starts a ledger on a free port of the loopback. */
+export async function startLedger(): Promise<Ledger> {
+  const marks: Mark[] = []
+  const waiting = new Set<Waiting>()
+  const server = createServer((request, response) => {
+    void text(request).then((body) => {
+      const mark: Mark = { ...(JSON.parse(body) as Mark), at: Date.now() }
+      marks.push(mark)
+      const answer = (): void => void response.end(JSON.stringify(answerTo(mark, marks)))
+      const found = [...waiting].filter((one) => fits(mark, one.filter))
+      const holder = found.find((one) => one.holds)
+      for (const one of found.filter((other) => !other.holds || other === holder)) {
+        waiting.delete(one)
+        one.take({ ...mark, release: answer })
+      }
+      if (!holder) answer()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+
+  function next(filter: MarkFilter, holds: boolean): Promise<HeldMark> {
+    return new Promise((take) => waiting.add({ filter, holds, take }))
+  }
+
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    marks: (filter = {}) => marks.filter((mark) => fits(mark, filter)),
+    holdNext: (filter) => next(filter, true),
+    reached: async (filter) => marks.find((mark) => fits(mark, filter)) ?? next(filter, false),
+    close: () => closeServer(server),
+  }
+}
+
+/** What a body learns: whether its key was applied before, which is all that a `verify` can ask. */
+function answerTo(mark: Mark, marks: Mark[]): { applied: boolean; enteredBy: number[] } {
+  const same = marks.filter(({ key }) => key === mark.key)
+  return {
+    applied: same.some(({ stage }) => stage === 'applied'),
+    enteredBy: same.filter(({ stage }) => stage === 'entered').map(({ pid }) => pid),
+  }
+}
+
+function fits(mark: Mark, filter: MarkFilter): boolean {
+  return Object.entries(filter).every(([name, value]) => mark[name as keyof Mark] === value)
+}
+
+function closeServer(server: Server): Promise<void> {
+  server.closeAllConnections()
+  return new Promise((resolve, reject) => server.close((error) => (error ? reject(error) : resolve())))
+}

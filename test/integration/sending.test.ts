@@ -1,0 +1,230 @@
+// Sending messages: durable, accepted once, seen by the model in order, and answered through the handle of their run.
+import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { promisify } from 'node:util'
+import { InvalidMessage, MessageRejected, ResultTimeout } from 'pawl/client'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { inOrder, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { gate, until } from '../support/until.ts'
+
+let here: Deployment
+let player: Stage
+
+beforeAll(async () => {
+  here = await deploy()
+  player = stage()
+  await here.startWorker({ agents: [player.agent] })
+})
+afterAll(() => here?.stop())
+
+describe('a message', () => {
+  it('is durable when send returns, with no worker alive, and answered once one starts', async () => {
+    const elsewhere = await deploy()
+    try {
+      const { session, id } = player.play(elsewhere.pawl, { model: inOrder('hello to you') })
+      const run = await session.send('hello')
+      const { status } = await elsewhere.temporal.workflow.getHandle(`pawl:${id}`).describe()
+      expect(status.name).toBe('RUNNING')
+      await elsewhere.startWorker({ agents: [player.agent] })
+      const result = await run.result({ timeoutMs: 20_000 })
+      expect(result).toMatchObject({ run: 1, text: 'hello to you', stopReason: 'end_turn' })
+    } finally {
+      await elsewhere.stop()
+    }
+  })
+
+  it('is accepted once, however often its id is sent, and all its handles are of one run', async () => {
+    const { session, requests } = player.play(here.pawl, {})
+    const messageId = randomUUID()
+    const runs = await Promise.all([1, 2, 3].map(() => session.send('once', { messageId })))
+    const results = await Promise.all(runs.map((run) => run.result({ timeoutMs: 20_000 })))
+    expect(results.map(({ run }) => run)).toEqual([1, 1, 1])
+    await (await session.send('once', { messageId })).result({ timeoutMs: 20_000 })
+    expect(ofType(await eventsOf(session), 'message_received')).toHaveLength(1)
+    expect(requests).toHaveLength(1)
+  })
+
+  it('that was accepted is still known after the session was closed and resumed', async () => {
+    const { session } = player.play(here.pawl, {})
+    const first = await session.send('before', { messageId: 'the-same' })
+    await first.result({ timeoutMs: 20_000 })
+    await session.close()
+    await until('the session is closed', async () => (await session.state()).status === 'closed')
+    await (await session.send('before', { messageId: 'the-same' })).result({ timeoutMs: 20_000 })
+    await (await session.send('after')).result({ timeoutMs: 20_000 })
+    const events = await eventsOf(session)
+    expect(ofType(events, 'message_received').map(({ messageId }) => messageId === 'the-same')).toEqual([true, false])
+    expect(ofType(events, 'run_started')).toHaveLength(2)
+  })
+
+  it('carries its metadata to the run that it opens', async () => {
+    let seen: unknown
+    const { session } = player.play(here.pawl, {
+      model: inOrder([use('look', 'at it')], 'seen'),
+      look: (_input, ctx) => {
+        seen = ctx.metadata
+      },
+    })
+    await (await session.send('look', { metadata: { channel: 'mail' } })).result({ timeoutMs: 20_000 })
+    expect(seen).toEqual({ channel: 'mail' })
+  })
+})
+
+describe('a message that comes while a run is going on', () => {
+  it('waits for the next turn, is then seen by the model in order with the others, and its handle is that run’s', async () => {
+    const door = gate()
+    const { session, requests } = player.play(here.pawl, {
+      model: inOrder([use('look', 'slowly')], (request) => `heard ${saidIn(request).join(', ')}`),
+      look: (_input, ctx) => door.pass(ctx.signal),
+    })
+    const first = await session.send('one')
+    await door.reached
+    const others = [await session.send('two'), await session.send('three')]
+    door.open()
+    const results = await Promise.all([first, ...others].map((run) => run.result({ timeoutMs: 20_000 })))
+    expect(results.map(({ run, text }) => [run, text])).toEqual(Array(3).fill([1, 'heard one, two, three']))
+    expect(saidIn(requests[0]!)).toEqual(['one'])
+    expect(requests).toHaveLength(2)
+  })
+
+  it('opens the next run if the final answer came first', async () => {
+    const door = gate()
+    const { session } = player.play(here.pawl, {
+      async model(request, ctx) {
+        if (saidIn(request).length === 1) await door.pass(ctx.signal)
+        return `answer to ${saidIn(request).at(-1)}`
+      },
+    })
+    const first = await session.send('one')
+    await door.reached
+    const second = await session.send('two')
+    door.open()
+    expect(await first.result({ timeoutMs: 20_000 })).toMatchObject({ run: 1, text: 'answer to one' })
+    expect(await second.result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'answer to two' })
+  })
+})
+
+describe('the handle of a run', () => {
+  it('gives up waiting after timeoutMs, and the run goes on', async () => {
+    const door = gate()
+    const { session } = player.play(here.pawl, {
+      async model(_request, ctx) {
+        await door.pass(ctx.signal)
+        return 'late'
+      },
+    })
+    const run = await session.send('take your time')
+    await expect(run.result({ timeoutMs: 100 })).rejects.toThrow(ResultTimeout)
+    await expect(run.settled({ timeoutMs: 100 })).rejects.toMatchObject({ code: 'result_timeout' })
+    door.open()
+    expect(await run.result({ timeoutMs: 20_000 })).toMatchObject({ text: 'late' })
+  })
+
+  it('stops waiting when its signal aborts, with the reason', async () => {
+    const door = gate()
+    const { session } = player.play(here.pawl, { model: (_request, ctx) => door.pass(ctx.signal).then(() => 'late') })
+    const run = await session.send('take your time')
+    const reason = new Error('the request was closed')
+    await expect(run.result({ signal: AbortSignal.timeout(100) })).rejects.toMatchObject({ name: 'TimeoutError' })
+    await expect(run.result({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+    door.open()
+    await run.result({ timeoutMs: 20_000 })
+  })
+
+  it('tells the events of its message and run, and ends with the run', async () => {
+    const { session } = player.play(here.pawl, { model: inOrder('first', [use('look', 'again')], 'second') })
+    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    const run = await session.send('two')
+    const events = []
+    for await (const event of run.events()) events.push(event.type)
+    expect(events).toEqual([
+      'message_received',
+      'run_started',
+      'turn_started',
+      'model_completed',
+      'tool_issued',
+      'tool_completed',
+      'turn_started',
+      'model_completed',
+      'run_completed',
+    ])
+  })
+
+  it('is had from another process, by the message’s id alone', async () => {
+    const { session, id } = player.play(here.pawl, { model: inOrder('for everybody') })
+    await session.send('hello', { messageId: 'known' })
+    const code = `
+      import { Pawl } from 'pawl/client'
+      const pawl = await Pawl.connect({ taskQueue: 'none' })
+      const result = await pawl.session(process.argv[1]).run('known').result({ timeoutMs: 20_000 })
+      console.log(JSON.stringify(result))
+      await pawl.close()`
+    const { stack } = here
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', code, id], {
+      env: { ...process.env, TEMPORAL_ADDRESS: stack.temporalAddress, TEMPORAL_NAMESPACE: stack.namespace, DATABASE_URL: stack.databaseUrl },
+    })
+    expect(JSON.parse(stdout)).toMatchObject({ run: 1, text: 'for everybody' })
+  })
+
+  it('sums up the usage of the run’s model calls', async () => {
+    const usage = { input_tokens: 10, output_tokens: 5, cache_creation_input_tokens: 1, cache_read_input_tokens: 2 }
+    const { session } = player.play(here.pawl, {
+      model: inOrder({ content: [use('look', 'at it')], usage }, { content: [{ type: 'text', text: 'done' }], usage }),
+    })
+    const result = await (await session.send('count')).result({ timeoutMs: 20_000 })
+    expect(result.usage).toEqual({ input_tokens: 20, output_tokens: 10, cache_creation_input_tokens: 2, cache_read_input_tokens: 4 })
+    expect(result.message).toEqual({ role: 'assistant', content: [{ type: 'text', text: 'done' }] })
+  })
+})
+
+describe('a message that cannot be', () => {
+  const bad: [string, unknown, string][] = [
+    ['is empty', '', 'empty_message'],
+    ['has only spaces', ' \n\t', 'empty_message'],
+    ['has only empty text blocks', [{ type: 'text', text: '' }], 'empty_message'],
+    ['is over the limit', 'x'.repeat(1_000_001), 'message_too_large'],
+    ['has blocks that no user may send', [{ type: 'tool_result', tool_use_id: 'x', content: 'y' }], 'invalid_message'],
+  ]
+
+  for (const [how, content, code] of bad) {
+    it(`because it ${how} is refused by the client, and nothing is recorded`, async () => {
+      const { session, id } = player.play(here.pawl, {})
+      const refused = await session.send(content as string).catch((error: unknown) => error)
+      expect(refused).toBeInstanceOf(InvalidMessage)
+      expect(refused).toMatchObject({ code })
+      await expect(here.temporal.workflow.getHandle(`pawl:${id}`).describe()).rejects.toThrow(/not found/i)
+    })
+  }
+
+  it('because of its id or metadata is refused by the client', async () => {
+    const { session } = player.play(here.pawl, {})
+    await expect(session.send('x', { messageId: '' })).rejects.toMatchObject({ code: 'invalid_message_id' })
+    await expect(session.send('x', { metadata: { big: 'x'.repeat(20_000) } })).rejects.toMatchObject({ code: 'invalid_metadata' })
+  })
+
+  it('needs an agent’s name when there is no session yet', async () => {
+    await expect(here.pawl.session(`none-${randomUUID()}`).send('hello')).rejects.toMatchObject({ code: 'no_agent' })
+    expect(() => here.pawl.session('no spaces')).toThrow(InvalidMessage)
+  })
+
+  it('for another agent than the session’s is rejected by the session', async () => {
+    const { session, id } = player.play(here.pawl, {})
+    await (await session.send('hello')).result({ timeoutMs: 20_000 })
+    const run = await here.pawl.session(id, { agent: 'somebody-else' }).send('hello')
+    const rejected = await run.result({ timeoutMs: 20_000 }).catch((error: unknown) => error)
+    expect(rejected).toBeInstanceOf(MessageRejected)
+    expect(rejected).toMatchObject({ code: 'agent_mismatch' })
+    expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'rejected', code: 'agent_mismatch' })
+  })
+})
+
+it('a session that nobody ever spoke to is not found', async () => {
+  const session = here.pawl.session(`none-${randomUUID()}`, { agent: 'player' })
+  await expect(session.state()).rejects.toMatchObject({ code: 'session_not_found' })
+  await expect(session.interrupt()).rejects.toMatchObject({ code: 'session_not_found' })
+  await expect(session.close()).rejects.toMatchObject({ code: 'session_not_found' })
+  await expect(session.recover({ strategy: 'abandon' })).rejects.toMatchObject({ code: 'session_not_found' })
+  await expect(session.messages()).resolves.toEqual([])
+})

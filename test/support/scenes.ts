@@ -1,0 +1,150 @@
+// One agent for all tests of a file, whose model and tools do for each session what its test says: a worker is started once.
+import { randomUUID } from 'node:crypto'
+import { type Agent, type AgentOptions, defineAgent, defineTool, type Json, type ModelCallContext, type ModelRequest, type ToolContext, type ToolUseBlock, type Verdict } from 'pawl'
+import type { Pawl, SessionHandle, SessionOptions } from 'pawl/client'
+import { scripted, type ScriptedAnswer } from 'pawl/testing'
+import { z } from 'zod'
+
+/** What the tools are called with. */
+export interface Input {
+  what: string
+  n?: number | undefined
+}
+
+type Body = (input: Input, ctx: ToolContext) => unknown
+
+/** What one session's model and tools do. */
+export interface Scene {
+  model?: (request: ModelRequest, ctx: ModelCallContext) => ScriptedAnswer | Promise<ScriptedAnswer>
+  /** A `read`. */
+  look?: Body
+  /** An `idempotent` tool. */
+  put?: Body
+  /** An `external` tool with `verify`. */
+  pay?: Body
+  verify?: (input: Input, ctx: ToolContext) => Verdict<unknown> | Promise<Verdict<unknown>>
+  /** An `external` tool without `verify`. */
+  wire?: Body
+}
+
+/** One entry into a tool's body. */
+export interface Entry {
+  tool: string
+  input: Input
+  attempt: number
+  key: string
+  callId: string
+}
+
+/** A session and what happened in it. */
+export interface Played {
+  readonly id: string
+  readonly session: SessionHandle
+  /** Every request that the model was given, in order. */
+  readonly requests: ModelRequest[]
+  /** Every entry into a body (and into `verify`), in order. */
+  readonly entries: Entry[]
+  /** How often each body was entered. */
+  count(tool: string): number
+}
+
+/** Plays scenes with one agent. */
+export interface Stage {
+  readonly agent: Agent
+  /** Lays a scene for a new session. */
+  play(pawl: Pawl, scene: Scene, options?: SessionOptions<Json> & { id?: string }): Played
+}
+
+const RETRY = { maxRetries: 2, baseDelayMs: 10 }
+
+/** A stage; `options` are the agent's, apart from model and tools. */
+export function stage(options: Partial<AgentOptions> = {}): Stage {
+  const scenes = new Map<string, { scene: Scene; requests: ModelRequest[]; entries: Entry[] }>()
+
+  function played(sessionId: string): { scene: Scene; requests: ModelRequest[]; entries: Entry[] } {
+    const found = scenes.get(sessionId)
+    if (!found) throw new Error(`no scene for session ${sessionId}`)
+    return found
+  }
+
+  function enter(tool: 'look' | 'put' | 'pay' | 'wire', input: Input, ctx: ToolContext): unknown {
+    const { scene, entries } = played(ctx.sessionId)
+    entries.push({ tool, input, attempt: ctx.attempt, key: ctx.idempotencyKey, callId: ctx.callId })
+    return scene[tool]?.(input, ctx) ?? `${tool} done`
+  }
+
+  const input = z.object({ what: z.string(), n: z.number().optional() })
+  const tool = (name: 'look' | 'put' | 'pay' | 'wire') =>
+    ({ name, description: `${name} something`, input, retry: RETRY, execute: (given: Input, ctx: ToolContext) => enter(name, given, ctx) }) as const
+  const agent = defineAgent({
+    name: 'player',
+    instructions: 'Play.',
+    retry: RETRY,
+    ...options,
+    model: scripted((request, ctx) => {
+      const { scene, requests } = played(request.sessionId)
+      requests.push(structuredClone(request))
+      return scene.model?.(request, ctx) ?? 'done'
+    }),
+    tools: [
+      defineTool({ ...tool('look'), effect: 'read' }),
+      defineTool({ ...tool('put'), effect: 'idempotent' }),
+      defineTool({ ...tool('wire'), effect: 'external' }),
+      defineTool({
+        ...tool('pay'),
+        effect: 'external',
+        verify: (given, ctx) => {
+          const { scene, entries } = played(ctx.sessionId)
+          entries.push({ tool: 'verify', input: given, attempt: ctx.attempt, key: ctx.idempotencyKey, callId: ctx.callId })
+          return scene.verify?.(given, ctx) ?? { happened: 'unknown' }
+        },
+      }),
+    ],
+  })
+  return {
+    agent: agent as Agent,
+    play(pawl, scene, { id = `s-${randomUUID()}`, ...more } = {}) {
+      const laid = { scene, requests: [], entries: [] as Entry[] }
+      scenes.set(id, laid)
+      return {
+        id,
+        session: pawl.session(id, { agent: agent.name, ...more }) as SessionHandle,
+        requests: laid.requests,
+        entries: laid.entries,
+        count: (name) => laid.entries.filter((entry) => entry.tool === name).length,
+      }
+    },
+  }
+}
+
+/** A script that gives its answers one after another, by how many the transcript has already. */
+export function inOrder(...answers: readonly (ScriptedAnswer | ((request: ModelRequest) => ScriptedAnswer))[]): (request: ModelRequest) => ScriptedAnswer {
+  return (request) => {
+    const answer = answers[answersIn(request)] ?? 'nothing more to say'
+    return typeof answer === 'function' ? answer(request) : answer
+  }
+}
+
+/** A model's request to run a tool. The id means nothing to pawl. */
+export function use(name: string, what: string, n?: number): ToolUseBlock {
+  return { type: 'tool_use', id: `toolu_${name}`, name, input: { what, ...(n !== undefined && { n }) } }
+}
+
+/** How many answers the model has given so far. */
+export function answersIn({ messages }: ModelRequest): number {
+  return messages.filter((message) => message.role === 'assistant').length
+}
+
+/** What users said, as the model sees it. */
+export function saidIn({ messages }: ModelRequest): string[] {
+  return messages.flatMap((message) => (message.role === 'user' && typeof message.content === 'string' ? [message.content] : []))
+}
+
+/** The results of the newest turn's calls, as the model sees them. */
+export function resultsIn({ messages }: ModelRequest): { id: string; content: unknown; isError: boolean }[] {
+  const last = messages.findLast((message) => Array.isArray(message.content) && message.content.some((block) => block.type === 'tool_result'))
+  if (!last || typeof last.content === 'string') return []
+  return last.content.flatMap((block) =>
+    block.type === 'tool_result' ? [{ id: block.tool_use_id, content: block.content, isError: block.is_error === true }] : [],
+  )
+}

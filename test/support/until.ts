@@ -1,0 +1,56 @@
+// Waiting for a condition: tests wait for what they mean, never for a fixed time.
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const EVERY_MS = 25
+
+/** Resolves with the first truthy answer of `look`; what `look` throws counts as "not yet". Rejects after `timeoutMs` (default 20,000). */
+export async function until<T>(what: string, look: () => T | Promise<T>, timeoutMs = 20_000): Promise<NonNullable<T>> {
+  const giveUpAt = Date.now() + timeoutMs
+  let last: unknown
+  for (;;) {
+    try {
+      last = await look()
+      if (last) return last as NonNullable<T>
+    } catch (error) {
+      last = error
+    }
+    if (Date.now() > giveUpAt) throw new Error(`waited ${timeoutMs} ms in vain until ${what}; last seen: ${say(last)}`)
+    await sleep(EVERY_MS)
+  }
+}
+
+function say(last: unknown): string {
+  return last instanceof Error ? String(last) : (JSON.stringify(last) ?? 'undefined')
+}
+
+/** A door that stays shut until it is opened: holds a tool or a model where a test wants it. */
+export interface Gate {
+  /** Resolves when somebody stands before the gate. */
+  readonly reached: Promise<void>
+  /** Waits until the gate is open; rejects with the signal's reason when that aborts. */
+  pass(signal?: AbortSignal): Promise<void>
+  open(): void
+}
+
+/** A shut gate. */
+export function gate(): Gate {
+  let reach = (): void => undefined
+  let open = (): void => undefined
+  const reached = new Promise<void>((resolve) => {
+    reach = resolve
+  })
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return {
+    reached,
+    open: () => open(),
+    async pass(signal) {
+      reach()
+      if (!signal) return opened
+      signal.throwIfAborted()
+      const aborted = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+      await Promise.race([opened, aborted])
+    },
+  }
+}
