@@ -34,7 +34,7 @@ async function work(given: string, options: WorkerCommandOptions): Promise<void>
   const { processes, taskQueue, schema, migrate } = options
   const requests = listenForStop()
   // Loaded when they are needed, as in `pawl dev`.
-  const [{ resolveTemporal }, { serve }] = await Promise.all([import('../worker/temporal.ts'), import('./serve.ts')])
+  const [{ resolveTemporal }, { serve }] = await Promise.all([import('../connect/temporal.ts'), import('./serve.ts')])
   const { address: temporalAddress, namespace } = resolveTemporal()
   const databaseUrl = process.env.DATABASE_URL
   const stack: ServedStack = { temporalAddress, namespace, taskQueue, ...(databaseUrl && { databaseUrl: withoutPassword(databaseUrl) }) }

@@ -30,12 +30,12 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     opened.on('end', () => lost(opened, undefined))
     opened.on('notification', ({ payload = '' }) => wakeAll(watchers.get(payload.slice(payload.indexOf(' ') + 1)) ?? []))
     const connecting = opened.connect()
-    doNotKeepProcessAlive(opened)
+    holdProcess(opened, 'unref')
     connecting
       .then(() => opened.query(`listen "${channel}"`))
       .then(() => {
         // Again, because TLS has put another socket in the first one's place.
-        doNotKeepProcessAlive(opened)
+        holdProcess(opened, 'unref')
         failures = 0
         // What was committed before this moment has been missed.
         wakeAll([...watchers.values()].flatMap((wakes) => [...wakes]))
@@ -75,8 +75,11 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     const leaving = client
     client = undefined
     failures = 0
+    if (!leaving) return
+    // Whoever waits for the goodbye must live to see it.
+    holdProcess(leaving, 'ref')
     // A Postgres that hangs would never say goodbye.
-    if (leaving) await Promise.race([leaving.end().catch(() => {}), pause(GOODBYE_MS, undefined, { ref: false })])
+    await Promise.race([leaving.end().catch(() => {}), pause(GOODBYE_MS, undefined, { ref: false })])
   }
 
   function unwatch(key: string, wake: () => void): void {
@@ -109,7 +112,8 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
   }
 }
 
-/** Whether the process stays is for the watchers to say. The method is not in pg's types. */
-function doNotKeepProcessAlive(client: Client): void {
-  if ('unref' in client && typeof client.unref === 'function') client.unref()
+/** Whether the process stays is for the watchers to say. The methods are not in pg's types. */
+function holdProcess(client: Client, how: 'ref' | 'unref'): void {
+  const hold = (client as Client & { ref?: () => void; unref?: () => void })[how]
+  hold?.call(client)
 }

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
 /** A place in a body that tells the ledger that it was reached. */
-export type Stage = 'model' | 'entered' | 'applied' | 'left' | 'verify'
+export type Stage = 'model' | 'entered' | 'applied' | 'left' | 'verify' | 'verified_too_early'
 
 /** What reached a stage. */
 export interface Mark {

@@ -40,5 +40,5 @@ function textIn(content: Content): string {
 
 function resultsIn(content: Content): string[] {
   if (typeof content === 'string') return []
-  return content.flatMap((block) => (block.type === 'tool_result' ? [textIn((block.content ?? '') as Content)] : []))
+  return content.flatMap((block) => (block.type === 'tool_result' ? [textIn(block.content)] : []))
 }

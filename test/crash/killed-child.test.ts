@@ -1,0 +1,166 @@
+// A supervised process is killed while it holds a call: each kind of call goes on as its effect allows, and nobody does anything.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { HeldMark, MarkFilter } from './support/ledger.ts'
+import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
+
+const call = (tool: string, input: { tells?: boolean } = {}): Plan => [[{ tool, input: { name: 'a', ...input } }]]
+
+describe('a process that is killed', () => {
+  let rig: Rig
+  let workers: Supervised
+
+  beforeAll(async () => {
+    rig = await startRig()
+    workers = await rig.supervise()
+  })
+
+  afterAll(() => rig.close())
+
+  /** Runs the plan and kills the process of the first mark that fits, there and then. */
+  async function killedAt(plan: Plan, at: MarkFilter) {
+    await workers.full()
+    const held = rig.ledger.holdNext(at)
+    const run = await rig.start(plan)
+    const mark: HeldMark = await held
+    process.kill(mark.pid, 'SIGKILL')
+    const { text } = await run.result()
+    const { sessionId: session } = run
+    return {
+      text,
+      errors: await rig.errors(session, 1),
+      marks: (stage: 'entered' | 'applied' | 'verify' | 'model') => rig.ledger.marks({ session, stage }),
+      tooEarly: rig.ledger.marks({ session, stage: 'verified_too_early' }),
+    }
+  }
+
+  const died = (context: string, callId: string | null) => ({ context, call_id: callId, attempt: 1, class: 'WorkerDied', code: null })
+
+  it('within a model call has the model asked again', async () => {
+    const plan = call('look')
+    const { text, errors, marks } = await killedAt(plan, { stage: 'model' })
+    expect(text).toBe(peacefulAnswer(plan))
+    expect(marks('model').map(({ callId, attempt }) => [callId, attempt])).toEqual([
+      ['model:1:1', 1],
+      ['model:1:1', 2],
+      ['model:1:2', 1],
+    ])
+    expect(errors).toEqual([died('model', null)])
+  })
+
+  it('within a read has it read again', async () => {
+    const plan = call('look')
+    const { text, errors, marks } = await killedAt(plan, { stage: 'entered', what: 'look' })
+    expect(text).toBe(peacefulAnswer(plan))
+    expect(marks('entered').map(({ attempt }) => attempt)).toEqual([1, 2])
+    expect(errors).toEqual([died('tool:look', 't_1_1_0')])
+  })
+
+  it.each(['entered', 'left'] as const)('within an idempotent call (%s) has it repeated with the same key', async (stage) => {
+    const plan = call('put')
+    const { text, errors, marks } = await killedAt(plan, { stage, what: 'put' })
+    expect(text).toBe(peacefulAnswer(plan))
+    const [first, second, ...more] = marks('entered')
+    expect([first?.attempt, second?.attempt, more]).toEqual([1, 2, []])
+    expect(first?.key).not.toBe('')
+    expect(second?.key).toBe(first?.key)
+    expect(errors).toEqual([died('tool:put', 't_1_1_0')])
+  })
+
+  it('within an external call that did not happen asks verify, and enters the body once more', async () => {
+    const plan = call('charge')
+    const { text, errors, marks, tooEarly } = await killedAt(plan, { stage: 'entered', what: 'charge' })
+    expect(text).toBe(peacefulAnswer(plan))
+    expect(marks('entered').map(({ attempt }) => attempt)).toEqual([1, 2])
+    expect(new Set(marks('entered').map(({ key }) => key)).size).toBe(1)
+    expect(marks('applied')).toHaveLength(1)
+    expect(marks('verify')).toHaveLength(1)
+    expect(tooEarly).toEqual([])
+    expect(errors).toEqual([died('tool:charge', 't_1_1_0')])
+  })
+
+  it('within an external call that happened asks verify, and never enters the body again', async () => {
+    const plan = call('charge')
+    const { text, errors, marks, tooEarly } = await killedAt(plan, { stage: 'left', what: 'charge' })
+    expect(text).toBe(peacefulAnswer(plan))
+    expect(marks('entered')).toHaveLength(1)
+    expect(marks('applied')).toHaveLength(1)
+    expect(marks('verify')).toHaveLength(1)
+    expect(tooEarly).toEqual([])
+    expect(errors).toEqual([died('tool:charge', 't_1_1_0')])
+  })
+
+  it('within an external call whose verify cannot tell says so to the model, and never enters the body again', async () => {
+    const { text, errors, marks } = await killedAt(call('charge', { tells: false }), { stage: 'entered', what: 'charge' })
+    expect(text).toMatch(/^Done: The outcome of this call is unknown/)
+    expect(marks('entered')).toHaveLength(1)
+    expect(marks('verify')).toHaveLength(1)
+    expect(errors).toEqual([died('tool:charge', 't_1_1_0')])
+  })
+
+  it('within an external call that has no verify says so to the model, and never enters the body again', async () => {
+    const { text, errors, marks } = await killedAt(call('post'), { stage: 'entered', what: 'post' })
+    expect(text).toMatch(/^Done: The outcome of this call is unknown/)
+    expect(marks('entered')).toHaveLength(1)
+    expect(errors).toEqual([died('tool:post', 't_1_1_0')])
+  })
+
+  it('within a verify has it asked again', async () => {
+    const plan = call('charge')
+    await workers.full()
+    const entered = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
+    const verifying = rig.ledger.holdNext({ stage: 'verify', what: 'charge' })
+    const run = await rig.start(plan)
+    process.kill((await entered).pid, 'SIGKILL')
+    process.kill((await verifying).pid, 'SIGKILL')
+    const { text } = await run.result()
+    expect(text).toBe(peacefulAnswer(plan))
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).map(({ attempt }) => attempt)).toEqual([1, 2])
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
+  })
+
+  it('is replaced: another one is told of, serves, and stands in pids()', async () => {
+    await workers.full()
+    const before = workers.supervisor.pids()
+    const [victim = expect.fail('no process')] = before
+    const from = workers.events.length
+    process.kill(victim, 'SIGKILL')
+    await workers.full()
+    const told = workers.events.slice(from)
+    const after = workers.supervisor.pids()
+    const [fresh] = after.filter((pid) => !before.includes(pid))
+    expect(after).toHaveLength(2)
+    expect(after).not.toContain(victim)
+    expect(told).toContainEqual(expect.objectContaining({ event: 'worker_died', pid: victim, signal: 'SIGKILL' }))
+    expect(told.filter(({ event }) => event === 'worker_started').map(({ pid }) => pid)).toEqual([fresh])
+    expect(told.filter(({ event }) => event === 'worker_ready').map(({ pid }) => pid)).toEqual([fresh])
+  })
+})
+
+describe('a call that takes its process with it each time', () => {
+  let rig: Rig
+
+  beforeAll(async () => {
+    rig = await startRig()
+    await rig.supervise()
+  })
+
+  afterAll(() => rig.close())
+
+  it('ends as an error result after a few deaths if it is a tool, and the session goes on', async () => {
+    const run = await rig.start([[{ tool: 'crash', input: { name: 'a' } }], [{ tool: 'look', input: { name: 'b' } }]])
+    const { text } = await run.result()
+    expect(text).toMatch(/^Done: .*given up.*; look b$/)
+    const entered = rig.ledger.marks({ session: run.sessionId, stage: 'entered', what: 'crash' })
+    expect(entered.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4, 5])
+    const errors = await rig.errors(run.sessionId, 5)
+    expect(errors.map(({ attempt, class: of }) => [attempt, of])).toEqual([1, 2, 3, 4, 5].map((attempt) => [attempt, 'WorkerDied']))
+  })
+
+  it('puts the session into error if it is the model', async () => {
+    const run = await rig.start(['crash'])
+    expect(await run.settled()).toMatchObject({ status: 'failed', code: 'worker_died' })
+    expect(await rig.pawl.session(run.sessionId).state()).toMatchObject({ status: 'error', error: { code: 'worker_died' } })
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'model' })).toHaveLength(5)
+  })
+})

@@ -1,0 +1,141 @@
+// What the crash tests share: a ledger, a task queue of their own, supervised or bare worker processes on it, and the store's rows.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { Pawl, type RunHandle } from 'pawl/client'
+import { type SuperviseOptions, type Supervisor, type SupervisorEvent, superviseWorkers } from 'pawl/worker'
+import pg from 'pg'
+import { expect, inject } from 'vitest'
+import { type Ledger, startLedger } from './ledger.ts'
+import { type Plan, planText } from './plan.ts'
+
+const MODULE = fixture('agents.ts')
+
+/** A failed attempt, or a failed run, as the store has it. */
+export interface ErrorRow {
+  context: string
+  call_id: string | null
+  attempt: number | null
+  class: string
+  code: string | null
+}
+
+/** A supervisor in this process and what it told. */
+export interface Supervised {
+  supervisor: Supervisor
+  events: SupervisorEvent[]
+  /** Resolves when as many processes serve as there should be. */
+  full(): Promise<void>
+}
+
+/** A process of a fixture script that serves. */
+export interface ServingProcess {
+  pid: number
+  /** Lines of its standard output. */
+  lines: string[]
+  process: ChildProcess
+  /** Exit code and signal. */
+  ended: Promise<[number | null, NodeJS.Signals | null]>
+}
+
+/** The parts that one test file works with. */
+export interface Rig {
+  ledger: Ledger
+  /** Starts a run of `plan` in a session of its own. */
+  start(plan: Plan): Promise<RunHandle>
+  supervise(options?: Partial<SuperviseOptions>): Promise<Supervised>
+  /** Runs a fixture script that serves, and waits for its line `ready`. */
+  serve(script: 'run-worker.ts' | 'supervise.ts'): Promise<ServingProcess>
+  /** The session's rows of `errors` once there are `count`. */
+  errors(sessionId: string, count: number): Promise<ErrorRow[]>
+  pawl: Pawl
+  close(): Promise<void>
+}
+
+/** Sets up a rig on the shared stack. */
+export async function startRig(): Promise<Rig> {
+  const stack = inject('stack')
+  const taskQueue = `crash-${randomUUID()}`
+  const ledger = await startLedger()
+  const env = { ...process.env, LEDGER_URL: ledger.url, CRASH_TASK_QUEUE: taskQueue }
+  // Supervised processes inherit this process's environment.
+  process.env.LEDGER_URL = ledger.url
+  const temporal = { address: stack.temporalAddress, namespace: stack.namespace }
+  const pawl = await Pawl.connect({ temporal, postgres: stack.databaseUrl, taskQueue })
+  const pool = new pg.Pool({ connectionString: stack.databaseUrl, max: 1 })
+  const ends: (() => Promise<unknown>)[] = [() => pool.end(), () => pawl.close(), () => ledger.close()]
+
+  return {
+    ledger,
+    pawl,
+    start: (plan) => pawl.session(`crash-${randomUUID()}`, { agent: 'planned' }).send(planText(plan), { isNew: true }),
+    async supervise(options = {}) {
+      const events: SupervisorEvent[] = []
+      const processes = options.processes ?? 2
+      const supervisor = await superviseWorkers({
+        module: MODULE,
+        processes,
+        temporal,
+        taskQueue,
+        postgres: stack.databaseUrl,
+        ...options,
+        onEvent: (event) => void events.push(event),
+      })
+      ends.push(() => supervisor.shutdown())
+      const isReady = (pid: number): boolean => events.some((event) => event.event === 'worker_ready' && event.pid === pid)
+      const full = (): Promise<void> => until(() => supervisor.pids().filter(isReady).length === processes)
+      await full()
+      return { supervisor, events, full }
+    },
+    async serve(script) {
+      const child = spawn(process.execPath, ['--import', 'tsx', fixture(script)], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+      const ended = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
+      ends.push(() => endOf(child, ended))
+      const lines: string[] = []
+      createInterface({ input: child.stdout }).on('line', (line) => lines.push(line))
+      await until(() => lines.includes('ready') || child.exitCode !== null)
+      expect(child.exitCode, `${script} ended before it served`).toBeNull()
+      return { pid: child.pid ?? expect.fail('no pid'), lines, process: child, ended }
+    },
+    async errors(sessionId, count) {
+      const query = 'SELECT context, call_id, attempt, class, code FROM pawl.errors WHERE session_id = $1 ORDER BY seq'
+      return until(async () => {
+        const { rows } = await pool.query<ErrorRow>(query, [sessionId])
+        return rows.length >= count ? rows : undefined
+      })
+    },
+    async close() {
+      for (const end of ends.reverse()) await end()
+    },
+  }
+}
+
+/** Waits until `found` gives something. */
+export async function until<T>(found: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {
+  for (;;) {
+    const result = await found()
+    if (result !== undefined && result !== false) return result
+    await new Promise((resolve) => setTimeout(resolve, 25))
+  }
+}
+
+/** Whether the process is there. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function fixture(name: string): string {
+  return fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
+}
+
+async function endOf(child: ChildProcess, ended: Promise<unknown>): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM')
+  await ended
+}

@@ -1,0 +1,246 @@
+// What holds for every session that the core decides, whatever happens to it.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { messageRowsOf } from '../../../src/client/message-rows.ts'
+import type { Message } from '../../../src/session/content.ts'
+import { continues } from '../../../src/session/digest.ts'
+import type { SessionEvent } from '../../../src/session/events.ts'
+import { fold } from '../../../src/session/fold.ts'
+import type { SessionState } from '../../../src/session/state.ts'
+import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript.ts'
+import { type Entered, type SoundSession, soundSessions } from './sound-session.ts'
+
+const RUNS = { numRuns: 3000 }
+
+/** Holds for every sound session. */
+function always(what: string, holds: (session: SoundSession) => void): void {
+  it(what, () => {
+    fc.assert(fc.property(soundSessions, holds), RUNS)
+  })
+}
+
+const copy = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T
+
+function transcriptOf(events: readonly SessionEvent[], at?: (event: SessionEvent, transcript: Transcript) => void): Transcript {
+  const transcript = emptyTranscript()
+  for (const event of events) {
+    addToTranscript(transcript, event)
+    at?.(event, transcript)
+  }
+  return transcript
+}
+
+/** Ids of the tool calls that a message asks for, and of those that it answers. */
+function callsIn(message: Message | undefined, type: 'tool_use' | 'tool_result'): string[] {
+  if (message === undefined || typeof message.content === 'string') return []
+  return message.content.flatMap((block) => {
+    if (block.type === 'tool_use' && type === 'tool_use') return [block.id]
+    return block.type === 'tool_result' && type === 'tool_result' ? [block.tool_use_id] : []
+  })
+}
+
+describe('the random sessions', () => {
+  it('reach every kind of event and every way a call may be admitted', () => {
+    const seen = new Set<string>()
+    for (const { events } of fc.sample(soundSessions, { numRuns: 400, seed: 1 })) {
+      for (const event of events) {
+        seen.add(event.type)
+        if (event.type === 'tool_completed' && event.replayOf !== undefined) seen.add('replayed')
+        if (event.type === 'tool_unknown' && event.again !== undefined) seen.add('unknown again')
+        if (event.type === 'recovery_started') seen.add(event.strategy)
+        if (event.type === 'error_entered') seen.add(event.code)
+        if (event.type === 'turn_started' && event.turn > 1 && event.takes.length > 0) seen.add('steered')
+      }
+    }
+    expect([...seen].sort()).toEqual(
+      [
+        ...['session_started', 'session_resumed', 'session_closed', 'message_received', 'message_rejected'],
+        ...['run_started', 'run_completed', 'run_interrupted', 'turn_started', 'model_attempt_failed', 'model_completed'],
+        ...['tool_issued', 'tool_attempt_failed', 'tool_completed', 'tool_failed', 'tool_unknown', 'tool_resolved'],
+        ...['error_entered', 'recovery_started', 'recovery_ended', 'replayed', 'unknown again', 'steered', 'abandon', 'restart_run'],
+        ...['agent_not_served', 'model_call_failed', 'max_turns', 'deadline_exceeded'],
+      ].sort(),
+    )
+  })
+})
+
+describe('the fold', () => {
+  always('gives the same state from the same events, also through snapshots of it', ({ events, state }) => {
+    // The driver went through snapshots at places of its own.
+    expect(fold(undefined, events)).toEqual(state)
+  })
+
+  it('goes on from a snapshot at any event as if nothing had been', () => {
+    fc.assert(
+      fc.property(soundSessions, fc.nat(), ({ events }, where) => {
+        const cut = 1 + (where % events.length)
+        const snapshot = copy(fold(undefined, copy(events.slice(0, cut))))
+        expect(snapshot).toEqual(fold(undefined, events.slice(0, cut)))
+        expect(JSON.stringify(fold(snapshot, copy(events.slice(cut))))).toBe(JSON.stringify(fold(undefined, events)))
+      }),
+      RUNS,
+    )
+  })
+
+  always('leaves the events as they are', ({ events, entries }) => {
+    fold(undefined, events)
+    transcriptOf(events)
+    expect(events.map((event) => JSON.stringify(event))).toEqual(entries.map((entry) => entry.json))
+  })
+
+  always('numbers runs and turns upwards only', ({ events }) => {
+    let place = [0, 0] as const
+    for (const event of events) {
+      if (event.type !== 'run_started' && event.type !== 'turn_started') continue
+      const [run, turn] = place
+      const next = [event.run, event.type === 'turn_started' ? event.turn : 0] as const
+      if (event.type === 'run_started') expect(next[0]).toBe(run + 1)
+      else expect(next).toEqual([run, turn + 1])
+      place = next
+    }
+  })
+
+  always('is in error, running or idle as its run and its error say', ({ events }) => {
+    let state: SessionState | undefined
+    for (const event of events) {
+      state = fold(state, [event])
+      if (!state) throw new Error('unfolded')
+      if (state.status === 'error') expect(state.error).not.toBeNull()
+      if (state.status === 'running') expect([state.current === null, state.error]).toEqual([false, null])
+      if (state.status === 'idle') expect(state.error).toBeNull()
+    }
+  })
+})
+
+describe('the transcript', () => {
+  always('answers every tool call once, in the very next message, whenever the model is called', ({ events }) => {
+    const seen = new Set<string>()
+    transcriptOf(events, (event, { messages }) => {
+      if (event.type !== 'turn_started') return
+      seen.clear()
+      for (const [index, message] of messages.entries()) {
+        const asked = callsIn(message, 'tool_use')
+        if (asked.length > 0) expect(callsIn(messages[index + 1], 'tool_result')).toEqual(asked)
+        const answered = callsIn(message, 'tool_result')
+        if (answered.length > 0) expect(callsIn(messages[index - 1], 'tool_use')).toEqual(answered)
+        for (const id of asked) {
+          expect(id).toMatch(/^[a-zA-Z0-9_-]+$/)
+          expect(seen).not.toContain(id)
+          seen.add(id)
+        }
+      }
+    })
+  })
+
+  always('holds every accepted message once: in it, or waiting in the inbox', ({ events, accepted }) => {
+    let state: SessionState | undefined
+    transcriptOf(events, (event, transcript) => {
+      state = fold(state, [event])
+      expect(state?.inbox.map((message) => message.messageId)).toEqual([...transcript.waiting.keys()])
+    })
+    const { messages, waiting } = transcriptOf(events)
+    const texts = messages.flatMap((message) => (message.role === 'user' && typeof message.content === 'string' ? [message.content] : []))
+    expect([...texts, ...waiting.values()].sort()).toEqual(accepted.map((id) => `text of ${id}`).sort())
+  })
+
+  always('keeps the messages in the order in which they were accepted', ({ events }) => {
+    const { messages, waiting } = transcriptOf(events)
+    const texts = messages.flatMap((message) => (message.role === 'user' && typeof message.content === 'string' ? [message.content] : []))
+    const places = [...texts, ...waiting.values()].map((text) => Number(/\d+$/.exec(String(text))?.[0]))
+    expect(places).toEqual(places.toSorted((a, b) => a - b))
+  })
+
+  always('is what the client shows as messages while the store is away', ({ events }) => {
+    const { messages, waiting } = transcriptOf(events)
+    const rows = messageRowsOf(events)
+    expect(rows.map(({ role, content }) => ({ role, content }))).toEqual([
+      ...messages,
+      ...[...waiting.values()].map((content) => ({ role: 'user', content })),
+    ])
+    expect(rows.slice(messages.length).every((row) => row.run === null && row.turn === null)).toBe(true)
+    expect(rows.slice(0, messages.length).every((row) => row.run !== null && row.turn !== null)).toBe(true)
+    expect(new Set(rows.map((row) => row.messageId)).size).toBe(rows.length)
+  })
+})
+
+describe('effects', () => {
+  /** Per key and per intent, when it was completed, and when nobody knew. */
+  function walk({ events, entered }: SoundSession, onEntered: (one: Entered, completed: Set<string>, unknown: Map<string, Entered>) => void): void {
+    const completed = new Set<string>()
+    const unknown = new Map<string, Entered>()
+    const byCall = new Map(entered.map((one) => [one.callId, one]))
+    const complete = (callId: string): void => {
+      const { key, effect } = byCall.get(callId) ?? {}
+      if (key !== undefined && effect !== 'read') completed.add(key)
+    }
+    let next = 0
+    for (const event of events) {
+      for (; (entered[next]?.afterSeq ?? Number.POSITIVE_INFINITY) < event.seq; next++) onEntered(entered[next] as Entered, completed, unknown)
+      if (event.type === 'tool_completed' && event.replayOf === undefined) complete(event.callId)
+      if (event.type === 'tool_unknown' && event.again === undefined) unknown.set(event.callId, byCall.get(event.callId) as Entered)
+      if (event.type !== 'tool_resolved') continue
+      unknown.delete(event.callId)
+      if (event.happened) complete(event.callId)
+    }
+  }
+
+  always('that completed are never executed again under their key', (session) => {
+    walk(session, ({ effect, key }, completed) => {
+      if (effect !== 'read') expect(completed).not.toContain(key)
+    })
+  })
+
+  always('that nobody knows of are never executed again, nor is the same intent', (session) => {
+    walk(session, ({ callId, effect, key, inputDigest }, _completed, unknown) => {
+      if (effect === 'read') return
+      expect([...unknown.keys()]).not.toContain(callId)
+      for (const other of unknown.values()) {
+        expect(other.inputDigest).not.toBe(inputDigest)
+        if (key !== undefined) expect(other.key).not.toBe(key)
+      }
+    })
+  })
+
+  always('that may have happened forbid to restart their run', ({ events, entered }) => {
+    const mayHave = new Set(entered.filter((one) => one.effect !== 'read').map((one) => one.callId))
+    const harmless = new Set<string>()
+    let run = 0
+    let begun: string[] = []
+    for (const event of events) {
+      if (event.type === 'run_started') {
+        run = event.run
+        begun = []
+      }
+      if (event.type === 'tool_issued' && mayHave.has(event.callId)) begun.push(event.callId)
+      // An external call that ends as failed surely did not happen.
+      if (event.type === 'tool_failed' && entered.some((one) => one.callId === event.callId && one.effect === 'external')) harmless.add(event.callId)
+      if (event.type === 'recovery_started' && event.strategy === 'restart_run') {
+        expect({ run, begun: begun.filter((callId) => !harmless.has(callId)) }).toEqual({ run, begun: [] })
+      }
+    }
+  })
+})
+
+describe('the digest', () => {
+  always('continues over every session', ({ entries }) => {
+    expect(continues({ seq: 0, digest: '' }, entries)).toBe(true)
+  })
+
+  it('notices whatever is changed, left out or moved', () => {
+    fc.assert(
+      fc.property(soundSessions, fc.nat(), fc.nat(3), ({ entries }, where, how) => {
+        const at = where % entries.length
+        const changed = entries.map((entry) => ({ ...entry }))
+        const one = changed[at]
+        const next = changed[at + 1]
+        if (!one || !next) return
+        if (how === 0) one.json = one.json.replace('"v":1', '"v":2')
+        else if (how === 1) changed.splice(at, 1)
+        else if (how === 2) changed.splice(at, 2, next, one)
+        else one.digest = next.digest
+        expect(continues({ seq: 0, digest: '' }, changed)).toBe(false)
+      }),
+      RUNS,
+    )
+  })
+})
