@@ -91,7 +91,7 @@ async function answer(needs: ActivityNeeds, agent: Agent, input: CallModelInput,
     return { kind: 'completed', attempt: attempt.number, content, stopReason, usage, model: response.model ?? model.name, calls, limits: limitsOf(agent) }
   } catch (error) {
     if (attempt.hold.signal.aborted) return { kind: 'interrupted' }
-    if (signal.aborted) return { kind: 'failed', code: 'deadline_exceeded', reason: `The run took longer than ${agent.limits.deadlineMs} ms, its limit (limits.deadlineMs).` }
+    if (signal.aborted) return { kind: 'failed', code: 'deadline_exceeded', reason: `The run took longer than ${agent.limits.deadlineMs} ms, its limit (limits.deadline).` }
     return giveUpOrRetry(needs, agent, attempt, error)
   }
 }
@@ -123,8 +123,8 @@ async function stoppable<T>(call: Promise<T>, signal: AbortSignal): Promise<T> {
 }
 
 async function modelFor(agent: Agent, ctx: AgentContext): Promise<Model> {
-  if (typeof agent.model === 'string') return modelOf(agent.model)
-  return typeof agent.model === 'function' ? agent.model(ctx) : agent.model
+  const chosen = typeof agent.model === 'function' ? await agent.model(ctx) : agent.model
+  return typeof chosen === 'string' ? modelOf(chosen) : chosen
 }
 
 async function giveUpOrRetry(needs: ActivityNeeds, agent: Agent, attempt: Attempt, error: unknown): Promise<CallModelResult> {

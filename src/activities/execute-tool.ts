@@ -3,12 +3,11 @@ import { Context } from '@temporalio/activity'
 import type { Agent } from '../agent/agent.ts'
 import { isToolError } from '../agent/errors.ts'
 import type { Tool, ToolContext } from '../agent/tool.ts'
-import { callIdOf } from '../session/events.ts'
+import { callIdOf, type Effect } from '../session/events.ts'
 import { sessionIdOf } from '../session/protocol.ts'
 import { type Attempt, backoff, failedAttempt, startAttempt } from './attempt.ts'
 import { runBody, TimedOut } from './body.ts'
 import type { ExecuteToolInput, ExecuteToolResult, ToolCallInput } from './contract.ts'
-import { AttemptLost } from './errors.ts'
 import type { ActivityNeeds } from './needs.ts'
 import { recordResult } from './record.ts'
 import { parseInput, resolveCall } from './resolve.ts'
@@ -63,14 +62,16 @@ async function execute(needs: ActivityNeeds, tool: Tool, input: ExecuteToolInput
   if (attempt.givenUp) return { kind: 'failed', attempt: number, code: 'worker_died', message: 'This call took too many worker processes with it and was given up.' }
   const parsed = await parseInput(tool, input.input)
   if ('problem' in parsed) return { kind: 'failed', attempt: number, code: 'invalid_arguments', message: parsed.problem }
-  if (tool.effect === 'external') {
+  const { effect } = input.resolution
+  if (effect === 'external') {
     try {
       // Only a confirmed beat lets an external body be entered: without it, a lost attempt has surely not begun.
       await attempt.begin()
-    } catch (error) {
-      if (error instanceof AttemptLost) return { kind: 'not_begun', attempt: number }
-      throw error
+    } catch {
+      return { kind: 'not_begun', attempt: number }
     }
+    // The same beat may have told of an interrupt.
+    if (attempt.hold.signal.aborted) return { kind: 'interrupted', attempt: number, begun: false }
   }
   const startedAt = Date.now()
   // For people who look while it runs; most calls are over before anyone could.
@@ -84,25 +85,26 @@ async function execute(needs: ActivityNeeds, tool: Tool, input: ExecuteToolInput
     })
     return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...recordResult(tool, value, ctx) }
   } catch (error) {
-    return whenThrown(needs, tool, attempt, error)
+    return whenThrown(needs, tool, effect, attempt, error)
   } finally {
     clearTimeout(running)
   }
 }
 
-async function whenThrown(needs: ActivityNeeds, tool: Tool, attempt: Attempt, error: unknown): Promise<ExecuteToolResult> {
+/** `effect` is the one that the call was resolved with: a tool that has become laxer since changes nothing for it. */
+async function whenThrown(needs: ActivityNeeds, tool: Tool, effect: Effect, attempt: Attempt, error: unknown): Promise<ExecuteToolResult> {
   const { number, hold, failed, failures } = attempt
   const told = isToolError(error) ? error : undefined
   const surelyNot = told?.happened === false
   if (hold.signal.aborted) return { kind: 'interrupted', attempt: number, begun: !surelyNot }
-  const mayRetry = tool.effect !== 'external' && (told?.retryable ?? true) && failures < tool.retry.maxRetries
+  const mayRetry = effect !== 'external' && (told?.retryable ?? true) && failures < tool.retry.maxRetries
   if (mayRetry) {
     const nextDelayMs = told?.retryAfterMs ?? backoff(tool.retry.baseDelayMs, failures + 1)
     throw await attempt.retry(failedAttempt(number, error, { retryable: true, worker: needs.worker, nextDelayMs }), nextDelayMs)
   }
   const last = failedAttempt(number, error, { retryable: false, worker: needs.worker })
   failed.push(last)
-  if (tool.effect === 'external' && !surelyNot) return { kind: 'unknown', attempt: number, message: last.message }
+  if (effect === 'external' && !surelyNot) return { kind: 'unknown', attempt: number, message: last.message }
   const code = told?.code ?? (error instanceof TimedOut ? 'timeout' : 'tool_failed')
   return { kind: 'failed', attempt: number, code, message: last.message }
 }

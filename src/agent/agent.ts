@@ -1,5 +1,6 @@
 // What a user declares an agent with.
 import type { z } from 'zod'
+import { type Duration, milliseconds } from '../session/duration.ts'
 import type { SessionState } from '../session/state.ts'
 import { DeclarationError } from './errors.ts'
 import type { Model } from './model.ts'
@@ -9,8 +10,8 @@ import type { AgentContext, RetryOptions, Tool } from './tool.ts'
 export interface AgentLimits {
   /** Model calls a run may make; the run then fails with `max_turns`. Default 50. */
   maxTurns?: number
-  /** Milliseconds a run may take from its first message; it then fails with `deadline_exceeded`. Default: none. */
-  deadlineMs?: number
+  /** How long a run may take from its first message; it then fails with `deadline_exceeded`. Default: none. */
+  deadline?: Duration
 }
 
 /** What `defineAgent` takes. */
@@ -20,7 +21,7 @@ export interface AgentOptions<C extends z.ZodType = z.ZodType> {
   /** The system prompt: text, or a function of the session's state, rendered at every model call and never stored. */
   instructions: string | ((state: SessionState, ctx: AgentContext) => string | Promise<string>)
   /** A Claude model's name, a `Model`, or a function that chooses one. */
-  model: string | Model | ((ctx: AgentContext) => Model | Promise<Model>)
+  model: string | Model | ((ctx: AgentContext) => string | Model | Promise<string | Model>)
   tools?: readonly Tool[]
   /** Of model calls. */
   retry?: RetryOptions
@@ -40,6 +41,7 @@ export interface Agent<C = unknown> {
   readonly context?: z.ZodType<C>
 }
 
+const DEFAULT_MAX_TURNS = 50
 const AGENT_NAME = /^[A-Za-z0-9._-]{1,100}$/
 
 /**
@@ -62,10 +64,11 @@ export function defineAgent<C extends z.ZodType = z.ZodType<undefined>>(options:
       ? options.model !== ''
       : typeof options.model === 'function' || typeof options.model?.generate === 'function'
   if (!modelIsOne) bad("model must be a Claude model's name, an object with generate(), or a function that returns one.")
-  const limits = { maxTurns: options.limits?.maxTurns ?? 50, ...(options.limits?.deadlineMs !== undefined && { deadlineMs: options.limits.deadlineMs }) }
-  if (!(Number.isInteger(limits.maxTurns) && limits.maxTurns > 0)) bad('limits.maxTurns must be a positive integer.')
-  if (limits.deadlineMs !== undefined && !(Number.isFinite(limits.deadlineMs) && limits.deadlineMs > 0)) {
-    bad('limits.deadlineMs must be a positive number of milliseconds.')
+  const { maxTurns = DEFAULT_MAX_TURNS, deadline } = options.limits ?? {}
+  if (!(Number.isInteger(maxTurns) && maxTurns > 0)) bad('limits.maxTurns must be a positive integer.')
+  const deadlineMs = milliseconds(deadline)
+  if (deadline !== undefined && deadlineMs === undefined) {
+    bad("limits.deadline must be a positive number of milliseconds, or text like '10m', up to 24 days.")
   }
   const retry = { maxRetries: options.retry?.maxRetries ?? 3, baseDelayMs: options.retry?.baseDelayMs ?? 500 }
   if (!(Number.isInteger(retry.maxRetries) && retry.maxRetries >= 0 && retry.baseDelayMs >= 0)) {
@@ -84,7 +87,7 @@ export function defineAgent<C extends z.ZodType = z.ZodType<undefined>>(options:
     model: options.model,
     tools,
     retry,
-    limits,
+    limits: { maxTurns, ...(deadlineMs !== undefined && { deadlineMs }) },
     ...(options.context && { context: options.context as unknown as z.ZodType<z.input<C>> }),
   }
 }

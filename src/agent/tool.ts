@@ -1,5 +1,6 @@
 // What a user declares a tool with.
 import type { z } from 'zod'
+import { type Duration, milliseconds } from '../session/duration.ts'
 import type { Effect, ResultContent } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import { DeclarationError } from './errors.ts'
@@ -80,8 +81,8 @@ export interface ToolOptions<S extends z.ZodType, R> {
   effectId?(result: R): string
   /** What the model is given instead of the result. */
   toModel?(result: R, ctx: ToolContext): ResultContent
-  /** Milliseconds that `execute` may take; `ctx.signal` aborts then. Default 60,000. */
-  timeoutMs?: number
+  /** How long `execute` may take; `ctx.signal` aborts then. Default 60 s. */
+  timeout?: Duration
   /** For `read` and `idempotent`; an `external` body is entered once. */
   retry?: RetryOptions
   /** For `idempotent` and `external`. Default `run`. */
@@ -107,6 +108,7 @@ export interface Tool {
   toModel?(result: unknown, ctx: ToolContext): ResultContent
 }
 
+const DEFAULT_TIMEOUT = '60s'
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/
 const EFFECTS: readonly string[] = ['read', 'idempotent', 'external']
 
@@ -130,8 +132,7 @@ export function defineTool<S extends z.ZodType, R>(options: ToolOptions<S, R>): 
   if (typeof options.execute !== 'function') bad('execute is not a function.')
   if (options.verify !== undefined && effect !== 'external') bad(`verify is for 'external' tools; this one is '${effect}'.`)
   if (options.idempotency !== undefined && effect === 'read') bad("a 'read' has no idempotency key: leave out `idempotency`.")
-  const timeoutMs = options.timeoutMs ?? 60_000
-  if (!(Number.isFinite(timeoutMs) && timeoutMs > 0)) bad('timeoutMs must be a positive number of milliseconds.')
+  const timeoutMs = milliseconds(options.timeout ?? DEFAULT_TIMEOUT) ?? bad("timeout must be a positive number of milliseconds, or text like '30s', up to 24 days.")
   const retry = { maxRetries: options.retry?.maxRetries ?? 3, baseDelayMs: options.retry?.baseDelayMs ?? 500 }
   if (!(Number.isInteger(retry.maxRetries) && retry.maxRetries >= 0)) bad('retry.maxRetries must be an integer from 0.')
   if (!(Number.isFinite(retry.baseDelayMs) && retry.baseDelayMs >= 0)) bad('retry.baseDelayMs must be a number of milliseconds from 0.')

@@ -61,9 +61,11 @@ export function followRuns(options: FollowOptions): Follower {
   return {
     follow(run) {
       pending += 1
-      const followed = last.then(() => show(run)).finally(() => {
-        pending -= 1
-      })
+      const followed = last
+        .then(() => show(run))
+        .finally(() => {
+          pending -= 1
+        })
       last = followed
       return followed
     },

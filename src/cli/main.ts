@@ -10,7 +10,10 @@ import { workerCommand } from './worker.ts'
 /** How long what a finished command left open may hold the process, in milliseconds. */
 const EXIT_GRACE_MS = 1_000
 
-const packageJson = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string; description: string }
+const packageJson = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  version: string
+  description: string
+}
 
 const program = new Command('pawl')
   .description(packageJson.description)

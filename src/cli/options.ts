@@ -26,7 +26,8 @@ export function dataOption(): Option {
 
 function countOf(text: string): number {
   const count = Number(text)
-  if (!Number.isInteger(count) || count < 1 || count > MAX_PROCESSES) throw new InvalidArgumentError(`Give a number from 1 to ${MAX_PROCESSES}.`)
+  if (!Number.isInteger(count) || count < 1 || count > MAX_PROCESSES)
+    throw new InvalidArgumentError(`Give a number from 1 to ${MAX_PROCESSES}.`)
   return count
 }
 

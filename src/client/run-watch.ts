@@ -7,8 +7,8 @@ import type { RunSettled } from './types.ts'
 
 /** Watches for one message's run. */
 export interface RunWatch {
-  /** Takes the next event; gives how the run has settled, once it has. */
-  take(event: SessionEvent): RunSettled | undefined
+  /** Takes the next events; gives how the run has settled, once it has, and the index of the event that says so. */
+  take(events: readonly SessionEvent[]): { settled: RunSettled; at: number } | undefined
 }
 
 /** Starts to watch for the run of `messageId`. */
@@ -17,36 +17,47 @@ export function watchRun(messageId: string): RunWatch {
   let answer: AssistantBlock[] = []
 
   return {
-    take(event) {
-      switch (event.type) {
-        case 'message_rejected':
-          return event.messageId === messageId ? { status: 'rejected', code: event.code, reason: event.reason } : undefined
-        case 'run_started':
-          if (event.messageId === messageId) run = event.run
-          return undefined
-        case 'turn_started':
-          // A message that came while a run was going on belongs to the run that took it in.
-          if (event.takes.includes(messageId)) run = event.run
-          return undefined
-        case 'model_completed':
-          if (event.run === run) answer = withCallIds(event.content, event.run, event.turn)
-          return undefined
-        case 'run_completed': {
-          if (event.run !== run) return undefined
-          const { stopReason, usage } = event
-          return { status: 'completed', run, text: textOf(answer), message: { role: 'assistant', content: answer }, stopReason, usage }
-        }
-        case 'run_interrupted':
-          if (event.run !== run) return undefined
-          return { status: 'interrupted', run, ...(event.reason !== undefined && { reason: event.reason }) }
-        case 'error_entered': {
-          if (event.run !== run || event.strategy === 'automatic') return undefined
-          const { code, reason, strategy } = event
-          return { status: 'failed', code, reason, strategy, ...(run !== undefined && { run }) }
-        }
-        default:
-          return undefined
+    take(events) {
+      let end: { settled: RunSettled; at: number } | undefined
+      for (const [at, event] of events.entries()) {
+        const settled = settledBy(event)
+        if (settled) end ??= { settled, at }
+        // A run that is started again from its messages has not settled after all.
+        else if (event.type === 'recovery_started' && event.strategy === 'restart_run' && event.run === run) end = run = undefined
       }
+      return end
     },
+  }
+
+  function settledBy(event: SessionEvent): RunSettled | undefined {
+    switch (event.type) {
+      case 'message_rejected':
+        return event.messageId === messageId ? { status: 'rejected', code: event.code, reason: event.reason } : undefined
+      case 'run_started':
+        if (event.messageId === messageId) run = event.run
+        return undefined
+      case 'turn_started':
+        // A message that came while a run was going on belongs to the run that took it in.
+        if (event.takes.includes(messageId)) run = event.run
+        return undefined
+      case 'model_completed':
+        if (event.run === run) answer = withCallIds(event.content, event.run, event.turn)
+        return undefined
+      case 'run_completed': {
+        if (event.run !== run) return undefined
+        const { stopReason, usage } = event
+        return { status: 'completed', run, text: textOf(answer), message: { role: 'assistant', content: answer }, stopReason, usage }
+      }
+      case 'run_interrupted':
+        if (event.run !== run) return undefined
+        return { status: 'interrupted', run, ...(event.reason !== undefined && { reason: event.reason }) }
+      case 'error_entered': {
+        if (event.run !== run || event.strategy === 'automatic') return undefined
+        const { code, reason, strategy } = event
+        return { status: 'failed', code, reason, strategy, ...(run !== undefined && { run }) }
+      }
+      default:
+        return undefined
+    }
   }
 }

@@ -2,7 +2,7 @@
 import type { SessionEvent } from '../session/events.ts'
 import { MessageRejected, ResultTimeout, RunFailed, RunInterrupted } from './errors.ts'
 import { watchRun } from './run-watch.ts'
-import { type EventSource, followEvents } from './session-events.ts'
+import { type EventSource, followBatches } from './session-events.ts'
 import type { RunHandle, RunResult, RunSettled } from './types.ts'
 
 /** The handle of `messageId`'s run. */
@@ -21,9 +21,10 @@ export function runHandle(source: EventSource, messageId: string): RunHandle {
   async function* events(options: { signal?: AbortSignal } = {}): AsyncGenerator<SessionEvent> {
     const watch = watchRun(messageId)
     const signal = options.signal ?? new AbortController().signal
-    for await (const event of followEvents(source, await begin(), signal)) {
-      yield event
-      if (watch.take(event)) return
+    for await (const batch of followBatches(source, await begin(), signal)) {
+      const end = watch.take(batch)
+      yield* end ? batch.slice(0, end.at + 1) : batch
+      if (end) return
     }
   }
 
@@ -34,9 +35,9 @@ export function runHandle(source: EventSource, messageId: string): RunHandle {
     const signal = options.signal ? AbortSignal.any([stop.signal, options.signal]) : stop.signal
     try {
       const watch = watchRun(messageId)
-      for await (const event of followEvents(source, await begin(), signal)) {
-        const end = watch.take(event)
-        if (end) return end
+      for await (const batch of followBatches(source, await begin(), signal)) {
+        const end = watch.take(batch)
+        if (end) return end.settled
       }
       throw signal.reason
     } finally {

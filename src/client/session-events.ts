@@ -49,11 +49,19 @@ export async function queryEvents({ client, sessionId }: EventSource, after: num
   }
 }
 
-async function queryExecution(client: Client, sessionId: string, executionId: string | undefined, after: number, upTo: number): Promise<{ found: SessionEvent[]; page: EventsPage }> {
+async function queryExecution(
+  client: Client,
+  sessionId: string,
+  executionId: string | undefined,
+  after: number,
+  upTo: number,
+): Promise<{ found: SessionEvent[]; page: EventsPage }> {
   const handle = client.workflow.getHandle(workflowIdOf(sessionId), executionId)
   const found: SessionEvent[] = []
   for (let from = after; ; ) {
-    const page = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () => handle.query<EventsPage, [object]>(QUERIES.events, { after: from }))
+    const page = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
+      handle.query<EventsPage, [object]>(QUERIES.events, { after: from }),
+    )
     if (!('base' in page)) throw new Error('the session is still loading')
     found.push(...page.events.filter((event) => event.seq <= upTo))
     from = page.to.seq
@@ -63,6 +71,16 @@ async function queryExecution(client: Client, sessionId: string, executionId: st
 
 /** The events above `after`, as they come, until `signal` aborts. */
 export async function* followEvents(source: EventSource, after: number, signal: AbortSignal): AsyncGenerator<SessionEvent> {
+  for await (const batch of followBatches(source, after, signal)) {
+    for (const event of batch) {
+      if (signal.aborted) return
+      yield event
+    }
+  }
+}
+
+/** The same, all that is known at a time: what follows an event may change what it means. */
+export async function* followBatches(source: EventSource, after: number, signal: AbortSignal): AsyncGenerator<SessionEvent[]> {
   const { store, sessionId } = source
   const bell = startBell(signal)
   const unwatch = store?.watch(sessionId, bell.ring)
@@ -78,12 +96,9 @@ export async function* followEvents(source: EventSource, after: number, signal: 
         askedAt = Date.now()
         doubtAfter = events.length > 0 ? DOUBT_STORE_AFTER_MS : Math.min(doubtAfter * 2, DOUBT_AT_MOST_MS)
       }
-      for (const event of events) {
-        if (signal.aborted) return
-        if (event.seq <= cursor) continue
-        cursor = event.seq
-        yield event
-      }
+      const batch = events.filter((event) => event.seq > cursor)
+      cursor = batch.at(-1)?.seq ?? cursor
+      if (batch.length > 0 && !signal.aborted) yield batch
       if (events.length === 0) await bell.wait(fromStore === undefined ? POLL_WORKFLOW_MS : POLL_STORE_MS)
     }
   } finally {

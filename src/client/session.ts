@@ -4,6 +4,7 @@ import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@
 import { ApplicationFailure } from '@temporalio/common'
 import type { UserBlock } from '../session/content.ts'
 import type { SessionEvent } from '../session/events.ts'
+import { milliseconds } from '../session/duration.ts'
 import { fold } from '../session/fold.ts'
 import type { Json } from '../session/json.ts'
 import {
@@ -151,7 +152,9 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
 }
 
 function startOf<C>(sessionId: string, options: SessionOptions<C>, isNew: boolean): SessionStart {
-  const { agent, context, tags, idleTimeoutMs, notServedAfterMs } = options
+  const { agent, context, tags } = options
+  const idleTimeoutMs = durationOf(options.idleTimeout, 'idleTimeout')
+  const notServedAfterMs = durationOf(options.notServedAfter, 'notServedAfter')
   return {
     sessionId,
     ...(agent !== undefined && { agent }),
@@ -163,4 +166,10 @@ function startOf<C>(sessionId: string, options: SessionOptions<C>, isNew: boolea
       ...(notServedAfterMs !== undefined && { notServedAfterMs }),
     },
   }
+}
+
+function durationOf(duration: unknown, name: string): number | undefined {
+  const ms = milliseconds(duration)
+  if (duration === undefined || ms !== undefined) return ms
+  throw new InvalidMessage('invalid_option', `${name} is ${JSON.stringify(duration)}: give milliseconds, or text like '30s', up to 24 days.`)
 }

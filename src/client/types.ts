@@ -5,6 +5,7 @@ import type { Pool } from 'pg'
 import type { Logger } from '../agent/tool.ts'
 import type { TemporalAddress } from '../connect/temporal.ts'
 import type { StopReason, Usage, UserBlock } from '../session/content.ts'
+import type { Duration } from '../session/duration.ts'
 import type { RecoveryStrategy, SessionEvent } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import type { SessionState } from '../session/state.ts'
@@ -33,10 +34,10 @@ export interface SessionOptions<C = Json> {
   context?: C
   tags?: string[]
   taskQueue?: string
-  /** Milliseconds without a message after which the session closes. Default one day. */
-  idleTimeoutMs?: number
-  /** Milliseconds that a call may wait for a worker that serves it before the session is in `error: agent_not_served`. Default 120,000. */
-  notServedAfterMs?: number
+  /** How long the session stays open without a message. Default one day. */
+  idleTimeout?: Duration
+  /** How long a call may wait for a worker that serves it before the session is in `error: agent_not_served`. Default two minutes. */
+  notServedAfter?: Duration
 }
 
 /** Of one message. */

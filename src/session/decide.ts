@@ -49,7 +49,7 @@ function limitExceeded(run: RunState, now: number): { code: string; reason: stri
     return { code: 'max_turns', reason: `The run made ${run.turn} model calls, its limit (limits.maxTurns).` }
   }
   if (deadlineMs !== undefined && now >= run.startedAt + deadlineMs) {
-    return { code: 'deadline_exceeded', reason: `The run took longer than ${deadlineMs} ms, its limit (limits.deadlineMs).` }
+    return { code: 'deadline_exceeded', reason: `The run took longer than ${deadlineMs} ms, its limit (limits.deadline).` }
   }
   return undefined
 }

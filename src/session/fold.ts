@@ -56,6 +56,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
     case 'session_resumed':
       state.epoch = event.executionId
       state.status = 'idle'
+      state.error = null
       return
     case 'message_received':
       state.inbox.push({ messageId: event.messageId, ...(event.metadata && { metadata: event.metadata }) })
@@ -83,7 +84,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
       completeCall(state, event)
       return
     case 'tool_failed':
-      endCall(state, event.callId, 'failed')
+      failCall(state, event)
       return
     case 'tool_unknown':
       markUnknown(state, event)
@@ -192,6 +193,15 @@ function completeCall(state: SessionState, event: EventOf<'tool_completed'>): vo
     run.effects.push(event.callId)
   })
   endCall(state, event.callId, 'completed')
+}
+
+/** A failed external call surely did not happen; an idempotent one whose body was entered may have, and only this run has its key. */
+function failCall(state: SessionState, event: EventOf<'tool_failed'>): void {
+  const mayHaveBegun = event.attempt > 0 || event.code === 'interrupted'
+  updateCall(state, event.callId, (call, run) => {
+    if (call.resolution.effect === 'idempotent' && mayHaveBegun) run.effects.push(event.callId)
+  })
+  endCall(state, event.callId, 'failed')
 }
 
 function rememberKey(state: SessionState, key: string, callId: string): void {

@@ -104,6 +104,14 @@ export interface Carried {
   state: SessionState
   digest: string
   previous: string
+  /** Somebody asked for the session to be closed. */
+  closing?: Closing
+}
+
+/** That a session is to be closed: when nothing is left to do, or now, with what waits left for whoever resumes it. */
+export interface Closing {
+  when: 'idle' | 'now'
+  by?: string
 }
 
 /** Bytes of JSON that a message's content and metadata may have. */

@@ -24,10 +24,18 @@ export function asStoreError(error: unknown): StoreError {
   const options = { cause: error }
   const state = sqlState(error)
   if (state !== undefined && MISSING.has(state)) {
-    return new StoreError('schema_behind', `The side store lacks tables (${textOfError(error)}): run the migrations (migrate: 'auto').`, options)
+    return new StoreError(
+      'schema_behind',
+      `The side store lacks tables (${textOfError(error)}): run the migrations (migrate: 'auto').`,
+      options,
+    )
   }
   if (state === '42501') {
-    return new StoreError('permission_denied', `Postgres refuses: ${textOfError(error)}. Grant the role what it needs on the schema.`, options)
+    return new StoreError(
+      'permission_denied',
+      `Postgres refuses: ${textOfError(error)}. Grant the role what it needs on the schema.`,
+      options,
+    )
   }
   if (isBug(error) || (state !== undefined && OUR_FAULT.has(state.slice(0, 2)))) {
     return new StoreError('store_failed', `The side store failed: ${textOfError(error)}. Please report it with the cause.`, options)

@@ -97,7 +97,12 @@ export async function readEntries(
   })
 }
 
-function eventRows(database: Queryable, schema: Schema, sessionId: string, options: { after?: number; limit?: number }): Promise<TextRow[]> {
+function eventRows(
+  database: Queryable,
+  schema: Schema,
+  sessionId: string,
+  options: { after?: number; limit?: number },
+): Promise<TextRow[]> {
   const { after = 0, limit = EVENTS_LIMIT } = options
   const events = schema.table('events')
   return database.query(

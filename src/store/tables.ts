@@ -35,7 +35,13 @@ export const MESSAGES = {
 } as const satisfies Columns
 
 /** What a turn says of messages that it takes. */
-export const TAKEN = { message_id: 'text', run: 'integer', turn: 'integer', position: 'bigint', ordinal: 'integer' } as const satisfies Columns
+export const TAKEN = {
+  message_id: 'text',
+  run: 'integer',
+  turn: 'integer',
+  position: 'bigint',
+  ordinal: 'integer',
+} as const satisfies Columns
 
 export const TOOL_CALLS = {
   call_id: 'text',

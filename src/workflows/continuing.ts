@@ -1,8 +1,9 @@
 // Continue-as-new: early, because a crash waits for a replay; clean, because an activity that is pending at the call is lost.
 import { allHandlersFinished, condition, continueAsNew, workflowInfo } from '@temporalio/workflow'
-import { CORE_VERSION, type SessionStart } from '../session/protocol.ts'
+import { type Closing, CORE_VERSION, type SessionStart } from '../session/protocol.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
+import type { Stopping } from './stopping.ts'
 
 /** Replay costs about 0.2 ms an event: this bounds what a crash costs. */
 const EVENTS_DUE = 1_000
@@ -16,25 +17,43 @@ const BYTES_AT_MOST = 40_000_000
 
 /** The continuing of one execution. */
 export interface Continuing {
-  /** Between turns: goes on in a new execution if one is due and the store has everything. */
-  whenDue(): Promise<void>
+  /** Whether it is time to go on in a new execution. */
+  isDue(): boolean
+  /** Between turns: goes on in a new execution once the store has everything. Returns if that is not to be; then decide anew. */
+  attempt(): Promise<void>
 }
 
-/** The continuing of the execution that `start` started. */
-export function startContinuing(start: SessionStart, journal: Journal, flushing: Flushing): Continuing {
+/** What is continued. */
+export interface Continued {
+  start: SessionStart
+  journal: Journal
+  flushing: Flushing
+  stopping: Stopping
+  closing(): Closing | undefined
+}
+
+/** The continuing of one execution. */
+export function startContinuing({ start, journal, flushing, stopping, closing }: Continued): Continuing {
   let triedAt = 0
 
   return {
-    async whenDue() {
+    isDue() {
       const { historyLength, historySize } = workflowInfo()
-      if (historyLength < EVENTS_DUE && historySize < BYTES_DUE) return
-      const mustWait = historyLength >= EVENTS_AT_MOST || historySize >= BYTES_AT_MOST
-      if (!mustWait && triedAt > 0 && historyLength < triedAt + EVENTS_BETWEEN_TRIES) return
-      triedAt = historyLength
-      if (mustWait) await waitForStore()
+      // A stop is answered by the next step, here.
+      if ((historyLength < EVENTS_DUE && historySize < BYTES_DUE) || stopping.isRequested()) return false
+      return mustWait() || triedAt === 0 || historyLength >= triedAt + EVENTS_BETWEEN_TRIES
+    },
+    async attempt() {
+      triedAt = workflowInfo().historyLength
+      if (mustWait()) await waitForStore()
       else await stored(PATIENCE_MS)
       await continueIfClean()
     },
+  }
+
+  function mustWait(): boolean {
+    const { historyLength, historySize } = workflowInfo()
+    return historyLength >= EVENTS_AT_MOST || historySize >= BYTES_AT_MOST
   }
 
   /** Whether everything was stored in time. */
@@ -56,8 +75,9 @@ export function startContinuing(start: SessionStart, journal: Journal, flushing:
 
   /** There is no await between this check and the call: what came meanwhile is in the snapshot and stored, or we go on here. */
   function continueIfClean(): Promise<never> | undefined {
-    if (!flushing.isDrained() || !allHandlersFinished()) return undefined
+    if (!flushing.isDrained() || !allHandlersFinished() || stopping.isRequested()) return undefined
     const { sessionId, settings, carried } = start
+    const wanted = closing()
     return continueAsNew<(next: SessionStart) => Promise<void>>({
       sessionId,
       ...(settings && { settings }),
@@ -66,6 +86,7 @@ export function startContinuing(start: SessionStart, journal: Journal, flushing:
         state: journal.state,
         digest: journal.watermark().digest,
         previous: workflowInfo().runId,
+        ...(wanted && { closing: wanted }),
       },
     })
   }

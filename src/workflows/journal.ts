@@ -44,7 +44,7 @@ export function openJournal(base: Watermark, carried: SessionState | undefined):
     const start = Math.max(0, after - base.seq)
     let end = start
     for (let bytes = 0; end < own.length; end++) {
-      bytes += own[end]?.entry.json.length ?? 0
+      bytes += utf8Bytes(own[end]?.entry.json ?? '')
       if (end > start && bytes > maxBytes) break
     }
     const at = (count: number): Watermark => {
@@ -63,4 +63,8 @@ export function openJournal(base: Watermark, carried: SessionState | undefined):
     watermark: () => last,
     page,
   }
+}
+
+function utf8Bytes(text: string): number {
+  return new TextEncoder().encode(text).length
 }

@@ -12,7 +12,7 @@ import {
 } from '@temporalio/workflow'
 import { decide, type Decision } from '../session/decide.ts'
 import { QUERIES, SIGNALS, UNDECODABLE, UPDATES } from '../session/protocol.ts'
-import type { EventsPage, EventsQuery, RecoverRequest, SessionStart, StopSignal } from '../session/protocol.ts'
+import type { Closing, EventsPage, EventsQuery, RecoverRequest, SessionStart, StopSignal } from '../session/protocol.ts'
 import type { RunState, SessionState } from '../session/state.ts'
 import { startContinuing } from './continuing.ts'
 import { type Flushing, startFlushing } from './flushing.ts'
@@ -22,10 +22,13 @@ import { callModel } from './model-call.ts'
 import { openSession } from './open.ts'
 import { checkRecovery, recover } from './recovery.ts'
 import { NOT_SERVED_AFTER_MS, type Serving, startServing } from './serving.ts'
+import { readStart } from './start.ts'
 import { startStopping, type Stopping } from './stopping.ts'
 import { runToolCall } from './tool-call.ts'
 
 const IDLE_TIMEOUT_MS = 24 * 3_600_000
+/** What one answer of the query `events` may hold at most; the server's limit is 2 MB. */
+const PAGE_BYTES = 1_000_000
 
 const messageSignal = defineSignal<[unknown]>(SIGNALS.message)
 const interruptSignal = defineSignal<[StopSignal?]>(SIGNALS.interrupt)
@@ -44,16 +47,19 @@ interface Session {
 }
 
 /** One durable conversation: Temporal workflow `pawlSession`, id `pawl:<sessionId>`. */
-export async function pawlSession(start: SessionStart): Promise<void> {
+export async function pawlSession(given?: SessionStart): Promise<void> {
+  const start = readStart(given)
   let session: Session | undefined
-  let closeWanted: StopSignal | undefined
-  /** What is signalled before the session is open. */
+  let closing: Closing | undefined = start.carried?.closing
+  /** Messages that come before the session is open, and what else is to be done then, in order. */
   const early: unknown[] = []
+  const onceOpen: (() => void)[] = []
 
   setHandler(messageSignal, receiveMessage)
   setHandler(interruptSignal, (signal) => interrupt(stopDetails(signal)))
   setHandler(closeSignal, (signal) => {
-    closeWanted ??= stopDetails(signal)
+    const { by } = stopDetails(signal)
+    closing ??= { when: 'idle', ...(by !== undefined && { by }) }
   })
   setDefaultSignalHandler((name) => receiveMessage({ [UNDECODABLE]: `there is no signal "${name}"` }))
   setHandler(stateQuery, () => session?.journal.state ?? { status: 'loading' })
@@ -61,7 +67,7 @@ export async function pawlSession(start: SessionStart): Promise<void> {
   setHandler(recoverUpdate, recoverSession, { validator: (request) => checkRecovery(session?.journal.state, request) })
   // Cancelled from outside, a session closes like one that is asked to: nothing of it may be lost.
   CancellationScope.current().cancelRequested.catch(() => {
-    closeWanted ??= { reason: 'cancelled' }
+    closing = { ...closing, when: 'now' }
     interrupt({ reason: 'cancelled' })
   })
 
@@ -70,22 +76,26 @@ export async function pawlSession(start: SessionStart): Promise<void> {
     const flushing = startFlushing(journal, start.carried ? journal.watermark().seq : 0)
     const serving = startServing(journal, flushing, start.settings?.notServedAfterMs ?? NOT_SERVED_AFTER_MS)
     session = { journal, flushing, serving, stopping: startStopping(), previous }
-    for (const raw of early) receive(journal, raw)
+    for (const act of onceOpen) act()
     await serve(session)
   })
 
   function receiveMessage(raw: unknown): void {
     if (!session) {
       early.push(raw)
+      onceOpen.push(() => receiveMessage(raw))
       return
     }
-    receive(session.journal, raw)
-    // The call that is going on may take long: the message is stored before the next one takes it in.
-    if (session.stopping.isActive()) session.flushing.nudge()
+    const { journal, stopping, flushing } = session
+    receive(journal, raw)
+    // No model call is about to store it: one is going on, which may take long, or the message was rejected.
+    if (stopping.isActive() || nextStep(journal) === 'wait') flushing.nudge()
   }
 
   function interrupt(details: StopSignal): void {
-    if (session?.journal.state.current && isGoingOn(session)) session.stopping.request({ why: 'interrupt', ...details })
+    if (!session) onceOpen.push(() => interrupt(details))
+    // A message that was accepted has a run, also in the moment before it starts.
+    else if (isGoingOn(session) || nextStep(session.journal) === 'start_run') session.stopping.request({ why: 'interrupt', ...details })
   }
 
   function recoverSession(request: RecoverRequest): SessionState {
@@ -98,37 +108,46 @@ export async function pawlSession(start: SessionStart): Promise<void> {
 
   /** Serves the session until it closes or goes on in a new execution. */
   async function serve(open: Session): Promise<void> {
-    const { journal, flushing } = open
-    const continuing = startContinuing(start, journal, flushing)
+    const { journal, flushing, stopping } = open
+    const continuing = startContinuing({ start, journal, flushing, stopping, closing: () => closing })
+    const idleTimeoutMs = start.settings?.idleTimeoutMs ?? IDLE_TIMEOUT_MS
     for (;;) {
       const decision = decide(journal.state, Date.now())
-      if (decision.do === 'wait' || (closeWanted && decision.do === 'start_run')) {
+      if (isBetweenTurns(decision) && continuing.isDue()) {
+        await continuing.attempt()
+        continue
+      }
+      if (decision.do === 'wait' || (decision.do === 'start_run' && closing?.when === 'now')) {
         flushing.nudge()
-        const spoken = closeWanted ? false : await condition(() => spokenTo(journal), start.settings?.idleTimeoutMs ?? IDLE_TIMEOUT_MS)
+        const spoken = !closing && (await condition(() => closing !== undefined || nextStep(journal) !== 'wait' || continuing.isDue(), idleTimeoutMs))
         if (!spoken && (await close(open))) return
         continue
       }
-      if (decision.do === 'start_run' || decision.do === 'start_turn') await continuing.whenDue()
       await carryOut(open, decision)
     }
-  }
-
-  function spokenTo(journal: Journal): boolean {
-    return closeWanted !== undefined || decide(journal.state, Date.now()).do !== 'wait'
   }
 
   /** Whether the session is closed: everything is stored, and nobody spoke to it meanwhile. */
   async function close({ journal, flushing }: Session): Promise<boolean> {
     await flushing.drained()
-    if (!closeWanted && spokenTo(journal)) return false
-    const by = closeWanted?.by
-    journal.append({ type: 'session_closed', reason: closeWanted ? 'requested' : 'idle', ...(by !== undefined && { by }) })
+    if (closing?.when !== 'now' && nextStep(journal) !== 'wait') return false
+    const by = closing?.by
+    journal.append({ type: 'session_closed', reason: closing ? 'requested' : 'idle', ...(by !== undefined && { by }) })
     const closed = journal.watermark().seq
     await flushing.drained()
     await condition(allHandlersFinished)
-    closeWanted = undefined
+    closing = undefined
     return journal.watermark().seq === closed
   }
+}
+
+function nextStep({ state }: Journal): Decision['do'] {
+  return decide(state, Date.now()).do
+}
+
+/** Nothing of the run is pending. */
+function isBetweenTurns(decision: Decision): boolean {
+  return decision.do === 'wait' || decision.do === 'start_run' || decision.do === 'start_turn'
 }
 
 async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wait' }>): Promise<void> {
@@ -139,9 +158,14 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
       journal.append({ type: 'run_started', run: decision.run, messageId, ...(metadata && { metadata }) })
       return
     }
-    case 'start_turn':
-      journal.append({ type: 'turn_started', run: decision.run, turn: decision.turn, takes: decision.takes })
+    case 'start_turn': {
+      const { run, turn, takes } = decision
+      // A run that is to be stopped takes in what opened it and no more: messages that no model sees open the next run.
+      const opener = journal.state.current?.messageId
+      const seen = session.stopping.isRequested() ? takes.filter((messageId) => messageId === opener) : takes
+      journal.append({ type: 'turn_started', run, turn, takes: seen })
       return
+    }
     case 'call_model':
       return inRun(session, async (run) => {
         const called = await callModel(journal, serving, run)
@@ -169,7 +193,7 @@ async function inRun(session: Session, step: (run: RunState) => Promise<void>): 
   const stopped = await session.stopping.step(run, () => step(run))
   if (!stopped || !isGoingOn(session)) return
   if (stopped.why === 'deadline') {
-    failRun(session, run.run, 'deadline_exceeded', `The run took longer than ${stopped.limitMs} ms, its limit (limits.deadlineMs).`)
+    failRun(session, run.run, 'deadline_exceeded', `The run took longer than ${stopped.limitMs} ms, its limit (limits.deadline).`)
     return
   }
   const { why: _, ...details } = stopped
@@ -195,7 +219,7 @@ function isGoingOn({ journal: { state } }: Session): boolean {
 
 function eventsPage({ journal, previous }: Session, query: EventsQuery | undefined): EventsPage {
   const after = Math.max(0, Math.trunc(Number(query?.after ?? 0)) || 0)
-  const page = journal.page(after, query?.maxBytes ?? 1_000_000)
+  const page = journal.page(after, Math.min(Number(query?.maxBytes) || PAGE_BYTES, PAGE_BYTES))
   return {
     epoch: journal.state.epoch,
     executionId: workflowInfo().runId,

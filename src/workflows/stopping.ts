@@ -9,6 +9,8 @@ export type Stop = { why: 'interrupt'; reason?: string; by?: string } | { why: '
 export interface Stopping {
   /** Whether a step is going on. */
   isActive(): boolean
+  /** Whether a stop was asked for that no step has answered yet. */
+  isRequested(): boolean
   /** Stops the step that is going on, or the next one before it begins. */
   request(stop: Stop): void
   /** Carries out one step; says why it was stopped, if it was. */
@@ -47,6 +49,7 @@ export function startStopping(): Stopping {
 
   return {
     isActive: () => active !== undefined,
+    isRequested: () => stop !== undefined,
     request,
     async step(run, body) {
       watchDeadline(run)

@@ -221,7 +221,10 @@ async function verify(turn: Turn, call: Call, attempt: number): Promise<VerifyTo
   for (;;) {
     try {
       const verdict = await verifications(call.resolution).verifyTool({ ...inputOf(turn, call), attempt })
-      if (verdict.kind !== 'not_begun') return verdict
+      if (verdict.kind !== 'not_begun') {
+        turn.serving.served()
+        return verdict
+      }
       await turn.serving.notServed(`the tool "${call.tool}"`)
     } catch (error) {
       const lost = whyLost(error)

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { HeldMark, MarkFilter } from './support/ledger.ts'
 import { type Plan, peacefulAnswer } from './support/plan.ts'
-import { type Rig, startRig, type Supervised } from './support/rig.ts'
+import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
 const call = (tool: string, input: { tells?: boolean } = {}): Plan => [[{ tool, input: { name: 'a', ...input } }]]
 
@@ -125,6 +125,7 @@ describe('a process that is killed', () => {
     const [victim = expect.fail('no process')] = before
     const from = workers.events.length
     process.kill(victim, 'SIGKILL')
+    await until(() => workers.events.slice(from).some(({ event }) => event === 'worker_died'))
     await workers.full()
     const told = workers.events.slice(from)
     const after = workers.supervisor.pids()

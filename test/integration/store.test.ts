@@ -8,7 +8,20 @@ import { fold } from '../../src/session/fold.ts'
 import { addToTranscript, emptyTranscript } from '../../src/session/transcript.ts'
 import { openStore, type Store, StoreError, type StoreOptions } from '../../src/store/index.ts'
 import { type Stack, startStack } from '../../src/testing/stack.ts'
-import { answered, anySession, completed, EPOCH, eventsOf, failedAttempt, issued, logOf, oneRun, received, started, USAGE, wildJson } from './store/sessions.ts'
+import {
+  answered,
+  anySession,
+  completed,
+  EPOCH,
+  eventsOf,
+  failedAttempt,
+  issued,
+  logOf,
+  oneRun,
+  received,
+  started,
+  wildJson,
+} from './store/sessions.ts'
 
 let stack: Stack
 let url: string
@@ -88,7 +101,17 @@ describe('a flushed session', () => {
       ['u2', 'user', null, null],
     ])
     expect(await store.toolCalls('s')).toMatchObject([
-      { callId: 't_1_1_0', index: 0, tool: 'refund', effect: 'external', status: 'completed', attempt: 1, result: 'done', effectId: 're_0', worker: 'host:1' },
+      {
+        callId: 't_1_1_0',
+        index: 0,
+        tool: 'refund',
+        effect: 'external',
+        status: 'completed',
+        attempt: 1,
+        result: 'done',
+        effectId: 're_0',
+        worker: 'host:1',
+      },
     ])
     expect(await store.events('s')).toEqual(eventsOf(log))
     expect(await store.entries('s')).toEqual(log)
@@ -115,6 +138,18 @@ describe('a flushed session', () => {
     expect(await store.entries('s', { after: 5 })).toEqual([])
   })
 
+  it('says from where on the events of a message can be followed', async () => {
+    const rejected = { type: 'message_rejected', messageId: 'u9', code: 'empty_message', reason: 'empty' } as const
+    const log = logOf([started(), ...oneRun(1, 'u\0'), rejected, received('u2')])
+    expect(await store.locateMessage('s', 'u2')).toBe(0)
+    await store.flush('s', EPOCH, log.slice(0, 5))
+    expect(await store.locateMessage('s', 'u2')).toBe(5)
+    await store.flush('s', EPOCH, log)
+    expect(await store.locateMessage('s', 'u\0')).toBe(1)
+    expect(await store.locateMessage('s', 'u9')).toBe(10)
+    expect(await store.locateMessage('s', 'u2')).toBe(11)
+  })
+
   it('has a row in errors for each failed attempt and each failed run', async () => {
     const log = logOf([
       started(),
@@ -129,7 +164,17 @@ describe('a flushed session', () => {
     ])
     await store.flush('s', EPOCH, log)
     expect(await store.errors('s')).toMatchObject([
-      { seq: 5, run: 1, turn: 1, context: 'model', attempt: 1, class: 'ModelError', code: 'overloaded_error', retryable: true, worker: 'host:1' },
+      {
+        seq: 5,
+        run: 1,
+        turn: 1,
+        context: 'model',
+        attempt: 1,
+        class: 'ModelError',
+        code: 'overloaded_error',
+        retryable: true,
+        worker: 'host:1',
+      },
       { seq: 8, context: 'tool:refund', callId: 't_1_1_0', attempt: 1, message: 'reset' },
       { seq: 9, context: 'run', attempt: null, code: 'max_turns', message: 'too many', retryable: false },
     ])
@@ -374,6 +419,24 @@ describe('Postgres', () => {
     const before = woken.length
     await expect.poll(() => woken.length, { timeout: 10_000 }).toBeGreaterThan(before)
     unwatch()
+  })
+
+  it('may hang: a flush gives up after some seconds, and goes through when Postgres goes on', async () => {
+    const log = logOf([started(), ...oneRun(1, 'u1')])
+    await store.flush('s', EPOCH, log.slice(0, 4))
+    const backends = (await sql("select pid from pg_stat_activity where application_name = 'pawl' and datname = current_database()")).map(
+      (row) => Number(row.pid),
+    )
+    expect(backends.length).toBeGreaterThan(0)
+    for (const pid of backends) process.kill(pid, 'SIGSTOP')
+    try {
+      const since = Date.now()
+      expect(await codeOf(store.flush('s', EPOCH, log))).toBe('store_unavailable')
+      expect(Date.now() - since).toBeLessThan(20_000)
+    } finally {
+      for (const pid of backends) process.kill(pid, 'SIGCONT')
+    }
+    expect(await store.flush('s', EPOCH, log)).toMatchObject({ seq: log.length })
   })
 
   it('is not connected to before the first call', async () => {

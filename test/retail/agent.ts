@@ -19,7 +19,7 @@ function toolFrom(spec: ToolSpec) {
     description: spec.description,
     input: z.fromJSONSchema(spec.input_schema),
     effect,
-    timeoutMs: 10_000,
+    timeout: 10_000,
     retry: { maxRetries: 5, baseDelayMs: 100 },
     async execute(input, ctx) {
       try {

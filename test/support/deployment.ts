@@ -3,9 +3,12 @@ import { randomUUID } from 'node:crypto'
 import { Client, Connection } from '@temporalio/client'
 import { Pawl, type ConnectOptions } from 'pawl/client'
 import { createWorker, type CreateWorkerOptions } from 'pawl/worker'
+import { DefaultLogger, Runtime } from '@temporalio/worker'
 import { inject } from 'vitest'
 import type { SharedStack } from '../setup/stack.ts'
 import { until } from './until.ts'
+
+Runtime.install({ logger: new DefaultLogger('ERROR') })
 
 /** A worker that serves. */
 export interface RunningWorker {

@@ -63,8 +63,19 @@ describe('what a chat shows of a session', () => {
   })
 
   it("is the model's text, but not what was typed here", () => {
-    const completed = { run: 1, turn: 1, attempt: 1, model: 'm', stopReason: 'end_turn' as const, usage: NO_USAGE, calls: [], limits: { maxTurns: 1 } }
-    expect(linesOf({ type: 'model_completed', ...completed, content: [{ type: 'text', text: 'Hello.\nAgain.' }] })).toEqual(['support › Hello.\nAgain.'])
+    const completed = {
+      run: 1,
+      turn: 1,
+      attempt: 1,
+      model: 'm',
+      stopReason: 'end_turn' as const,
+      usage: NO_USAGE,
+      calls: [],
+      limits: { maxTurns: 1 },
+    }
+    expect(linesOf({ type: 'model_completed', ...completed, content: [{ type: 'text', text: 'Hello.\nAgain.' }] })).toEqual([
+      'support › Hello.\nAgain.',
+    ])
     expect(linesOf({ type: 'model_completed', ...completed, content: [] })).toEqual([])
     expect(linesOf({ type: 'message_received', messageId: 'mine', content: 'hi' })).toEqual([])
     expect(linesOf({ type: 'message_received', messageId: 'other', content: 'hi' })).toEqual(['you › hi'])
@@ -103,8 +114,16 @@ describe('what a chat shows of a session', () => {
     })
     const rows = [
       row(1, { kind: 'user', role: 'user', content: 'Refund A1' }),
-      row(2, { kind: 'assistant', role: 'assistant', content: [{ type: 'tool_use', id: 't_1_1_0', name: 'refund_order', input: { orderId: 'A1' } }] }),
-      row(3, { kind: 'tool_results', role: 'user', content: [{ type: 'tool_result', tool_use_id: 't_1_1_0', content: 'no such order', is_error: true }] }),
+      row(2, {
+        kind: 'assistant',
+        role: 'assistant',
+        content: [{ type: 'tool_use', id: 't_1_1_0', name: 'refund_order', input: { orderId: 'A1' } }],
+      }),
+      row(3, {
+        kind: 'tool_results',
+        role: 'user',
+        content: [{ type: 'tool_result', tool_use_id: 't_1_1_0', content: 'no such order', is_error: true }],
+      }),
       row(4, { kind: 'assistant', role: 'assistant', content: [{ type: 'text', text: 'There is no A1.' }] }),
     ]
     expect(linesOfMessages(rows, 'support')).toEqual([

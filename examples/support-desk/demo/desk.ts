@@ -4,7 +4,7 @@ import type { Pawl, RunHandle } from 'pawl/client'
 import type { Ticket } from '../world/tickets.ts'
 
 /** Tickets in work at the same time. */
-export const AT_ONCE = 5
+const AT_ONCE = 4
 
 /** Milliseconds that one letter may take, crashes included; more means that something hangs. */
 const LETTER_MS = 900_000

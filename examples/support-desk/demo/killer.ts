@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Supervisor, SupervisorEvent } from 'pawl/worker'
 import type { Progress } from '../shop/progress.ts'
-import { integer, pick, randomFrom } from '../world/random.ts'
+import { integer, pick, randomFrom, shuffled } from '../world/random.ts'
 import type { Pacing } from './pacing.ts'
 import type { RunningShop } from './shop-process.ts'
 
@@ -40,6 +40,8 @@ const SPARE_AFTER_DEATHS = 3
 /** Milliseconds to wait for a killed process to be replaced before one is killed without a spare. */
 const SPARE_MS = 20_000
 const TICK_MS = 10
+/** Kills that are due and could not be made yet. */
+const FAR_BEHIND = 3
 /** The shop is not held. */
 const RELEASED = 'released'
 
@@ -104,15 +106,18 @@ export async function startKiller(options: KillerOptions): Promise<Killer> {
   }
 
   const anyVictim = (): Kill | undefined => {
-    const pids = victims()
-    return pids.length > 0 ? { pid: pick(random, pids), aimedAt: undefined } : undefined
+    const pids = shuffled(random, victims())
+    const busy = (pid: number): number => [...requests.values()].filter((progress) => pidOf(progress) === pid).length
+    // Many kills for little work: the calls in work can take only so many deaths, so the least busy process has to go
+    const pid = behind() > FAR_BEHIND ? pids.sort((a, b) => busy(a) - busy(b))[0] : pids[0]
+    return pid === undefined ? undefined : { pid, aimedAt: undefined }
   }
 
   const killOne = async (): Promise<void> => {
     await until(() => behind() > 0 && pacing.inWork() > 0)
     await until(hasSpare, SPARE_MS)
     const moment = Date.now() + integer(random, 50, 400)
-    const aimed = random() < 0.5
+    const aimed = random() < 0.5 && behind() <= FAR_BEHIND
     await until(() => Date.now() >= moment && victims().length > 0 && pacing.inWork() > 0 && spared().length === 0)
     if (aimed) await until(() => aim() !== undefined || victims().length === 0, 1_000)
     const target = (aimed ? aim() : undefined) ?? anyVictim()

@@ -85,7 +85,7 @@ export async function startRig(): Promise<Rig> {
       })
       ends.push(() => supervisor.shutdown())
       const isReady = (pid: number): boolean => events.some((event) => event.event === 'worker_ready' && event.pid === pid)
-      const full = (): Promise<void> => until(() => supervisor.pids().filter(isReady).length === processes)
+      const full = async (): Promise<void> => void (await until(() => supervisor.pids().filter(isReady).length === processes))
       await full()
       return { supervisor, events, full }
     },

@@ -50,7 +50,8 @@ export function pawl(args: string[], options: { cwd: string; env?: Record<string
     stdout: () => output.stdout,
     stderr: () => output.stderr,
     says,
-    event: (name, nth = 1) => waitFor(child, output, () => eventsIn(output.stdout).filter(({ event }) => event === name)[nth - 1], `${nth}. ${name}`),
+    event: (name, nth = 1) =>
+      waitFor(child, output, () => eventsIn(output.stdout).filter(({ event }) => event === name)[nth - 1], `${nth}. ${name}`),
     type: (text) => void child.stdin.write(text),
     endInput: () => void child.stdin.end(),
     kill: (signal) => void child.kill(signal),
@@ -98,7 +99,12 @@ async function endOf(child: ChildProcess, output: { stdout: string; stderr: stri
   return { code, signal, ...output }
 }
 
-function waitFor<T>(child: ChildProcess, output: { stdout: string; stderr: string }, find: () => T | null | undefined, what: string): Promise<T> {
+function waitFor<T>(
+  child: ChildProcess,
+  output: { stdout: string; stderr: string },
+  find: () => T | null | undefined,
+  what: string,
+): Promise<T> {
   return new Promise((resolve, reject) => {
     const look = () => {
       const found = find()

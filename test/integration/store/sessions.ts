@@ -2,7 +2,14 @@
 import fc from 'fast-check'
 import type { AssistantBlock } from '../../../src/session/content.ts'
 import { nextDigest } from '../../../src/session/digest.ts'
-import { callIdOf, type EventBody, type FailedAttempt, type LogEntry, type Resolution, type SessionEvent } from '../../../src/session/events.ts'
+import {
+  callIdOf,
+  type EventBody,
+  type FailedAttempt,
+  type LogEntry,
+  type Resolution,
+  type SessionEvent,
+} from '../../../src/session/events.ts'
 import type { Json } from '../../../src/session/json.ts'
 
 export const EPOCH = 'execution-1'
@@ -26,7 +33,16 @@ export function eventsOf(log: readonly LogEntry[]): SessionEvent[] {
 }
 
 export function started(more: Partial<EventBody & { type: 'session_started' }> = {}): EventBody {
-  return { type: 'session_started', sessionId: 's', agent: 'support', context: { tenant: 't1' }, tags: ['vip'], executionId: EPOCH, coreVersion: 1, ...more }
+  return {
+    type: 'session_started',
+    sessionId: 's',
+    agent: 'support',
+    context: { tenant: 't1' },
+    tags: ['vip'],
+    executionId: EPOCH,
+    coreVersion: 1,
+    ...more,
+  }
 }
 
 export function received(messageId: string, content = `text of ${messageId}`): EventBody {
@@ -53,17 +69,50 @@ export function answered(run: number, turn: number, inputs: readonly Json[], tex
     verify: false,
   }))
   const stopReason = inputs.length > 0 ? 'tool_use' : 'end_turn'
-  return { type: 'model_completed', run, turn, attempt: 1, model: 'scripted', content, stopReason, usage: USAGE, calls, limits: { maxTurns: 50 } }
+  return {
+    type: 'model_completed',
+    run,
+    turn,
+    attempt: 1,
+    model: 'scripted',
+    content,
+    stopReason,
+    usage: USAGE,
+    calls,
+    limits: { maxTurns: 50 },
+  }
 }
 
 export function issued(run: number, turn: number, index: number, input: Json = { order: 7 }): EventBody {
   const callId = callIdOf(run, turn, index)
-  return { type: 'tool_issued', run, turn, callId, index, tool: 'refund', effect: 'external', key: `key-${callId}`, input, inputDigest: 'd' }
+  return {
+    type: 'tool_issued',
+    run,
+    turn,
+    callId,
+    index,
+    tool: 'refund',
+    effect: 'external',
+    key: `key-${callId}`,
+    input,
+    inputDigest: 'd',
+  }
 }
 
 export function completed(run: number, turn: number, index: number, value: Json = 'done'): EventBody {
   const callId = callIdOf(run, turn, index)
-  return { type: 'tool_completed', run, turn, callId, tool: 'refund', attempt: 1, value, effectId: `re_${index}`, startedAt: START, worker: 'host:1' }
+  return {
+    type: 'tool_completed',
+    run,
+    turn,
+    callId,
+    tool: 'refund',
+    attempt: 1,
+    value,
+    effectId: `re_${index}`,
+    startedAt: START,
+    worker: 'host:1',
+  }
 }
 
 export function failedAttempt(attempt: number, message = 'overloaded'): FailedAttempt {
@@ -151,9 +200,25 @@ function randomRun(session: RandomSession): void {
 
 function randomTurn(session: RandomSession, run: number, turn: number): void {
   const { draw, bodies } = session
-  if (draw(fc.boolean)) bodies.push({ type: 'model_attempt_failed', run, turn, error: failedAttempt(1, draw(() => wildText)) })
+  if (draw(fc.boolean))
+    bodies.push({
+      type: 'model_attempt_failed',
+      run,
+      turn,
+      error: failedAttempt(
+        1,
+        draw(() => wildText),
+      ),
+    })
   const inputs = draw(() => fc.array(wildJson, { maxLength: 3 }))
-  bodies.push(answered(run, turn, inputs, draw(() => wildText)))
+  bodies.push(
+    answered(
+      run,
+      turn,
+      inputs,
+      draw(() => wildText),
+    ),
+  )
   for (const [index, input] of inputs.entries()) {
     if (draw(fc.integer, { min: 0, max: 9 }) === 0) return
     bodies.push(issued(run, turn, index, input))
@@ -165,7 +230,14 @@ function randomTurn(session: RandomSession, run: number, turn: number): void {
 function randomOutcome(session: RandomSession, run: number, turn: number, index: number): EventBody[] {
   const { draw } = session
   const where = { run, turn, callId: callIdOf(run, turn, index), tool: 'refund' }
-  const failed: EventBody = { type: 'tool_attempt_failed', ...where, error: failedAttempt(1, draw(() => wildText)) }
+  const failed: EventBody = {
+    type: 'tool_attempt_failed',
+    ...where,
+    error: failedAttempt(
+      1,
+      draw(() => wildText),
+    ),
+  }
   const earlier = session.completed[0]
   switch (draw(fc.integer, { min: 0, max: 5 })) {
     case 0:
@@ -173,13 +245,32 @@ function randomOutcome(session: RandomSession, run: number, turn: number, index:
     case 1:
       return [{ type: 'tool_unknown', ...where, attempt: 1, message: draw(() => wildText) }]
     case 2:
-      return [failed, { type: 'tool_resolved', ...where, by: 'verify', happened: false }, completed(run, turn, index, draw(() => wildJson))]
+      return [
+        failed,
+        { type: 'tool_resolved', ...where, by: 'verify', happened: false },
+        completed(
+          run,
+          turn,
+          index,
+          draw(() => wildJson),
+        ),
+      ]
     case 3:
       if (earlier !== undefined) return [{ type: 'tool_completed', ...where, attempt: 0, replayOf: earlier }]
       return [failed]
     default:
       session.completed.push(where.callId)
-      return [{ ...completed(run, turn, index, draw(() => wildJson)), effectId: draw(() => wildText) } as EventBody]
+      return [
+        {
+          ...completed(
+            run,
+            turn,
+            index,
+            draw(() => wildJson),
+          ),
+          effectId: draw(() => wildText),
+        } as EventBody,
+      ]
   }
 }
 
@@ -197,7 +288,11 @@ function endRun(session: RandomSession, run: number, turns: number, taken: strin
       bodies.push(failure, { type: 'recovery_started', run, strategy: 'abandon' }, { type: 'recovery_ended', run, strategy: 'abandon' })
       return
     case 3:
-      bodies.push(failure, { type: 'recovery_started', run, strategy: 'restart_run' }, { type: 'recovery_ended', run, strategy: 'restart_run' })
+      bodies.push(
+        failure,
+        { type: 'recovery_started', run, strategy: 'restart_run' },
+        { type: 'recovery_ended', run, strategy: 'restart_run' },
+      )
       session.waiting.unshift(...taken)
       return
     default:

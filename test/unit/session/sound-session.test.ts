@@ -10,7 +10,7 @@ import type { SessionState } from '../../../src/session/state.ts'
 import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript.ts'
 import { type Entered, type SoundSession, soundSessions } from './sound-session.ts'
 
-const RUNS = { numRuns: 3000 }
+const RUNS = { numRuns: 250 }
 
 /** Holds for every sound session. */
 function always(what: string, holds: (session: SoundSession) => void): void {

@@ -1,0 +1,14 @@
+// `npm run bench -- <benchmark> [options]`: each benchmark is a file beside this one and reads its own options.
+const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<void> }>> = {
+  turn: () => import('./turn.ts'),
+}
+
+const [name = '', ...args] = process.argv.slice(2)
+const load = BENCHMARKS[name]
+if (load) {
+  const { run } = await load()
+  await run(args)
+} else {
+  console.error(`There is no benchmark "${name}": choose of ${Object.keys(BENCHMARKS).join(', ')}, as in \`npm run bench -- turn\`.`)
+  process.exitCode = 2
+}

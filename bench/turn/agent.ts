@@ -1,0 +1,20 @@
+// pawl's side: an agent of the same model and the same tool. The worker module of the supervised processes.
+import { defineAgent, defineTool, defineWorker } from 'pawl'
+import { scripted } from 'pawl/testing'
+import { z } from 'zod'
+import { askFor, fill } from './work.ts'
+
+const tool = defineTool({
+  name: 'fill',
+  description: 'Answers with filling.',
+  input: z.object({ turn: z.number() }),
+  effect: 'idempotent',
+  execute: () => fill(),
+})
+
+/** The first message says how many turns the run is to have. */
+const model = scripted(({ messages, turn }) => (turn > Number(messages[0]?.content) ? 'done' : askFor(turn)))
+
+export const agent = defineAgent({ name: 'bench', model, instructions: '', tools: [tool], limits: { maxTurns: 100_000 } })
+
+export default defineWorker({ agents: [agent] })

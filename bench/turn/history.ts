@@ -1,0 +1,40 @@
+// What a chain of executions says of its turns: when each began, and how many bytes of history lie before it.
+import type { Client } from '@temporalio/client'
+import { temporal } from '@temporalio/proto'
+
+const { HistoryEvent } = temporal.api.history.v1
+type Event = temporal.api.history.v1.IHistoryEvent
+
+/** The beginning of a turn: its model call is scheduled. */
+export interface TurnBegin {
+  atMs: number
+  /** Bytes of history, of the whole chain, before this. */
+  bytesBefore: number
+}
+
+/** The beginnings of a workflow's turns in order, those of the executions that it was continued as too. */
+export async function turnsOf(client: Client, workflowId: string, modelActivity: string): Promise<TurnBegin[]> {
+  const turns: TurnBegin[] = []
+  let bytesBefore = 0
+  for (const event of await chainOf(client, workflowId)) {
+    if (event.activityTaskScheduledEventAttributes?.activityType?.name === modelActivity) turns.push({ atMs: timeOf(event), bytesBefore })
+    bytesBefore += HistoryEvent.encode(event).finish().length
+  }
+  return turns
+}
+
+/** All events of a chain of executions, the oldest first. */
+async function chainOf(client: Client, workflowId: string): Promise<Event[]> {
+  const executions: Event[][] = []
+  let runId: string | undefined
+  do {
+    const { events } = await client.workflow.getHandle(workflowId, runId).fetchHistory()
+    executions.unshift(events ?? [])
+    runId = events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId || undefined
+  } while (runId)
+  return executions.flat()
+}
+
+function timeOf({ eventTime }: Event): number {
+  return Number(eventTime?.seconds ?? 0) * 1_000 + (eventTime?.nanos ?? 0) / 1e6
+}

@@ -1,0 +1,10 @@
+// A workflow interceptor that takes away eager dispatch: activities go through the server's task queue.
+import type { WorkflowInterceptorsFactory } from '@temporalio/workflow'
+
+export const interceptors: WorkflowInterceptorsFactory = () => ({
+  outbound: [
+    {
+      scheduleActivity: (input, next) => next({ ...input, options: { ...input.options, allowEagerDispatch: false } }),
+    },
+  ],
+})

@@ -1,0 +1,60 @@
+// What `npm run bench -- turn` takes.
+import { parseArgs } from 'node:util'
+
+export interface TurnOptions {
+  output: 'table' | 'json'
+  /** Turns of a measured run. */
+  turns: number
+  /** Runs of each side under one set-up. */
+  rounds: number
+  /** Bytes of a tool's result. */
+  resultBytes: number
+  /** Turns of the long session whose history is measured. */
+  historyTurns: number
+}
+
+const HELP = `npm run bench -- turn [--json] [--turns 100] [--rounds 7] [--bytes 1000] [--history-turns 1000]`
+
+/** Reads the options, or says what they are and ends the process. */
+export function readTurnOptions(args: string[]): TurnOptions {
+  const { json, help, turns, rounds, bytes, 'history-turns': historyTurns } = parse(args)
+  if (help) {
+    console.log(HELP)
+    process.exit(0)
+  }
+  return {
+    output: json ? 'json' : 'table',
+    turns: positive('turns', turns),
+    rounds: positive('rounds', rounds),
+    resultBytes: positive('bytes', bytes),
+    historyTurns: Math.max(positive('history-turns', historyTurns), 1_000),
+  }
+}
+
+function parse(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      options: {
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+        turns: { type: 'string', default: '100' },
+        rounds: { type: 'string', default: '7' },
+        bytes: { type: 'string', default: '1000' },
+        'history-turns': { type: 'string', default: '1000' },
+      },
+    }).values
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function positive(name: string, value: string): number {
+  const number = Number(value)
+  return Number.isInteger(number) && number > 0 ? number : refuse(`--${name} takes a positive integer, not "${value}".`)
+}
+
+function refuse(why: string): never {
+  console.error(`${why}\n${HELP}`)
+  process.exit(2)
+}

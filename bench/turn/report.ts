@@ -1,0 +1,49 @@
+// What the benchmark says: a table for people, one line for machines.
+import type { Sample } from '../statistics.ts'
+
+/** One set-up, measured: milliseconds a turn. */
+export interface Measured {
+  processes: number
+  eager: 'on' | 'off'
+  workers: 'unsupervised' | 'supervised'
+  floor: Sample
+  pawl: Sample
+  /** Of the rounds' own ratios. */
+  ratio: Sample
+}
+
+/** Bytes of history that a turn takes, up to so many turns and from the stage before. */
+export type HistoryBytesPerTurn = Record<'10' | '100' | '1000', number>
+
+/** One line of the table. */
+export function row({ processes, eager, workers, floor, pawl, ratio }: Measured): string {
+  const cells = [`${processes}`, eager, workers, timeOf(floor), timeOf(pawl), `${ratio.median.toFixed(2)} ± ${ratio.noise.toFixed(2)}`]
+  return cells.map((cell, index) => cell.padEnd(WIDTHS[index] ?? 0)).join('  ').trimEnd()
+}
+
+const HEADS = ['processes', 'eager', 'workers', 'floor ms/turn', 'pawl ms/turn', 'ratio']
+const WIDTHS = [9, 5, 12, 14, 14, 12]
+
+/** The table's first line. */
+export const head = (): string => HEADS.map((name, index) => name.padEnd(WIDTHS[index] ?? 0)).join('  ').trimEnd()
+
+const timeOf = ({ median, noise }: Sample): string => `${median.toFixed(1)} ± ${(noise * 100).toFixed(0)} %`
+
+/** Of the history. */
+export function historyLines(bytes: HistoryBytesPerTurn): string[] {
+  const growth = bytes['1000'] / bytes['10']
+  const stages = Object.entries(bytes).map(([turns, each]) => `${Math.round(each)} up to turn ${turns}`)
+  return [`history bytes a turn: ${stages.join(', ')}; at 1,000 turns ${growth.toFixed(3)} of what it is at 10`]
+}
+
+/** The line that ends `--json`; of the first set-up. */
+export function jsonLine({ floor, pawl, ratio }: Measured, bytes: HistoryBytesPerTurn): string {
+  return JSON.stringify({
+    floorMsPerTurn: round(floor.median, 2),
+    pawlMsPerTurn: round(pawl.median, 2),
+    ratio: round(ratio.median, 3),
+    historyBytesPerTurn: Object.fromEntries(Object.entries(bytes).map(([turns, each]) => [turns, Math.round(each)])),
+  })
+}
+
+const round = (value: number, digits: number): number => Number(value.toFixed(digits))

@@ -1,0 +1,44 @@
+// What an execution was started with: anyone can start a workflow, so all of it is checked, and what makes no sense is left out.
+import { ApplicationFailure, workflowInfo } from '@temporalio/workflow'
+import { isSessionId, sessionIdOf, type SessionSettings, type SessionStart, workflowIdOf } from '../session/protocol.ts'
+
+/** Longer than that a timer of the server need not be. */
+const TEN_YEARS_MS = 10 * 365 * 24 * 3_600_000
+
+/** The start of the execution that is going on. Fails it if its workflow id is no session's: nothing could be recorded then. */
+export function readStart(raw: unknown): SessionStart {
+  const { workflowId } = workflowInfo()
+  const sessionId = sessionIdOf(workflowId)
+  if (!isSessionId(sessionId) || workflowIdOf(sessionId) !== workflowId) {
+    throw ApplicationFailure.nonRetryable(
+      `The workflow id "${workflowId}" is no session's: start a session as "${workflowIdOf('<session id>')}", the id of 1 to 200 of [A-Za-z0-9._:/@-].`,
+      'invalid_session_id',
+    )
+  }
+  const { agent, context, tags, isNew, settings, carried } = (isObject(raw) ? raw : {}) as Partial<SessionStart>
+  return {
+    sessionId,
+    ...(typeof agent === 'string' && agent !== '' && { agent }),
+    ...(context !== undefined && { context }),
+    ...(Array.isArray(tags) && { tags: tags.filter((tag) => typeof tag === 'string') }),
+    ...(isNew === true && { isNew }),
+    settings: readSettings(settings),
+    ...(isObject(carried) && { carried }),
+  }
+}
+
+function readSettings(settings: unknown): SessionSettings {
+  const { idleTimeoutMs, notServedAfterMs } = (isObject(settings) ? settings : {}) as SessionSettings
+  return {
+    ...(isDuration(idleTimeoutMs) && { idleTimeoutMs: Math.min(idleTimeoutMs, TEN_YEARS_MS) }),
+    ...(isDuration(notServedAfterMs) && { notServedAfterMs: Math.min(notServedAfterMs, TEN_YEARS_MS) }),
+  }
+}
+
+function isDuration(value: unknown): value is number {
+  return typeof value === 'number' && value >= 1
+}
+
+function isObject(value: unknown): value is object {
+  return value !== null && typeof value === 'object' && !Array.isArray(value)
+}

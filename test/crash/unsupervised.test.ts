@@ -1,0 +1,51 @@
+// Bare worker processes, as on a machine that dies: nobody sees their death, heartbeats and timeouts do.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Rig, startRig } from './support/rig.ts'
+
+const call = (tool: string): Plan => [[{ tool, input: { name: 'a' } }]]
+const NOTICED_MS = 8_000
+
+describe('a worker without a supervisor', () => {
+  let rig: Rig
+
+  beforeEach(async () => {
+    rig = await startRig()
+  })
+
+  afterEach(() => rig.close())
+
+  it('that is killed within a read has the read go on in another one within seconds', async () => {
+    const plan = call('look')
+    const first = await rig.serve('run-worker.ts')
+    const held = rig.ledger.holdNext({ stage: 'entered', what: 'look' })
+    const run = await rig.start(plan)
+    const mark = await held
+    await rig.serve('run-worker.ts')
+    process.kill(first.pid, 'SIGKILL')
+    const at = Date.now()
+    expect((await run.result()).text).toBe(peacefulAnswer(plan))
+    const [, again] = rig.ledger.marks({ session: run.sessionId, stage: 'entered' })
+    const ms = (again?.at ?? Number.POSITIVE_INFINITY) - at
+    console.log(`bare worker killed within look: running again after ${ms} ms`)
+    expect(mark.pid).toBe(first.pid)
+    expect(ms).toBeLessThan(NOTICED_MS)
+    const [error] = await rig.errors(run.sessionId, 1)
+    expect(error).toMatchObject({ context: 'tool:look', attempt: 1, class: 'HeartbeatTimeout' })
+  })
+
+  it('finishes and records what it holds when it is asked to end, and ends well', async () => {
+    const plan = call('charge')
+    const first = await rig.serve('run-worker.ts')
+    const held = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
+    const run = await rig.start(plan)
+    const mark = await held
+    await rig.serve('run-worker.ts')
+    process.kill(first.pid, 'SIGTERM')
+    mark.release()
+    expect(await first.ended).toEqual([0, null])
+    expect((await run.result()).text).toBe(peacefulAnswer(plan))
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).map(({ pid }) => pid)).toEqual([first.pid])
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'verify' })).toEqual([])
+  })
+})

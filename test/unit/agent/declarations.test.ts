@@ -1,0 +1,132 @@
+// Declarations: what they fill in, and what they refuse, by code.
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { defineAgent, type AgentOptions } from '../../../src/agent/agent.ts'
+import { defineTool, type ToolOptions } from '../../../src/agent/tool.ts'
+import { PawlError } from '../../../src/session/errors.ts'
+import { scripted } from '../../../src/testing/scripted.ts'
+import { defineWorker, type WorkerDefinition } from '../../../src/worker/definition.ts'
+
+type AnyTool = ToolOptions<z.ZodType, unknown>
+
+const TOOL: AnyTool = { name: 'look', description: 'Looks.', input: z.object({ id: z.string() }), effect: 'read', execute: () => null }
+const AGENT: AgentOptions = { name: 'support', instructions: 'Help.', model: scripted(() => 'hi') }
+
+/** What was wrong with a declaration that a JavaScript user may write. */
+function refusalOf(declare: () => unknown): { code: string; message: string } {
+  try {
+    declare()
+  } catch (error) {
+    expect(error).toBeInstanceOf(PawlError)
+    expect(error).toHaveProperty('name', 'DeclarationError')
+    const { code, message } = error as PawlError
+    return { code, message }
+  }
+  throw new Error('it was accepted')
+}
+
+const toolWith = (change: object) => () => defineTool({ ...TOOL, ...change } as AnyTool)
+const agentWith = (change: object) => () => defineAgent({ ...AGENT, ...change } as AgentOptions)
+
+describe('a tool', () => {
+  it('is completed with its defaults', () => {
+    const tool = defineTool(TOOL)
+    expect(tool).toMatchObject({ timeoutMs: 60_000, retry: { maxRetries: 3, baseDelayMs: 500 }, idempotency: 'run', effect: 'read' })
+    expect(tool.inputSchema).toMatchObject({ type: 'object', properties: { id: { type: 'string' } }, required: ['id'] })
+    expect(tool.schemaDigest).toMatch(/^[0-9a-f]{16}$/)
+  })
+
+  it.each<[string, object]>([
+    ['a name that no model takes', { name: 'look it up' }],
+    ['a name of 65 characters', { name: 'x'.repeat(65) }],
+    ['no name', { name: undefined }],
+    ['no effect', { effect: undefined }],
+    ['an effect that there is not', { effect: 'write' }],
+    ['no description', { description: ' ' }],
+    ['no execute', { execute: undefined }],
+    ['a verify where nothing is ever unknown', { effect: 'idempotent', verify: () => ({ happened: false }) }],
+    ['a key for a read', { idempotency: 'session' }],
+    ['a timeout of nothing', { timeoutMs: 0 }],
+    ['an endless timeout', { timeoutMs: Number.POSITIVE_INFINITY }],
+    ['half a retry', { retry: { maxRetries: 0.5 } }],
+    ['retries in the past', { retry: { baseDelayMs: -1 } }],
+  ])('is refused with %s', (_, change) => {
+    const { code, message } = refusalOf(toolWith(change))
+    expect(code).toBe('invalid_tool')
+    expect(message).toMatch(/[.]$/)
+  })
+
+  it.each<[string, unknown]>([
+    ['a date', z.object({ when: z.date() })],
+    ['a function', z.object({ call: z.function() })],
+    ['a bigint', z.object({ cents: z.bigint() })],
+    ['no object', z.string()],
+    ['one of two objects', z.union([z.object({ a: z.string() }), z.object({ b: z.string() })])],
+    ['no schema at all', { type: 'object' }],
+    ['nothing', undefined],
+  ])('is refused when its input is %s', (_, input) => {
+    expect(refusalOf(toolWith({ input })).code).toBe('no_json_schema')
+  })
+
+  it('takes what is transformed, by the form in which the model gives it', () => {
+    const tool = defineTool({ ...TOOL, input: z.object({ when: z.string().transform((text) => new Date(text)), n: z.number().default(1) }) })
+    expect(tool.inputSchema).toMatchObject({ properties: { when: { type: 'string' } }, required: ['when'] })
+  })
+
+  it('has another digest when its schema has another meaning, and the same when only its members are in another order', () => {
+    const digest = (input: z.ZodType) => defineTool({ ...TOOL, input }).schemaDigest
+    expect(digest(z.object({ a: z.string(), b: z.number() }))).toBe(digest(z.object({ a: z.string(), b: z.number() })))
+    expect(digest(z.object({ a: z.string() }))).not.toBe(digest(z.object({ a: z.number() })))
+    expect(digest(z.object({ a: z.string() }))).not.toBe(digest(z.object({ a: z.string().optional() })))
+  })
+})
+
+describe('an agent', () => {
+  it('is completed with its defaults', () => {
+    const agent = defineAgent({ ...AGENT, tools: [defineTool(TOOL)] })
+    expect(agent).toMatchObject({ retry: { maxRetries: 3, baseDelayMs: 500 }, limits: { maxTurns: 50 } })
+    expect([...agent.tools.keys()]).toEqual(['look'])
+    expect(agent.limits).not.toHaveProperty('deadlineMs')
+  })
+
+  it.each<[string, object]>([
+    ['a name with a space', { name: 'the support' }],
+    ['no name', { name: '' }],
+    ['no instructions', { instructions: undefined }],
+    ['no model', { model: undefined }],
+    ['a model without a name', { model: '' }],
+    ['a model that generates nothing', { model: { name: 'm' } }],
+    ['no turns', { limits: { maxTurns: 0 } }],
+    ['half a turn', { limits: { maxTurns: 1.5 } }],
+    ['a deadline of nothing', { limits: { deadlineMs: 0 } }],
+    ['retries without number', { retry: { maxRetries: Number.NaN } }],
+    ['retries at the end of time', { retry: { baseDelayMs: Number.POSITIVE_INFINITY } }],
+    ['a tool that defineTool has not seen', { tools: [TOOL] }],
+    ['no tool where one should be', { tools: [undefined] }],
+  ])('is refused with %s', (_, change) => {
+    const { code, message } = refusalOf(agentWith(change))
+    expect(code).toBe('invalid_agent')
+    expect(message).toMatch(/[.]$/)
+  })
+
+  it('is refused with two tools of one name', () => {
+    const { code, message } = refusalOf(agentWith({ tools: [defineTool(TOOL), defineTool({ ...TOOL, description: 'Looks again.' })] }))
+    expect(code).toBe('duplicate_tool')
+    expect(message).toContain('"look"')
+  })
+})
+
+describe('a worker', () => {
+  it('is what it was declared as', () => {
+    const definition = { agents: [defineAgent(AGENT)], services: { shop: 1 } }
+    expect(defineWorker(definition)).toBe(definition)
+  })
+
+  it.each<[string, unknown, string]>([
+    ['without agents', { agents: [] }, 'no_agents'],
+    ['with nothing in it', {}, 'no_agents'],
+    ['with two agents of one name', { agents: [defineAgent(AGENT), defineAgent(AGENT)] }, 'duplicate_agent'],
+  ])('is refused %s', (_, definition, code) => {
+    expect(refusalOf(() => defineWorker(definition as WorkerDefinition)).code).toBe(code)
+  })
+})

@@ -1,0 +1,85 @@
+// Idempotency keys and input digests: which calls are one intent.
+import { createHash } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { idempotencyKeyOf, inputDigestOf } from '../../../src/agent/keys.ts'
+import { defineTool, type Idempotency, type Tool } from '../../../src/agent/tool.ts'
+import type { Json } from '../../../src/session/json.ts'
+
+type Input = { to: string }
+type Scope = Idempotency<Input>
+
+function tool(idempotency?: Scope, name = 'send'): Tool {
+  const input = z.object({ to: z.string() })
+  return defineTool({ name, description: 'Sends.', input, effect: 'external', execute: () => null, ...(idempotency && { idempotency }) })
+}
+
+const CALL = { sessionId: 's', run: 2, turn: 3, index: 1, rawInput: { to: 'a', cc: 'b' } as Json, input: { to: 'a' } }
+const keyOf = (one: Tool, more: Partial<typeof CALL> = {}) => idempotencyKeyOf(one, { ...CALL, ...more })
+
+describe('an idempotency key', () => {
+  it('is the SHA-256 of session, run, tool and canonical raw arguments', () => {
+    const text = '["s",2,"send",{"cc":"b","to":"a"}]'
+    expect(keyOf(tool())).toBe(createHash('sha256').update(text).digest('hex'))
+  })
+
+  it('does not depend on the order of the arguments, but on each of them, also those that the schema drops', () => {
+    expect(keyOf(tool(), { rawInput: { cc: 'b', to: 'a' } })).toBe(keyOf(tool()))
+    expect(keyOf(tool(), { rawInput: { to: 'a', cc: 'c' } })).not.toBe(keyOf(tool()))
+    expect(keyOf(tool(), { rawInput: { to: 'é', cc: 'b' } })).not.toBe(keyOf(tool(), { rawInput: { to: 'e\u0301', cc: 'b' } }))
+  })
+
+  it.each<[Scope, { turn: boolean; run: boolean; session: boolean }]>([
+    ['run', { turn: false, run: true, session: true }],
+    ['session', { turn: false, run: false, session: true }],
+    ['call', { turn: true, run: true, session: true }],
+  ])('with the scope %s differs by what it is unique over', (scope, differs) => {
+    const one = tool(scope)
+    expect(keyOf(one, { turn: 4 }) !== keyOf(one)).toBe(differs.turn)
+    expect(keyOf(one, { run: 3 }) !== keyOf(one)).toBe(differs.run)
+    expect(keyOf(one, { sessionId: 't' }) !== keyOf(one)).toBe(differs.session)
+    expect(keyOf(tool(scope, 'other'))).not.toBe(keyOf(one))
+  })
+
+  it('never is that of another place or input', () => {
+    const calls = fc.record({ sessionId: fc.string(), run: fc.nat(20), rawInput: fc.jsonValue({ maxDepth: 1 }) as fc.Arbitrary<Json> })
+    const identity = (call: { sessionId: string; run: number; rawInput: Json }): string => JSON.stringify([call.sessionId, call.run, call.rawInput])
+    fc.assert(
+      fc.property(calls, calls, (a, b) => {
+        expect(keyOf(tool(), a as Partial<typeof CALL>) === keyOf(tool(), b as Partial<typeof CALL>)).toBe(identity(a) === identity(b))
+      }),
+    )
+  })
+
+  it('is what the function of the tool says of the parsed input', () => {
+    const one = tool((input, ctx) => `${input.to}/${ctx.sessionId}/${ctx.run}/${ctx.callId}`)
+    expect(keyOf(one)).toBe('a/s/2/t_2_3_1')
+  })
+
+  it.each([['an empty one', ''], ['none', undefined], ['no text', 7], ['a promise', Promise.resolve('k')], ['too much', 'k'.repeat(1_001)]])(
+    'cannot be %s',
+    (_, key) => {
+      const one = tool((() => key) as unknown as Scope)
+      expect(() => keyOf(one)).toThrow(expect.objectContaining({ name: 'DeclarationError', code: 'invalid_idempotency_key' }))
+    },
+  )
+
+  it('is not given to a read', () => {
+    const read = defineTool({ name: 'look', description: 'Looks.', input: z.object({}), effect: 'read', execute: () => null })
+    expect(keyOf(read)).toBeUndefined()
+  })
+
+  it('can be made of arguments that no UTF-8 can hold', () => {
+    expect(keyOf(tool(), { rawInput: { to: '\ud800' } })).not.toBe(keyOf(tool(), { rawInput: { to: '\ud801' } }))
+  })
+})
+
+describe('an input digest', () => {
+  it('tells intents apart by tool and arguments, and by nothing else', () => {
+    expect(inputDigestOf('send', { a: 1, b: 2 })).toBe(inputDigestOf('send', { b: 2, a: 1 }))
+    expect(inputDigestOf('send', { a: 1 })).not.toBe(inputDigestOf('send', { a: '1' }))
+    expect(inputDigestOf('send', { a: 1 })).not.toBe(inputDigestOf('mail', { a: 1 }))
+    expect(inputDigestOf('send', '{"a":1}')).not.toBe(inputDigestOf('send', { a: 1 }))
+  })
+})
