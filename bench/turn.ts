@@ -1,22 +1,22 @@
 // `npm run bench -- turn`: what a turn costs in pawl, against a bare Temporal loop of the same two activities, in one run.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { Client, Connection } from '@temporalio/client'
-import { bundleWorkflowCode } from '@temporalio/worker'
 import { Pawl } from 'pawl/client'
 import { startStack } from 'pawl/testing'
 import { sampleOf } from './statistics.ts'
+import { bundleFloor } from './turn/floor-bundle.ts'
 import { turnsOf } from './turn/history.ts'
 import { readTurnOptions, type TurnOptions } from './turn/options.ts'
 import { head, type HistoryBytesPerTurn, historyLines, jsonLine, type Measured, row } from './turn/report.ts'
+import { AGENT, MODEL_ACTIVITY, TASK_QUEUE } from './turn/work.ts'
 import { startSupervised, startWorkers, type Stop, type WorkerSetting } from './turn/workers.ts'
-import { TASK_QUEUE } from './turn/work.ts'
+
+type Side = 'floor' | 'pawl'
+type Setup = Pick<Measured, 'processes' | 'eager' | 'workers'>
 
 /** The set-ups, the first of which is the one that the ratio is said of. */
-const SETUPS: readonly Pick<Measured, 'processes' | 'eager' | 'workers'>[] = [
-  { processes: 1, eager: 'on', workers: 'unsupervised' },
+const HEADLINE: Setup = { processes: 1, eager: 'on', workers: 'unsupervised' }
+const SETUPS: readonly Setup[] = [
+  HEADLINE,
   { processes: 1, eager: 'off', workers: 'unsupervised' },
   { processes: 1, eager: 'on', workers: 'supervised' },
   { processes: 3, eager: 'on', workers: 'unsupervised' },
@@ -26,38 +26,111 @@ const SETUPS: readonly Pick<Measured, 'processes' | 'eager' | 'workers'>[] = [
 /** Turns before anything is measured: code is compiled, caches are filled. */
 const WARM_UP_TURNS = 30
 
-/** Runs one workflow of so many turns to its end, and says what it is called. */
-type RunTurns = (turns: number) => Promise<string>
-
 interface Bench {
-  options: TurnOptions
   client: Client
-  setting: Omit<WorkerSetting, 'eager' | 'floorBundle'>
-  bundles: Record<'on' | 'off', string>
-  floor: RunTurns
-  pawl: RunTurns
-  say(line: string): void
+  /** Runs a workflow of so many turns to its end, and gives its id. */
+  runTurns: Record<Side, (turns: number) => Promise<string>>
+  settings: Record<Setup['eager'], WorkerSetting>
 }
 
 /** Runs the benchmark. */
 export async function run(args: string[]): Promise<void> {
   const options = readTurnOptions(args)
-  // The machine's line is the only one on standard output.
+  // With --json the machine's line is the only one on standard output.
   const say = (line: string) => void (options.output === 'json' ? process.stderr : process.stdout).write(`${line}\n`)
   process.env.BENCH_RESULT_BYTES = String(options.resultBytes)
-  await using endings = new AsyncDisposableStack()
+  await withBench(async (bench) => {
+    say(`${options.rounds} rounds of ${options.turns} turns, ${options.resultBytes} bytes a result; median ± half the distance of the quartiles\n`)
+    say(head())
+    const measured: Measured[] = []
+    for (const setup of SETUPS) {
+      const one = await measure(bench, setup, options)
+      measured.push(one)
+      say(row(one))
+    }
+    const bytes = await historyBytes(bench, options)
+    for (const line of ['', ...historyLines(bytes)]) say(line)
+    const headline = measured[0]
+    if (options.output === 'json' && headline) process.stdout.write(`${jsonLine(headline, bytes)}\n`)
+  })
 }
 
-/** Measures one set-up: rounds of both sides, taking turns at going first. */
-async function measure(bench: Bench, setup: (typeof SETUPS)[number]): Promise<Measured> {
+/** Measures one set-up: rounds of both sides, which take turns at going first. */
+async function measure(bench: Bench, setup: Setup, { rounds, turns }: TurnOptions): Promise<Measured> {
   return withWorkers(bench, setup, async () => {
-    const times = { floor: [] as number[], pawl: [] as number[] }
-    for (const side of ['floor', 'pawl'] as const) await bench[side](WARM_UP_TURNS)
-    for (let round = 0; round < bench.options.rounds; round += 1) {
-      const order = round % 2 === 0 ? (['floor', 'pawl'] as const) : (['pawl', 'floor'] as const)
-      for (const side of order) times[side].push(await msPerTurn(bench, side))
+    const times: Record<Side, number[]> = { floor: [], pawl: [] }
+    for (const side of ['floor', 'pawl'] as const) await bench.runTurns[side](WARM_UP_TURNS)
+    for (let round = 0; round < rounds; round += 1) {
+      for (const side of round % 2 === 0 ? (['floor', 'pawl'] as const) : (['pawl', 'floor'] as const)) {
+        times[side].push(await msPerTurn(bench, side, turns))
+      }
     }
     const ratios = times.pawl.map((time, round) => time / (times.floor[round] ?? Number.NaN))
     return { ...setup, floor: sampleOf(times.floor), pawl: sampleOf(times.pawl), ratio: sampleOf(ratios) }
   })
+}
+
+/** Milliseconds from one turn's beginning to the next, by the server's own clock: the same ruler for both sides. */
+async function msPerTurn({ client, runTurns }: Bench, side: Side, turns: number): Promise<number> {
+  const begins = await turnsOf(client, await runTurns[side](turns), MODEL_ACTIVITY[side])
+  const [first, last] = [begins[0], begins[turns]]
+  if (!first || !last) throw new Error(`A run of ${turns} turns of the ${side} has ${begins.length} model calls instead of ${turns + 1}.`)
+  return (last.atMs - first.atMs) / turns
+}
+
+/** Bytes of history a turn in a long session, by stages; what its continue-as-news carry along is in it. */
+async function historyBytes(bench: Bench, { historyTurns }: TurnOptions): Promise<HistoryBytesPerTurn> {
+  const workflowId = await withWorkers(bench, HEADLINE, () => bench.runTurns.pawl(historyTurns))
+  const begins = await turnsOf(bench.client, workflowId, MODEL_ACTIVITY.pawl)
+  const between = (from: number, to: number) => ((begins[to]?.bytesBefore ?? Number.NaN) - (begins[from]?.bytesBefore ?? Number.NaN)) / (to - from)
+  return { '10': between(0, 10), '100': between(10, 100), '1000': between(100, 1_000) }
+}
+
+async function withWorkers<T>({ settings }: Bench, { processes, eager, workers }: Setup, use: () => Promise<T>): Promise<T> {
+  const setting = settings[eager]
+  const stops: Stop[] = []
+  try {
+    stops.push(await startWorkers('floor', processes, setting))
+    stops.push(await (workers === 'supervised' ? startSupervised(processes, setting) : startWorkers('pawl', processes, setting)))
+    return await use()
+  } finally {
+    await Promise.all(stops.map((stop) => stop()))
+  }
+}
+
+async function withBench(use: (bench: Bench) => Promise<void>): Promise<void> {
+  const endings: (() => Promise<unknown>)[] = []
+  const ending = <T>(made: T, end: (made: T) => Promise<unknown>): T => {
+    endings.unshift(() => end(made))
+    return made
+  }
+  try {
+    const stack = ending(await startStack(), ({ stop }) => stop())
+    const { temporalAddress: address, namespace, databaseUrl } = stack
+    const bundles = ending(await bundleFloor(), ({ remove }) => remove())
+    const connection = ending(await Connection.connect({ address }), (one) => one.close())
+    const client = new Client({ connection, namespace })
+    const pawl = ending(await Pawl.connect({ temporal: client, taskQueue: TASK_QUEUE.pawl, postgres: databaseUrl }), (one) => one.close())
+    const setting = { address, namespace, databaseUrl }
+    await use({
+      client,
+      runTurns: { floor: (turns) => runFloor(client, turns), pawl: (turns) => runPawl(pawl, turns) },
+      settings: { on: { ...setting, eager: 'on', floorBundle: bundles.on }, off: { ...setting, eager: 'off', floorBundle: bundles.off } },
+    })
+  } finally {
+    for (const end of endings) await end()
+  }
+}
+
+async function runFloor(client: Client, turns: number): Promise<string> {
+  const workflowId = `floor-${crypto.randomUUID()}`
+  await client.workflow.execute('floor', { workflowId, taskQueue: TASK_QUEUE.floor, args: [workflowId, turns] })
+  return workflowId
+}
+
+async function runPawl(pawl: Pawl, turns: number): Promise<string> {
+  const session = pawl.session(undefined, { agent: AGENT })
+  const handle = await session.send(String(turns))
+  await handle.result()
+  return `pawl:${session.id}`
 }

@@ -2,7 +2,7 @@
 import { defineAgent, defineTool, defineWorker } from 'pawl'
 import { scripted } from 'pawl/testing'
 import { z } from 'zod'
-import { askFor, fill } from './work.ts'
+import { AGENT, askFor, fill } from './work.ts'
 
 const tool = defineTool({
   name: 'fill',
@@ -15,6 +15,6 @@ const tool = defineTool({
 /** The first message says how many turns the run is to have. */
 const model = scripted(({ messages, turn }) => (turn > Number(messages[0]?.content) ? 'done' : askFor(turn)))
 
-export const agent = defineAgent({ name: 'bench', model, instructions: '', tools: [tool], limits: { maxTurns: 100_000 } })
+export const agent = defineAgent({ name: AGENT, model, instructions: '', tools: [tool], limits: { maxTurns: 100_000 } })
 
 export default defineWorker({ agents: [agent] })

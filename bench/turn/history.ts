@@ -1,8 +1,8 @@
 // What a chain of executions says of its turns: when each began, and how many bytes of history lie before it.
 import type { Client } from '@temporalio/client'
-import { temporal } from '@temporalio/proto'
+import proto, { type temporal } from '@temporalio/proto'
 
-const { HistoryEvent } = temporal.api.history.v1
+const { HistoryEvent } = proto.temporal.api.history.v1
 type Event = temporal.api.history.v1.IHistoryEvent
 
 /** The beginning of a turn: its model call is scheduled. */

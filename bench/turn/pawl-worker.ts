@@ -1,8 +1,7 @@
 // A worker process of pawl, unsupervised: `createWorker`, as in a process of the user's own.
-import { fileURLToPath } from 'node:url'
 import { createWorker } from 'pawl/worker'
 import { agent } from './agent.ts'
-import { TASK_QUEUE } from './work.ts'
+import { NO_EAGER, TASK_QUEUE } from './work.ts'
 import type { WorkerSetting } from './workers.ts'
 
 process.once('message', (setting: WorkerSetting) => void serve(setting))
@@ -13,7 +12,7 @@ async function serve({ address, namespace, databaseUrl, eager }: WorkerSetting):
     temporal: { address, namespace },
     taskQueue: TASK_QUEUE.pawl,
     postgres: databaseUrl,
-    ...(eager === 'off' && { interceptors: { workflowModules: [fileURLToPath(new URL('./no-eager.ts', import.meta.url))] } }),
+    ...(eager === 'off' && { interceptors: { workflowModules: [NO_EAGER] } }),
   })
   process.once('disconnect', () => void worker.shutdown())
   process.send?.('ready')

@@ -1,7 +1,15 @@
 // What a turn does, on both sides: a model that asks for a tool until it has had its turns, and a tool that answers with filling.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 
 export const TASK_QUEUE = { floor: 'bench-floor', pawl: 'bench-pawl' } as const
+
+/** The activity that begins a turn. */
+export const MODEL_ACTIVITY = { floor: 'model', pawl: 'callModel' } as const
+export const AGENT = 'bench'
+
+/** A workflow interceptor that takes away eager dispatch, for either side. */
+export const NO_EAGER = fileURLToPath(new URL('./no-eager.ts', import.meta.url))
 
 /** Bytes of a tool's result: BENCH_RESULT_BYTES in the worker processes. */
 export const resultBytes = (): number => Number(process.env.BENCH_RESULT_BYTES)

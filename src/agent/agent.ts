@@ -71,11 +71,12 @@ export function defineAgent<C extends z.ZodType = z.ZodType<undefined>>(options:
     bad("limits.deadline must be a positive number of milliseconds, or text like '10m', up to 24 days.")
   }
   const retry = { maxRetries: options.retry?.maxRetries ?? 3, baseDelayMs: options.retry?.baseDelayMs ?? 500 }
-  if (!(Number.isInteger(retry.maxRetries) && retry.maxRetries >= 0 && retry.baseDelayMs >= 0)) {
+  if (!(Number.isInteger(retry.maxRetries) && retry.maxRetries >= 0 && Number.isFinite(retry.baseDelayMs) && retry.baseDelayMs >= 0)) {
     bad('retry.maxRetries must be an integer from 0, retry.baseDelayMs a number of milliseconds from 0.')
   }
   const tools = new Map<string, Tool>()
-  for (const tool of options.tools ?? []) {
+  for (const [index, tool] of (options.tools ?? []).entries()) {
+    if (tool?.schemaDigest === undefined) bad(`tools[${index}] is no tool: make it with defineTool.`)
     if (tools.has(tool.name)) {
       throw new DeclarationError('duplicate_tool', `Agent "${name}" has two tools named "${tool.name}": rename one.`)
     }

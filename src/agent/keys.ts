@@ -2,6 +2,7 @@
 import { callIdOf } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { canonicalJson, sha256Hex } from './canonical.ts'
+import { DeclarationError } from './errors.ts'
 import type { Tool } from './tool.ts'
 
 /** Digest of the tool and its raw canonical arguments. */
@@ -9,7 +10,12 @@ export function inputDigestOf(tool: string, rawInput: Json): string {
   return sha256Hex(`${tool}\n${canonicalJson(rawInput)}`).slice(0, 32)
 }
 
-/** The key of a call: by default sha256 over session, run, tool and canonical raw arguments; undefined for a `read`. */
+const MAX_KEY = 1_000
+
+/**
+ * The key of a call: by default sha256 over session, run, tool and canonical raw arguments; undefined for a `read`.
+ * @throws DeclarationError `invalid_idempotency_key` when the tool's own function gives none.
+ */
 export function idempotencyKeyOf(
   tool: Tool,
   call: { sessionId: string; run: number; turn: number; index: number; rawInput: Json; input: unknown },
@@ -17,7 +23,15 @@ export function idempotencyKeyOf(
   if (tool.effect === 'read') return undefined
   const { sessionId, run, turn, index, rawInput } = call
   const callId = callIdOf(run, turn, index)
-  if (typeof tool.idempotency === 'function') return tool.idempotency(call.input, { sessionId, run, callId })
+  if (typeof tool.idempotency === 'function') return checkKey(tool.name, tool.idempotency(call.input, { sessionId, run, callId }))
   const scope = { session: [], run: [run], call: [callId] }[tool.idempotency]
   return sha256Hex(canonicalJson([sessionId, ...scope, tool.name, rawInput]))
+}
+
+function checkKey(tool: string, key: unknown): string {
+  if (typeof key === 'string' && key !== '' && key.length <= MAX_KEY) return key
+  throw new DeclarationError(
+    'invalid_idempotency_key',
+    `The idempotency function of tool "${tool}" must return 1 to ${MAX_KEY} characters of text: mend the function.`,
+  )
 }

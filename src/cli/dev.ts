@@ -34,7 +34,7 @@ async function dev(given: string, options: DevOptions): Promise<void> {
   const requests = listenForStop()
   const announcer = options.json ? announceAsJson() : announceToPeople((served) => hints(served, options))
   const dataDir = resolve(options.data)
-  const stack = await startStack({ dataDir, onProgress: announcer.progress })
+  const stack = await startStack({ dataDir, onProgress: (line) => announcer.progress(line) })
   let forget = async () => {}
   try {
     if (requests.stopping()) return

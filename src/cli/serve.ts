@@ -18,7 +18,7 @@ export async function serve(
   io: { announcer: Announcer; requests: StopRequests; whenReady?: () => Promise<void> },
 ): Promise<void> {
   const { announcer, requests } = io
-  const supervisor = await superviseWorkers({ ...options, onEvent: announcer.worker })
+  const supervisor = await superviseWorkers({ ...options, onEvent: (event) => announcer.worker(event) })
   try {
     const begin = await Promise.race([supervisor.ready().then(() => 'ready' as const), requests.stop.then(() => 'stop' as const)])
     if (begin === 'ready') {

@@ -13,7 +13,7 @@ export function paint(style: Style, text: string): string {
 
 /** The text without escape sequences and control characters; newlines and tabs stay. */
 export function printable(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
+  // oxlint-disable-next-line no-control-regex -- they are what is taken out
   return stripVTControlCharacters(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '')
 }
 

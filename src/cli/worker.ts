@@ -1,7 +1,6 @@
 // `pawl worker <module>`: a supervised worker for one module, against a Temporal and a Postgres that are already there.
 import { Command, Option } from 'commander'
 import type { SuperviseOptions } from '../worker/options.ts'
-import { resolveTemporal } from '../connect/temporal.ts'
 import { announceAsJson, announceToPeople, type ServedStack } from './announce.ts'
 import { findModule } from './module.ts'
 import { jsonOption, processesOption, taskQueueOption } from './options.ts'

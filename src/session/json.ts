@@ -1,7 +1,20 @@
-// JSON as a type, and nothing else: what may cross a process or stand in an event.
+// JSON as a type, and how deep it may be: what may cross a process or stand in an event.
 
 /** Any value that survives `JSON.parse(JSON.stringify(value))` unchanged. */
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
 
 /** A JSON object. */
 export type JsonObject = { [key: string]: Json }
+
+/** How deep a value may be nested. `JSON.stringify` overflows the stack at some thousands, and in the workflow nothing may throw. */
+export const MAX_DEPTH = 500
+
+/** Whether a value is nested deeper than `MAX_DEPTH`. */
+export function isTooDeep(value: unknown): boolean {
+  let level: unknown[] = [value]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_DEPTH) return true
+    level = level.flatMap((one) => (typeof one === 'object' && one !== null ? Object.values(one).filter((inner) => typeof inner === 'object') : []))
+  }
+  return false
+}

@@ -1,7 +1,7 @@
 // How the outside speaks with a session's workflow: names and JSON of its signals, queries and updates. Documented in docs/protocol.md.
 import type { UserBlock } from './content.ts'
 import type { SessionEvent, Watermark } from './events.ts'
-import type { Json, JsonObject } from './json.ts'
+import { isTooDeep, type Json, type JsonObject, MAX_DEPTH } from './json.ts'
 import type { SessionState } from './state.ts'
 
 /** Workflow type of a session. */
@@ -135,6 +135,7 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
   }
   const given = raw as Record<string, unknown>
   if (UNDECODABLE in given) return refuse('undecodable', `The signal's payload cannot be decoded: ${String(given[UNDECODABLE])}`)
+  if (isTooDeep(given)) return refuse('undecodable', `The message is nested deeper than ${MAX_DEPTH} levels: flatten it.`)
   const { messageId, content, metadata, agent, context } = given
   if (messageId !== undefined && (typeof messageId !== 'string' || messageId === '' || messageId.length > MAX_MESSAGE_ID)) {
     return refuse('invalid_message_id', `messageId must be a string of 1 to ${MAX_MESSAGE_ID} characters.`)

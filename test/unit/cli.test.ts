@@ -92,7 +92,7 @@ describe('what a chat shows of a session', () => {
   it('lets nothing that a tool said steer the terminal', () => {
     const value = '\u001b[2J\u001b]0;owned\u0007line\u0000 one\nline two\u009b31m'
     const [line] = linesOf({ type: 'tool_completed', ...call, attempt: 1, value })
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they must not be there
+    // oxlint-disable-next-line no-control-regex -- they must not be there
     expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/)
     expect(line).toContain('line one line two')
     expect(printable('a\tb\nc\r')).toBe('a\tb\nc')
@@ -159,7 +159,7 @@ describe('following runs', () => {
   it('tells of an error and goes on with the next run', async () => {
     const errors: unknown[] = []
     const broken = {
-      // biome-ignore lint/correctness/useYield: it fails before it has anything to give
+      // oxlint-disable-next-line require-yield -- it fails before it has anything to give
       async *events() {
         throw new Error('connection lost')
       },

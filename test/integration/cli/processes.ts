@@ -14,6 +14,12 @@ export interface Ended {
   stderr: string
 }
 
+/** A line of `--json`. */
+export interface PawlEvent extends Record<string, string | number | null | undefined> {
+  event: string
+  pid?: number
+}
+
 /** A `pawl` process. */
 export interface PawlProcess {
   readonly pid: number
@@ -22,7 +28,7 @@ export interface PawlProcess {
   /** Resolves when standard output holds what is looked for; rejects when the process ends before. */
   says(what: RegExp): Promise<RegExpMatchArray>
   /** The JSON line of an event, the `nth` of its kind (from 1). */
-  event(name: string, nth?: number): Promise<Record<string, unknown>>
+  event(name: string, nth?: number): Promise<PawlEvent>
   type(text: string): void
   endInput(): void
   kill(signal: NodeJS.Signals): void
@@ -60,11 +66,11 @@ export function pawl(args: string[], options: { cwd: string; env?: Record<string
 }
 
 /** The JSON lines of an output; throws if a whole line is anything else. */
-export function eventsIn(stdout: string): Record<string, unknown>[] {
+export function eventsIn(stdout: string): PawlEvent[] {
   return stdout
     .split('\n')
     .slice(0, -1)
-    .map((line) => JSON.parse(line) as Record<string, unknown>)
+    .map((line) => JSON.parse(line) as PawlEvent)
 }
 
 /** Pids of the process and all of its descendants. */

@@ -34,7 +34,11 @@ describe('canonical JSON', () => {
   })
 
   it('is what the RFC says of every value that UTF-8 can hold', () => {
-    fc.assert(fc.property(unicodeJson, (value) => expect(canonicalJson(value)).toBe(canonicalize(value))))
+    fc.assert(
+      fc.property(unicodeJson, (value) => {
+        expect(canonicalJson(value)).toBe(canonicalize(value))
+      }),
+    )
   })
 
   it('means the same value, and is the same whatever the order of the members', () => {
