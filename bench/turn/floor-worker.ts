@@ -1,5 +1,5 @@
 // A worker process of the floor.
-import { NativeConnection, Worker } from '@temporalio/worker'
+import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker'
 import { askFor, fill, TASK_QUEUE } from './work.ts'
 import type { WorkerSetting } from './workers.ts'
 
@@ -14,6 +14,8 @@ const activities = {
 }
 export type FloorActivities = typeof activities
 
+// What is measured prints nothing.
+Runtime.install({ logger: new DefaultLogger('WARN') })
 process.once('message', (setting: WorkerSetting) => void serve(setting))
 
 async function serve({ address, namespace, floorBundle }: WorkerSetting): Promise<void> {

@@ -99,3 +99,15 @@ export function textOf(content: string | readonly ContentBlock[]): string {
   if (typeof content === 'string') return content
   return content.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('')
 }
+
+const MEDIA_TYPES: readonly unknown[] = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
+const WEB_ADDRESS = /^https?:\/\/\S+$/
+
+/** Whether it is an image that a model can be sent: one that is none would fail every later model call of its session. */
+export function isImageSource(source: unknown): source is ImageBlock['source'] {
+  if (source === null || typeof source !== 'object') return false
+  const { type, media_type, data, url } = source as Record<string, unknown>
+  if (type === 'url') return typeof url === 'string' && WEB_ADDRESS.test(url)
+  return type === 'base64' && MEDIA_TYPES.includes(media_type) && typeof data === 'string' && BASE64.test(data)
+}

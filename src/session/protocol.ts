@@ -1,5 +1,5 @@
 // How the outside speaks with a session's workflow: names and JSON of its signals, queries and updates. Documented in docs/protocol.md.
-import type { UserBlock } from './content.ts'
+import { isImageSource, type UserBlock } from './content.ts'
 import type { SessionEvent, Watermark } from './events.ts'
 import { isTooDeep, type Json, type JsonObject, MAX_DEPTH } from './json.ts'
 import type { SessionState } from './state.ts'
@@ -166,7 +166,7 @@ function checkContent(content: unknown): Refusal | undefined {
   if (typeof content === 'string') {
     if (content.trim() === '') return bad('empty_message', 'The message is empty: send some text.')
   } else if (!Array.isArray(content) || !content.every(isUserBlock)) {
-    return bad('invalid_message', 'content must be a string or a list of text and image blocks.')
+    return bad('invalid_message', 'content must be a string or a list of blocks: text, and images as base64 (JPEG, PNG, GIF, WebP) or by URL.')
   } else if (!content.some((block) => block.type === 'image' || block.text.trim() !== '')) {
     return bad('empty_message', 'The message is empty: send some text or an image.')
   }
@@ -180,7 +180,7 @@ function checkContent(content: unknown): Refusal | undefined {
 function isUserBlock(block: unknown): block is UserBlock {
   if (!isPlainObject(block)) return false
   if (block.type === 'text') return typeof block.text === 'string'
-  return block.type === 'image' && isPlainObject(block.source)
+  return block.type === 'image' && isImageSource(block.source)
 }
 
 function isPlainObject(value: unknown): value is Record<string, unknown> {

@@ -1,5 +1,5 @@
 // The transcript: the messages that a model is sent, folded from a session's events.
-import type { AssistantBlock, ContentBlock, Message, ToolResultBlock, UserBlock } from './content.ts'
+import { type AssistantBlock, type ContentBlock, isImageSource, type Message, type ToolResultBlock, type UserBlock } from './content.ts'
 import type { EventOf, ResultContent, SessionEvent } from './events.ts'
 import { callIdOf } from './events.ts'
 import type { Json } from './json.ts'
@@ -99,15 +99,14 @@ export function resultText(value: Json): ResultContent {
   return JSON.stringify(value)
 }
 
+/** Tools return data that only looks like blocks: what is to be sent as blocks has all that they have, and nothing else. */
 function isBlocks(value: Json): value is Json & ResultContent & unknown[] {
-  return (
-    Array.isArray(value) &&
-    value.length > 0 &&
-    value.every((one) => {
-      if (one === null || typeof one !== 'object' || Array.isArray(one)) return false
-      return (one.type === 'text' && typeof one.text === 'string') || (one.type === 'image' && typeof one.source === 'object')
-    })
-  )
+  return Array.isArray(value) && value.length > 0 && value.every(isBlock)
+}
+
+function isBlock(value: Json): boolean {
+  if (value === null || typeof value !== 'object' || Array.isArray(value) || Object.keys(value).length !== 2) return false
+  return (value.type === 'text' && typeof value.text === 'string') || (value.type === 'image' && isImageSource(value.source))
 }
 
 /** An assistant message's content with the model's tool_use ids replaced by pawl's call ids. */

@@ -73,6 +73,7 @@ function startSupervision(
   const finished = withResolvers<void>()
   firstReady.promise.catch(() => undefined)
   let stopping = false
+  let served = false
   let respawnAfter = RESPAWN_AFTER_MS
   let respawning = 0
   const handingOver = new Set<Promise<void>>()
@@ -107,6 +108,7 @@ function startSupervision(
     switch (message.type) {
       case 'ready':
         child.ready = true
+        served = true
         respawnAfter = RESPAWN_AFTER_MS
         firstReady.resolve()
         tellOf({ event: 'worker_ready', pid: child.pid })
@@ -114,7 +116,8 @@ function startSupervision(
         return
       case 'start_failed': {
         const error = new WorkerError(message.code, message.message)
-        logger.error({ err: error, pid: child.pid }, 'a worker process could not serve')
+        // Before the first one has served, whoever waits for `ready` is told.
+        if (served) logger.error({ err: error, pid: child.pid }, 'a worker process could not serve')
         firstReady.reject(error)
         return
       }

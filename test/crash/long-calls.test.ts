@@ -23,12 +23,12 @@ describe.each(['supervised', 'unsupervised'] as const)('%s, a call that takes lo
 
   /** Asserts that the run went as in peace: every body entered once, nothing verified, nothing failed. */
   async function wasPeaceful(session: string, text: string, plan: Plan) {
+    expect(await rig.errors(session, 0)).toEqual([])
     expect(text).toBe(peacefulAnswer(plan))
     const marks = rig.ledger.marks({ session })
     expect(marks.filter(({ attempt }) => attempt !== 1)).toEqual([])
     expect(marks.filter(({ stage }) => stage === 'entered')).toHaveLength(plan.length)
     expect(marks.filter(({ stage }) => stage === 'verify')).toEqual([])
-    expect(await rig.errors(session, 0)).toEqual([])
   }
 
   it('is executed once and its answer is taken, also when it blocks the event loop beside healthy neighbours', async () => {

@@ -4,13 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const EVERY_MS = 25
 
 /** Resolves with the first truthy answer of `look`; what `look` throws counts as "not yet". Rejects after `timeoutMs` (default 20,000). */
-export async function until<T>(what: string, look: () => T | Promise<T>, timeoutMs = 20_000): Promise<NonNullable<T>> {
+export async function until<T>(what: string, look: () => T | Promise<T>, timeoutMs = 20_000): Promise<Exclude<NonNullable<T>, false>> {
   const giveUpAt = Date.now() + timeoutMs
   let last: unknown
   for (;;) {
     try {
       last = await look()
-      if (last) return last as NonNullable<T>
+      if (last) return last as Exclude<NonNullable<T>, false>
     } catch (error) {
       last = error
     }

@@ -108,9 +108,12 @@ export function play(choices: readonly number[]): SoundSession {
         const { messageId, metadata } = decision.message
         return append({ type: 'run_started', run: decision.run, messageId, ...(metadata && { metadata }) })
       }
-      case 'start_turn':
+      case 'start_turn': {
         snapshot()
-        return append({ type: 'turn_started', run: decision.run, turn: decision.turn, takes: decision.takes })
+        const { run, turn, takes } = decision
+        // A run that is to be stopped takes in what opened it and no more.
+        return append({ type: 'turn_started', run, turn, takes: interrupted ? takes.filter((id) => id === now().current?.messageId) : takes })
+      }
       case 'call_model':
         return stoppable(decision.run, () => callModel(decision.run, decision.turn))
       case 'run_calls':

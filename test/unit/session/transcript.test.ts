@@ -1,0 +1,129 @@
+// The transcript: what the model is sent of each event.
+import { describe, expect, it } from 'vitest'
+import type { AssistantBlock } from '../../../src/session/content.ts'
+import { NO_USAGE } from '../../../src/session/content.ts'
+import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
+import type { Json } from '../../../src/session/json.ts'
+import { addToTranscript, emptyTranscript, resultText, type Transcript, withCallIds } from '../../../src/session/transcript.ts'
+
+function transcriptOf(...bodies: EventBody[]): Transcript {
+  const transcript = emptyTranscript()
+  for (const [index, body] of bodies.entries()) addToTranscript(transcript, { v: 1, seq: index + 1, at: index, ...body } as SessionEvent)
+  return transcript
+}
+
+const received = (messageId: string): EventBody => ({ type: 'message_received', messageId, content: messageId })
+const runStarted = (run: number, messageId: string): EventBody => ({ type: 'run_started', run, messageId })
+const turnStarted = (run: number, turn: number, ...takes: string[]): EventBody => ({ type: 'turn_started', run, turn, takes })
+
+function answered(run: number, turn: number, ...content: AssistantBlock[]): EventBody {
+  return { type: 'model_completed', run, turn, attempt: 1, model: 'm', content, stopReason: 'end_turn', usage: NO_USAGE, calls: [], limits: { maxTurns: 9 } }
+}
+
+const asks = (name: string, id = 'same'): AssistantBlock => ({ type: 'tool_use', id, name, input: {} })
+const completed = (callId: string, value: Json, more: object = {}): EventBody => {
+  return { type: 'tool_completed', run: 1, turn: 1, callId, tool: 'look', attempt: 1, value, ...more }
+}
+const failed = (callId: string, message: string): EventBody => ({ type: 'tool_failed', run: 1, turn: 1, callId, tool: 'look', attempt: 1, code: 'c', message })
+const result = (tool_use_id: string, content: unknown, error?: 'error') => ({ type: 'tool_result', tool_use_id, content, ...(error && { is_error: true }) })
+
+const OPENED = [received('m1'), runStarted(1, 'm1'), turnStarted(1, 1, 'm1')]
+
+describe('the transcript', () => {
+  it('has no message before a turn takes it, and then in the order of the turn', () => {
+    expect(transcriptOf(received('m1'), received('m2')).messages).toEqual([])
+    const { messages, waiting } = transcriptOf(received('m1'), received('m2'), received('m3'), runStarted(1, 'm1'), turnStarted(1, 1, 'm1', 'm2'))
+    expect(messages.map((message) => message.content)).toEqual(['m1', 'm2'])
+    expect([...waiting.keys()]).toEqual(['m3'])
+  })
+
+  it('gives calls ids of their own, whatever the model called them', () => {
+    const { messages } = transcriptOf(...OPENED, answered(1, 1, { type: 'text', text: 'so' }, asks('look', 'x y'), asks('look', 'x y')))
+    expect(messages.at(-1)?.content).toMatchObject([{ type: 'text' }, { id: 't_1_1_0' }, { id: 't_1_1_1' }])
+    expect(withCallIds([asks('a'), asks('b')], 2, 3)).toMatchObject([{ id: 't_2_3_0' }, { id: 't_2_3_1' }])
+  })
+
+  it('answers the calls of a turn in their order, in one message, when the last one has ended', () => {
+    const events = [...OPENED, answered(1, 1, asks('look'), asks('look'), asks('look')), completed('t_1_1_2', 3), failed('t_1_1_0', 'no')]
+    expect(transcriptOf(...events).messages).toHaveLength(2)
+    expect(transcriptOf(...events, completed('t_1_1_1', { a: 1 })).messages.at(-1)).toEqual({
+      role: 'user',
+      content: [result('t_1_1_0', 'no', 'error'), result('t_1_1_1', '{"a":1}'), result('t_1_1_2', '3')],
+    })
+  })
+
+  it('says of calls that never ran that they did not, before anything else is said', () => {
+    const { messages } = transcriptOf(...OPENED, answered(1, 1, asks('look'), asks('look')), completed('t_1_1_0', 'seen'), {
+      type: 'run_interrupted',
+      run: 1,
+    })
+    expect(messages.at(-1)?.content).toMatchObject([{ content: 'seen' }, { is_error: true, content: expect.stringContaining('was not run') }])
+  })
+
+  it('repeats the first result where an effect is asked for again, and says so', () => {
+    const again = { type: 'tool_completed', run: 1, turn: 2, callId: 't_1_2_0', tool: 'look', attempt: 0, replayOf: 't_1_1_0' } as const
+    const until = [...OPENED, answered(1, 1, asks('look'))]
+    const after = [turnStarted(1, 2), answered(1, 2, asks('look')), again]
+    const resultOfReplay = (...first: EventBody[]) => transcriptOf(...until, ...first, ...after).messages.at(-1)?.content
+    expect(resultOfReplay(completed('t_1_1_0', { id: 7 }))).toEqual([result('t_1_2_0', '[idempotent replay of t_1_1_0]\n{"id":7}')])
+    const blocks = [{ type: 'text', text: 'done' }]
+    expect(resultOfReplay(completed('t_1_1_0', null, { content: blocks }))).toEqual([
+      result('t_1_2_0', [{ type: 'text', text: '[idempotent replay of t_1_1_0]' }, ...blocks]),
+    ])
+    const where = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'look' }
+    const unknown: EventBody = { type: 'tool_unknown', ...where, attempt: 1, message: 'unknown' }
+    expect(resultOfReplay(unknown, { type: 'tool_resolved', ...where, by: 'verify', happened: true, value: 'found' })).toEqual([
+      result('t_1_2_0', '[idempotent replay of t_1_1_0]\nfound'),
+    ])
+  })
+
+  it('is told what the tool wants the model to see, rather than the value', () => {
+    const { messages } = transcriptOf(...OPENED, answered(1, 1, asks('look')), completed('t_1_1_0', { secret: 1 }, { content: 'seen' }))
+    expect(messages.at(-1)?.content).toEqual([result('t_1_1_0', 'seen')])
+  })
+
+  it('leaves out an answer of nothing', () => {
+    expect(transcriptOf(...OPENED, answered(1, 1)).messages).toHaveLength(1)
+  })
+
+  it('loses a run that is restarted, and has its messages waiting again before the others', () => {
+    const { messages, waiting } = transcriptOf(
+      ...[...OPENED, answered(1, 1, { type: 'text', text: 'one' }), { type: 'run_completed', run: 1, turns: 1, stopReason: 'end_turn', usage: NO_USAGE } as const],
+      ...[received('m2'), runStarted(2, 'm2'), turnStarted(2, 1, 'm2'), received('m3'), answered(2, 1, asks('look'))],
+      ...([{ type: 'error_entered', run: 2, code: 'c', reason: 'r', strategy: 'restart_run' }] as const),
+      ...([{ type: 'recovery_started', run: 2, strategy: 'restart_run' }] as const),
+    )
+    expect(messages.map((message) => message.role)).toEqual(['user', 'assistant'])
+    expect([...waiting.keys()]).toEqual(['m2', 'm3'])
+  })
+
+  it('keeps what an abandoned run has said and done', () => {
+    const { messages } = transcriptOf(...OPENED, answered(1, 1, asks('look')), { type: 'recovery_started', run: 1, strategy: 'abandon' })
+    expect(messages).toHaveLength(3)
+  })
+})
+
+describe('a result', () => {
+  const text = { type: 'text', text: 'a' }
+  const image = { type: 'image', source: { type: 'url', url: 'https://example.com/a.png' } }
+
+  it.each<[string, Json]>([
+    ['text', 'as it is'],
+    ['blocks', [text, image]],
+  ])('that is %s goes to the model as it is', (_, value) => {
+    expect(resultText(value)).toBe(value)
+  })
+
+  it.each<[string, Json]>([
+    ['a number', 1],
+    ['null', null],
+    ['an object', text],
+    ['an empty list', []],
+    ['a list of other things', [text, 1]],
+    ['data that looks like blocks', [{ ...text, bold: true }]],
+    ['an image without a source', [{ type: 'image', source: null }]],
+    ['an image with a source of its own kind', [{ type: 'image', source: { type: 'file', id: 'f' } }]],
+  ])('that is %s goes to the model as JSON', (_, value) => {
+    expect(resultText(value)).toBe(JSON.stringify(value))
+  })
+})
