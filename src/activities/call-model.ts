@@ -36,17 +36,18 @@ export function callModelActivity(needs: ActivityNeeds, reader: SessionReader, f
       prior: input.prior,
       ...(input.untilServed && { uncounted: true }),
     })
-    const withFailed = attempt.failed.length > 0 ? { failed: attempt.failed } : {}
+    // Also those that the answer below adds.
+    const withFailed = (result: CallModelResult): CallModelResult => ({ ...result, ...(attempt.failed.length > 0 && { failed: attempt.failed }) })
     try {
-      if (attempt.givenUp) return { kind: 'failed', code: 'worker_died', reason: 'The model call took too many worker processes with it.', ...withFailed }
+      if (attempt.givenUp) return withFailed({ kind: 'failed', code: 'worker_died', reason: 'The model call took too many worker processes with it.' })
       const { epoch, watermark } = input
       const target = { sessionId: attempt.sessionId, epoch, executionId: attempt.executionId, watermark }
       const { client } = Context.current()
       flusher.nudge(target, client)
       const view = await reader.view(target, client)
-      return { ...(await answer(needs, agent, input, attempt, view)), ...withFailed }
+      return withFailed(await answer(needs, agent, input, attempt, view))
     } catch (error) {
-      if (error instanceof StaleWatermark) return { kind: 'stale_watermark', ...withFailed }
+      if (error instanceof StaleWatermark) return withFailed({ kind: 'stale_watermark' })
       if (error instanceof ApplicationFailure) throw error
       // Not the model's failure: the events could not be read just now.
       throw await attempt.retry(failedAttempt(attempt.number, error, { retryable: true, worker: needs.worker }), STORE_RETRY_MS)

@@ -23,6 +23,8 @@ const RESPAWN_AT_MOST_MS = 5_000
 /** How long an attempt may go on after its timeout, or after it was told to stop, before its process is killed. */
 const OVERDUE_GRACE_MS = 5_000
 const STUCK_LOOP_MS = 60_000
+/** A process that says nothing for as long stands still: then no attempt that it holds can end, whoever is to blame. */
+const STANDS_STILL_MS = 3_000
 const WATCH_EVERY_MS = 500
 /** How long a draining process may take before it is killed; what it held then goes on elsewhere. */
 const DRAIN_MS = 60_000
@@ -33,7 +35,9 @@ interface Child {
   pid: number
   desk: BeatDesk
   cached: Map<string, CachedExecution>
+  /** When it was last heard of, and since when without its event loop standing still. */
   aliveAt: number
+  turningSince: number
   ready: boolean
   heldSince: Map<number, number>
   stoppedAt: Map<number, number>
@@ -91,6 +95,7 @@ function startSupervision(
       desk: openBeatDesk(client, (message) => tell(process, message), (id) => child.stoppedAt.set(id, Date.now())),
       cached: new Map(),
       aliveAt: Date.now(),
+      turningSince: Date.now(),
       ready: false,
       heldSince: new Map(),
       stoppedAt: new Map(),
@@ -104,7 +109,9 @@ function startSupervision(
   }
 
   function receive(child: Child, message: FromWorker): void {
-    child.aliveAt = Date.now()
+    const now = Date.now()
+    if (now - child.aliveAt > STANDS_STILL_MS) child.turningSince = now
+    child.aliveAt = now
     switch (message.type) {
       case 'ready':
         child.ready = true
@@ -195,15 +202,23 @@ function startSupervision(
     const now = Date.now()
     for (const child of children) {
       if (child.ready && now - child.aliveAt > stuckLoopMs) kill(child, 'stuck_loop', new Set())
-      const overdue = new Set<number>()
-      for (const [id, options] of child.desk.beater.held()) {
-        const since = child.heldSince.get(id) ?? now
-        const stoppedAt = child.stoppedAt.get(id)
-        const late = options.timeoutMs !== undefined && now - since > options.timeoutMs + OVERDUE_GRACE_MS
-        if (late || (stoppedAt !== undefined && now - stoppedAt > OVERDUE_GRACE_MS)) overdue.add(id)
-      }
+      const overdue = overdueOf(child, now)
       if (overdue.size > 0) kill(child, 'overdue', overdue)
     }
+  }
+
+  /** The attempts that had their time and a grace, both while the event loop turned; a loop that often stands still stretches it only so far. */
+  function overdueOf(child: Child, now: number): Set<number> {
+    const overdue = new Set<number>()
+    const isStill = now - child.aliveAt > STANDS_STILL_MS
+    for (const [id, { timeoutMs }] of child.desk.beater.held()) {
+      const since = child.heldSince.get(id) ?? now
+      const ends = [child.stoppedAt.get(id), timeoutMs === undefined ? undefined : since + timeoutMs]
+      const due = Math.min(...ends.filter((end) => end !== undefined))
+      const hadGrace = !isStill && now - Math.max(due, child.turningSince) > OVERDUE_GRACE_MS
+      if (hadGrace || now - due > stuckLoopMs + OVERDUE_GRACE_MS) overdue.add(id)
+    }
+    return overdue
   }
 
   function kill(child: Child, cause: DeathReport['cause'], guilty: Set<number>): void {

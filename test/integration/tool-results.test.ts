@@ -7,6 +7,7 @@ import { openStore, type Store } from '../../src/store/index.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { inOrder, resultsIn, type Stage, stage, use } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
 
 let here: Deployment
 let player: Stage
@@ -108,7 +109,10 @@ async function play(...answers: unknown[]) {
   const session = here.pawl.session(undefined, { agent: 'odd', context: { who: 'me' }, tags: ['a', 'b'] })
   const result = await (await session.send(JSON.stringify(answers), { metadata: { via: 'test' } })).result({ timeoutMs: 30_000 })
   const events = await eventsOf(session)
-  const rows = await session.messages()
+  const rows = await until('the messages are stored', async () => {
+    const stored = await session.messages()
+    return stored.filter(({ role }) => role === 'assistant').length === ofType(events, 'model_completed').filter(({ content }) => content.length > 0).length && stored
+  })
   const told = rows.flatMap(({ content }) => (typeof content === 'string' ? [] : content.flatMap((block) => (block.type === 'tool_result' ? [block] : []))))
   return { session, result, events, told }
 }

@@ -65,6 +65,8 @@ export async function startLedger(): Promise<Ledger> {
       if (!holder) answer()
     })
   })
+  // A process whose event loop stands still does not see that an idle connection was closed.
+  server.keepAliveTimeout = 0
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
 
   function next(filter: MarkFilter, holds: boolean): Promise<HeldMark> {

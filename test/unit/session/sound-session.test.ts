@@ -89,7 +89,7 @@ describe('the fold', () => {
   })
 
   always('numbers runs and turns upwards only', ({ events }) => {
-    let place = [0, 0] as const
+    let place: readonly [number, number] = [0, 0]
     for (const event of events) {
       if (event.type !== 'run_started' && event.type !== 'turn_started') continue
       const [run, turn] = place

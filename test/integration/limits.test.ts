@@ -1,0 +1,183 @@
+// What ends a run before its answer: limits, deadlines and models that fail; and how the session goes on from there.
+import { ModelError } from 'pawl'
+import { RunFailed } from 'pawl/client'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openStore, type Store } from '../../src/store/index.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { answersIn, inOrder, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { gate, until } from '../support/until.ts'
+
+let here: Deployment
+let player: Stage
+let short: Stage
+let store: Store
+
+beforeAll(async () => {
+  here = await deploy()
+  player = stage({ limits: { maxTurns: 3 } })
+  short = stage({ name: 'short', limits: { deadline: '1.5s' } })
+  store = openStore({ postgres: here.stack.databaseUrl })
+  await here.startWorker({ agents: [player.agent, short.agent] })
+})
+afterAll(async () => {
+  await store?.close()
+  await here?.stop()
+})
+
+const forever = [use('look', 'once more')]
+
+describe('maxTurns', () => {
+  it('fails a run that would make another turn; the next message starts a new run that sees what was', async () => {
+    const { session, requests } = player.play(here.pawl, { model: (request) => (saidIn(request).length > 1 ? 'enough' : forever) })
+    const run = await session.send('go')
+    const failed = await run.result({ timeoutMs: 20_000 }).catch((error: unknown) => error)
+    expect(failed).toBeInstanceOf(RunFailed)
+    expect(failed).toMatchObject({ code: 'max_turns', run: 1, strategy: 'restart_run' })
+    expect(requests).toHaveLength(3)
+    expect(await session.state()).toMatchObject({ status: 'error', error: { code: 'max_turns', run: 1 } })
+    expect(await (await session.send('stop it')).result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'enough' })
+    expect(answersIn(requests.at(-1)!)).toBe(3)
+    expect((await session.state()).status).toBe('idle')
+  })
+
+  it('lets a run that answers in its last turn complete', async () => {
+    const { session } = player.play(here.pawl, { model: inOrder(forever, forever, 'just in time') })
+    expect(await (await session.send('go')).result({ timeoutMs: 20_000 })).toMatchObject({ text: 'just in time' })
+  })
+
+  it('leaves a message that no turn has taken to the next run', async () => {
+    const door = gate()
+    const { session } = player.play(here.pawl, {
+      model: (request) => (saidIn(request).length > 1 ? 'enough' : forever),
+      look: (_input, ctx) => (ctx.turn === 3 ? door.pass(ctx.signal) : 'ok'),
+    })
+    const first = await session.send('go')
+    await door.reached
+    const second = await session.send('stop it')
+    door.open()
+    expect(await first.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'failed', code: 'max_turns', run: 1 })
+    expect(await second.result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'enough' })
+  })
+})
+
+describe.concurrent('a deadline', () => {
+  it('ends a run whose model hangs and does not heed its signal', async () => {
+    const { session } = short.play(here.pawl, { model: () => new Promise(() => undefined) })
+    const startedAt = Date.now()
+    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
+    expect(Date.now() - startedAt).toBeLessThan(8_000)
+  })
+
+  it('ends a run whose tool hangs, and tells the tool’s signal', async () => {
+    const told = gate()
+    const { session } = short.play(here.pawl, {
+      model: inOrder(forever),
+      look: (_input, ctx) => new Promise((_, reject) => ctx.signal.addEventListener('abort', () => reject(told.open()))),
+    })
+    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded', run: 1 })
+    await told.pass()
+  })
+
+  it('ends a run that makes one turn after another', async () => {
+    const { session } = short.play(here.pawl, { model: () => forever })
+    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
+  })
+
+  it('ends a run that waits for its next attempt', async () => {
+    const { session } = short.play(here.pawl, {
+      model() {
+        throw new ModelError('overloaded', 'come back later', { retryable: true, retryAfterMs: 600_000 })
+      },
+    })
+    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
+  })
+
+  it('is each run’s own', async () => {
+    const { session, requests } = short.play(here.pawl, {
+      model: (request) => (saidIn(request).length === 1 ? new Promise<never>(() => undefined) : 'quick'),
+    })
+    await expect((await session.send('slow')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
+    expect(await (await session.send('quick')).result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'quick' })
+    expect(requests).toHaveLength(2)
+  })
+})
+
+describe.concurrent('a model that fails', () => {
+  it('for good ends the run at once, with its code', async () => {
+    const { session, id } = player.play(here.pawl, {
+      model() {
+        throw new ModelError('invalid_request_error', 'no such model', { retryable: false, status: 400 })
+      },
+    })
+    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'invalid_request_error', reason: 'no such model' })
+    const errors = await until('the errors are stored', async () => {
+      const rows = await store.errors(id)
+      return rows.length === 2 && rows
+    })
+    expect(errors).toMatchObject([
+      { context: 'model', run: 1, turn: 1, attempt: 1, class: 'ModelError', code: 'invalid_request_error', retryable: false },
+      { context: 'run', run: 1, attempt: null, code: 'invalid_request_error' },
+    ])
+  })
+
+  it('for a while is tried again; each failed attempt is a row in errors with its number', async () => {
+    const { session, id, requests } = player.play(here.pawl, {
+      model(_request, ctx) {
+        if (ctx.attempt < 3) throw new Error(`failure ${ctx.attempt}`)
+        return `attempt ${ctx.attempt}`
+      },
+    })
+    expect(await (await session.send('go')).result({ timeoutMs: 20_000 })).toMatchObject({ text: 'attempt 3' })
+    expect(requests).toHaveLength(3)
+    const errors = await until('the errors are stored', async () => {
+      const rows = await store.errors(id)
+      return rows.length === 2 && rows
+    })
+    expect(errors).toMatchObject([
+      { context: 'model', attempt: 1, message: 'failure 1', retryable: true, worker: expect.stringContaining(`:${process.pid}`) },
+      { context: 'model', attempt: 2, message: 'failure 2', retryable: true },
+    ])
+  })
+
+  it('until its retries are used up ends the run; every attempt is recorded', async () => {
+    const { session } = player.play(here.pawl, {
+      model() {
+        throw new Error('the network is down')
+      },
+    })
+    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'model_call_failed', reason: 'the network is down' })
+    const attempts = ofType(await eventsOf(session), 'model_attempt_failed').map(({ error }) => [error.attempt, error.retryable])
+    expect(attempts).toEqual([
+      [1, true],
+      [2, true],
+      [3, true],
+    ])
+  })
+
+  it('and says when to come back is asked again no sooner', async () => {
+    const at: number[] = []
+    const { session } = player.play(here.pawl, {
+      model() {
+        at.push(Date.now())
+        if (at.length === 1) throw new ModelError('rate_limit_error', 'slow down', { retryable: true, retryAfterMs: 2_000, status: 429 })
+        return 'patience'
+      },
+    })
+    expect(await (await session.send('go')).result({ timeoutMs: 20_000 })).toMatchObject({ text: 'patience' })
+    expect(at[1]! - at[0]!).toBeGreaterThanOrEqual(1_950)
+    expect(ofType(await eventsOf(session), 'model_attempt_failed')).toMatchObject([{ error: { code: 'rate_limit_error', nextDelayMs: 2_000 } }])
+  })
+
+  it('leaves a session that the next message takes up', async () => {
+    const { session, requests } = player.play(here.pawl, {
+      model(request) {
+        if (saidIn(request).length === 1) throw new ModelError('bad', 'no', { retryable: false })
+        return 'better'
+      },
+    })
+    await (await session.send('one')).settled({ timeoutMs: 20_000 })
+    expect(await (await session.send('two')).result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'better' })
+    expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two'])
+  })
+})

@@ -1,0 +1,220 @@
+// Interrupting runs and closing sessions: at any moment, with a defined outcome for what was going on.
+import { ModelError } from 'pawl'
+import { RunInterrupted } from 'pawl/client'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { answersIn, inOrder, resultsIn, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { gate, until } from '../support/until.ts'
+
+let here: Deployment
+let player: Stage
+
+beforeAll(async () => {
+  here = await deploy()
+  player = stage()
+  await here.startWorker({ agents: [player.agent] })
+})
+afterAll(() => here?.stop())
+
+/** Answers with `then` as soon as a second message was sent. */
+const onceTold = (script: ReturnType<typeof inOrder>): ReturnType<typeof inOrder> => (request) => (saidIn(request).length > 1 ? 'go on' : script(request))
+
+describe.concurrent('an interrupt', () => {
+  it('stops a model call; the run is interrupted, and the next message is answered', async () => {
+    const door = gate()
+    const { session } = player.play(here.pawl, {
+      model: (request, ctx) => (saidIn(request).length > 1 ? 'go on' : door.pass(ctx.signal).then(() => 'late')),
+    })
+    const run = await session.send('one')
+    await door.reached
+    await session.interrupt({ reason: 'changed my mind', by: 'me' })
+    const interrupted = await run.result({ timeoutMs: 20_000 }).catch((error: unknown) => error)
+    expect(interrupted).toBeInstanceOf(RunInterrupted)
+    expect(interrupted).toMatchObject({ code: 'run_interrupted', run: 1, reason: 'changed my mind' })
+    expect(ofType(await eventsOf(session), 'run_interrupted')).toMatchObject([{ run: 1, reason: 'changed my mind', by: 'me' }])
+    expect(await (await session.send('two')).result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'go on' })
+  })
+
+  it('stops a read; the next run is told that the call was not answered', async () => {
+    const door = gate()
+    const { session, requests } = player.play(here.pawl, {
+      model: onceTold(inOrder([use('look', 'a'), use('put', 'b')])),
+      look: (_input, ctx) => door.pass(ctx.signal),
+    })
+    const run = await session.send('one')
+    await door.reached
+    await session.interrupt()
+    expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'interrupted', run: 1 })
+    await (await session.send('two')).result({ timeoutMs: 20_000 })
+    expect(resultsIn(requests.at(-1)!).map(({ id, isError }) => [id, isError])).toEqual([
+      ['t_1_1_0', true],
+      ['t_1_1_1', true],
+    ])
+  })
+
+  for (const [says, happened] of [
+    ['happened', true],
+    ['did not happen', false],
+  ] as const) {
+    it(`stops an external call, asks verify, and records that it ${says}`, async () => {
+      const door = gate()
+      const { session, requests, entries } = player.play(here.pawl, {
+        model: onceTold(inOrder([use('pay', 'the bill')])),
+        pay: (_input, ctx) => door.pass(ctx.signal),
+        verify: () => (happened ? { happened, result: 'paid after all' } : { happened }),
+      })
+      const run = await session.send('one')
+      await door.reached
+      await session.interrupt()
+      expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'interrupted' })
+      expect(entries.map(({ tool }) => tool)).toEqual(['pay', 'verify'])
+      expect(ofType(await eventsOf(session), 'tool_resolved')).toMatchObject([{ happened }])
+      await (await session.send('two')).result({ timeoutMs: 20_000 })
+      expect(resultsIn(requests.at(-1)!)).toMatchObject([happened ? { content: 'paid after all', isError: false } : { isError: true }])
+      expect(entries.filter(({ tool }) => tool === 'pay')).toHaveLength(1)
+    })
+  }
+
+  it('ends a run that waits for its next attempt, and every failed attempt is recorded', async () => {
+    const { session, requests } = player.play(here.pawl, {
+      model(request) {
+        if (saidIn(request).length > 1) return 'go on'
+        throw new ModelError('overloaded', 'come back later', { retryable: true, retryAfterMs: 600_000 })
+      },
+    })
+    const run = await session.send('one')
+    await until('the model was asked', () => requests.length === 1)
+    await session.interrupt()
+    expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'interrupted' })
+    expect(ofType(await eventsOf(session), 'model_attempt_failed')).toMatchObject([{ error: { attempt: 1, code: 'overloaded' } }])
+    expect(await (await session.send('two')).result({ timeoutMs: 20_000 })).toMatchObject({ text: 'go on' })
+  })
+
+  it('ends a tool call that waits for its next attempt, and every failed attempt is recorded', async () => {
+    const { ToolError } = await import('pawl')
+    const { session, entries } = player.play(here.pawl, {
+      model: onceTold(inOrder([use('put', 'it')])),
+      put() {
+        throw new ToolError('busy', { retryAfterMs: 600_000 })
+      },
+    })
+    const run = await session.send('one')
+    await until('the tool was entered', () => entries.length === 1)
+    await session.interrupt()
+    expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'interrupted' })
+    const events = await eventsOf(session)
+    expect(ofType(events, 'tool_attempt_failed')).toMatchObject([{ error: { attempt: 1, message: 'busy' } }])
+    expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'interrupted', message: expect.stringContaining('may have taken effect') }])
+  })
+
+  it('right after send stops the run that the message opens, also before it has begun', async () => {
+    const elsewhere = await deploy()
+    try {
+      const { session, requests } = player.play(elsewhere.pawl, { model: (request) => saidIn(request).join(', ') })
+      const first = await session.send('one')
+      await session.interrupt({ reason: 'too soon' })
+      const second = await session.send('two')
+      await elsewhere.startWorker({ agents: [player.agent] })
+      expect(await first.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'interrupted', run: 1, reason: 'too soon' })
+      expect(await second.result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'one, two' })
+      expect(requests).toHaveLength(1)
+    } finally {
+      await elsewhere.stop()
+    }
+  })
+
+  it('of a session in which nothing is going on changes nothing', async () => {
+    const { session } = player.play(here.pawl, {})
+    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    await session.interrupt()
+    await (await session.send('two')).result({ timeoutMs: 20_000 })
+    expect(ofType(await eventsOf(session), 'run_interrupted')).toEqual([])
+  })
+
+  it('leaves messages that no turn has taken to the next run', async () => {
+    const door = gate()
+    const { session } = player.play(here.pawl, { model: (request, ctx) => (saidIn(request).length > 1 ? 'go on' : door.pass(ctx.signal).then(() => 'late')) })
+    const first = await session.send('one')
+    await door.reached
+    const second = await session.send('two')
+    await session.interrupt()
+    expect(await first.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'interrupted', run: 1 })
+    expect(await second.result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'go on' })
+  })
+})
+
+describe.concurrent('close', () => {
+  it('ends the workflow once all is stored; the next send resumes the session with its whole past', async () => {
+    const { session, id, requests, count } = player.play(here.pawl, {
+      model: inOrder([use('put', 'it', 1)], 'done', [use('put', 'it', 1)], 'again'),
+    })
+    await (await session.send('one', { metadata: { n: 1 } })).result({ timeoutMs: 20_000 })
+    await session.close({ by: 'me' })
+    const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
+    await until('the workflow has completed', async () => (await handle.describe()).status.name === 'COMPLETED')
+    expect(await session.state()).toMatchObject({ status: 'closed', run: 1 })
+    expect(ofType(await eventsOf(session), 'session_closed')).toMatchObject([{ reason: 'requested', by: 'me' }])
+
+    expect(await (await session.send('two')).result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'again' })
+    expect(requests.at(-1)!.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant', 'user', 'assistant', 'user'])
+    expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two'])
+    expect(count('put')).toBe(2)
+    const events = await eventsOf(session)
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))
+    expect(ofType(events, 'session_resumed')).toHaveLength(1)
+  })
+
+  it('while a run is going on waits for its end, and for what was sent before', async () => {
+    const door = gate()
+    const { session } = player.play(here.pawl, {
+      async model(request, ctx) {
+        if (answersIn(request) === 0) await door.pass(ctx.signal)
+        return `answer to ${saidIn(request).at(-1)}`
+      },
+    })
+    const first = await session.send('one')
+    await door.reached
+    const second = await session.send('two')
+    await session.close()
+    expect((await session.state()).status).toBe('running')
+    door.open()
+    expect(await first.result({ timeoutMs: 20_000 })).toMatchObject({ text: 'answer to one' })
+    expect(await second.result({ timeoutMs: 20_000 })).toMatchObject({ text: 'answer to two' })
+    await until('the session is closed', async () => (await session.state()).status === 'closed')
+  })
+
+  it('comes by itself to a session that nobody speaks to', async () => {
+    const { session, id } = player.play(here.pawl, {}, { idleTimeout: '300ms' })
+    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
+    await until('the workflow has completed', async () => (await handle.describe()).status.name === 'COMPLETED')
+    expect(ofType(await eventsOf(session), 'session_closed')).toMatchObject([{ reason: 'idle' }])
+    await (await session.send('two')).result({ timeoutMs: 20_000 })
+  })
+
+  it('takes a session out of error, too', async () => {
+    const { session } = player.play(here.pawl, {
+      model(request) {
+        if (saidIn(request).length > 1) return 'better'
+        throw new ModelError('bad', 'no', { retryable: false })
+      },
+    })
+    const run = await session.send('one')
+    await run.settled({ timeoutMs: 20_000 })
+    await session.close()
+    await until('the session is closed', async () => (await session.state()).status === 'closed')
+    expect(await (await session.send('two')).result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'better' })
+    expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'failed', code: 'bad' })
+  })
+
+  it('of a session that is closed already is not found, and its past stays readable', async () => {
+    const { session } = player.play(here.pawl, {})
+    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    await session.close()
+    await until('the session is closed', async () => (await session.state()).status === 'closed')
+    await until('the workflow has completed', () => session.close().then(() => false, (error: { code?: string }) => error.code === 'session_not_found'))
+    expect((await session.messages()).map(({ role }) => role)).toEqual(['user', 'assistant'])
+    expect(ofType(await eventsOf(session), 'run_completed')).toHaveLength(1)
+  })
+})

@@ -1,0 +1,12 @@
+// An ESM backend: every entry of the package is imported. Prints the names of the functions that it found.
+const names = (exports) => Object.keys(exports).filter((name) => typeof exports[name] === 'function')
+
+console.log(
+  JSON.stringify({
+    pawl: names(await import('pawl')),
+    client: names(await import('pawl/client')),
+    worker: names(await import('pawl/worker')),
+    models: names(await import('pawl/models')),
+    testing: names(await import('pawl/testing')),
+  }),
+)

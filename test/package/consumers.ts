@@ -1,0 +1,68 @@
+// Projects of users: the packed package, installed into an empty folder by npm.
+import { execFile } from 'node:child_process'
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const SOURCES = fileURLToPath(new URL('./consumer', import.meta.url))
+
+/** How a command ended. */
+export interface Outcome {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+/** A project that has the packed package installed, and the files of `consumer/`. */
+export interface Consumer {
+  readonly folder: string
+  /** Runs a program of Node's, this one's by default, in the project. */
+  node(args: string[], options?: { node?: string; env?: Record<string, string> }): Promise<Outcome>
+  /** Installs more. @throws when npm fails. */
+  install(...packages: string[]): Promise<void>
+  remove(): Promise<void>
+}
+
+/** Makes such a project: without the optional dependencies, which a production install may leave out. */
+export async function makeConsumer(manifest: Record<string, unknown> = {}): Promise<Consumer> {
+  const folder = await mkdtemp(join(tmpdir(), 'pawl-consumer-'))
+  const remove = () => rm(folder, { recursive: true, force: true })
+  const npm = async (args: string[], cwd = folder): Promise<string> => {
+    const { code, stdout, stderr } = await run('npm', args, { cwd })
+    if (code !== 0) throw new Error(`npm ${args.join(' ')} failed:\n${stdout}${stderr}`)
+    return stdout
+  }
+  try {
+    // The tests build before they begin; building again here would change dist/ under those that run beside.
+    const tarball = (await npm(['pack', '--silent', '--ignore-scripts', '--pack-destination', folder], ROOT)).trim()
+    await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'consumer', private: true, ...manifest }))
+    await cp(SOURCES, folder, { recursive: true })
+    const install = (...packages: string[]) => npm(['install', '--prefer-offline', '--no-audit', '--no-fund', '--omit=optional', ...packages])
+    await install(join(folder, tarball), 'zod@4')
+    return {
+      folder,
+      node: (args, { node = process.execPath, env = {} } = {}) => run(node, args, { cwd: folder, env }),
+      install: async (...packages) => void (await install(...packages)),
+      remove,
+    }
+  } catch (error) {
+    await remove()
+    throw error
+  }
+}
+
+/** The line of JSON that a program printed last. @throws when it failed. */
+export function answerOf<T>({ code, stdout, stderr }: Outcome): T {
+  if (code !== 0) throw new Error(`It ended with ${code}:\n${stdout}${stderr}`)
+  return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as T
+}
+
+function run(command: string, args: string[], { cwd, env = {} }: { cwd: string; env?: Record<string, string> }): Promise<Outcome> {
+  return new Promise((resolve) => {
+    execFile(command, args, { cwd, env: { ...process.env, ...env }, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
+      resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr })
+    })
+  })
+}

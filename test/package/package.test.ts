@@ -1,0 +1,139 @@
+// The package as its users meet it: packed, installed, imported, required, type-checked, bundled, and at work.
+import { access, readFile, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { build, type Metafile } from 'esbuild'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { answerOf, type Consumer, makeConsumer } from './consumers.ts'
+
+const TSC = fileURLToPath(new URL('../../node_modules/.bin/tsc', import.meta.url))
+const NODE_TYPES = dirname(fileURLToPath(import.meta.resolve('@types/node/package.json')))
+const NAMES = {
+  pawl: ['PawlError', 'ToolError', 'defineAgent', 'defineTool', 'defineWorker'],
+  client: ['Pawl', 'RunFailed', 'RunInterrupted', 'MessageRejected'],
+  worker: ['createWorker', 'runWorker', 'superviseWorkers'],
+  models: ['anthropic'],
+  testing: ['scripted', 'startStack'],
+}
+type Names = typeof NAMES
+
+const { databaseUrl, namespace, temporalAddress } = inject('stack')
+const env = { TEMPORAL_ADDRESS: temporalAddress, TEMPORAL_NAMESPACE: namespace, DATABASE_URL: databaseUrl }
+const NODES = { 'this Node': undefined, 'Node 24': '24' }
+
+let consumer: Consumer
+beforeAll(async () => {
+  consumer = await makeConsumer()
+})
+afterAll(() => consumer?.remove())
+
+/** The program of another Node, which npm brings; nothing where it has none for this machine. */
+async function nodeOf(version: string | undefined): Promise<string | undefined> {
+  if (version === undefined) return process.execPath
+  try {
+    await consumer.install(`node@${version}`)
+    const path = join(consumer.folder, 'node_modules/node/bin/node')
+    await access(path)
+    return path
+  } catch (error) {
+    console.warn(`Skipped: npm brings no Node ${version} here (${error instanceof Error ? error.message.split('\n')[0] : error}).`)
+    return undefined
+  }
+}
+
+describe.each(Object.entries(NODES))('the packed package under %s', (name, version) => {
+  let node: string | undefined
+  beforeAll(async () => {
+    node = await nodeOf(version)
+  })
+
+  it('is imported by an ESM project', async ({ skip }) => {
+    if (!node) return skip()
+    expectNames(answerOf<Names>(await consumer.node(['import.mjs'], { node })))
+  })
+
+  it('is required by a CommonJS project', async ({ skip }) => {
+    if (!node) return skip()
+    expectNames(answerOf<Names>(await consumer.node(['require.cjs'], { node })))
+  })
+
+  it('serves an agent and answers its backend', async ({ skip }) => {
+    if (!node) return skip()
+    const taskQueue = `package-${name.replace(' ', '-')}-${process.pid}`
+    const answer = answerOf<{ node: string; text: string }>(await consumer.node(['ask.mjs'], { node, env: { ...env, TASK_QUEUE: taskQueue } }))
+    expect(answer.text).toMatch(/^They make .*5/)
+    expect(answer.node).toMatch(version ? new RegExp(`^v${version}\\.`) : process.version)
+  })
+})
+
+describe('the packed package', () => {
+  it('type-checks in a strict TypeScript project, its own declarations too', async () => {
+    const compilerOptions = { strict: true, exactOptionalPropertyTypes: true, module: 'nodenext', target: 'es2023', noEmit: true, types: [NODE_TYPES] }
+    await writeFile(join(consumer.folder, 'package.json'), JSON.stringify({ ...(await manifest()), type: 'module' }))
+    await writeFile(join(consumer.folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['backend.ts'] }))
+    const { stdout } = await consumer.node([TSC, '-p', '.'])
+    // What other packages' declarations lack is not ours to answer for.
+    const complaints = stdout.split('\n').filter((line) => /^(backend\.ts|node_modules\/pawl\/)/.test(line))
+    expect(complaints).toEqual([])
+    expect(await readFile(join(consumer.folder, 'node_modules/pawl/dist/index.d.ts'), 'utf8')).toContain('defineAgent')
+  })
+
+  it('runs the pawl command', async () => {
+    const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
+    const { code, stdout } = await consumer.node([join(consumer.folder, 'node_modules/.bin/pawl'), '--version'])
+    expect({ code, stdout: stdout.trim() }).toEqual({ code: 0, stdout: version })
+  })
+
+  it('has a workflow bundle that the SDK beside it accepts', async () => {
+    const read = async (path: string) => JSON.parse(await readFile(join(consumer.folder, 'node_modules', path), 'utf8')) as Record<string, string>
+    const [bundle, sdk] = await Promise.all([read('pawl/dist/workflow-bundle.json'), read('@temporalio/worker/package.json')])
+    expect(bundle.sdk).toBe(sdk.version)
+  })
+
+  it('tells nothing of the machine that built it', async () => {
+    const bundle = await readFile(join(consumer.folder, 'node_modules/pawl/dist/workflow-bundle.js'), 'utf8')
+    const maps = [...bundle.matchAll(/sourceMappingURL=data:application\/json;charset=utf-8;base64,(.*)$/gm)]
+    const sources = maps.flatMap(([, map]) => (JSON.parse(Buffer.from(map ?? '', 'base64').toString()) as { sources: string[] }).sources)
+    expect(sources.length).toBeGreaterThan(10)
+    expect(sources.filter((source) => source.startsWith('/'))).toEqual([])
+  })
+})
+
+describe('pawl/client bundled for a serverless backend', () => {
+  let metafile: Metafile
+  beforeAll(async () => {
+    await writeFile(join(consumer.folder, 'serverless.mjs'), "import { Pawl } from 'pawl/client'\nconsole.log(JSON.stringify(typeof Pawl.connect))\n")
+    const built = await build({
+      absWorkingDir: consumer.folder,
+      entryPoints: ['serverless.mjs'],
+      outfile: 'bundled.cjs',
+      bundle: true,
+      platform: 'node',
+      format: 'cjs',
+      metafile: true,
+      logLevel: 'error',
+      // Parts of pg that it asks for only where it is told to; they are not installed here.
+      external: ['pg-native', 'pg-cloudflare'],
+    })
+    metafile = built.metafile
+  })
+
+  it('holds neither the worker, nor workflow code, nor a native file', () => {
+    const inputs = Object.keys(metafile.inputs)
+    expect(inputs.some((input) => input.includes('node_modules/pawl/dist/client/'))).toBe(true)
+    const foreign = /@temporalio\/(worker|core-bridge|workflow|activity|nexus)\/|pawl\/dist\/(worker|workflows|activities|workflow-bundle|local|cli)|\.node$/
+    expect(inputs.filter((input) => foreign.test(input))).toEqual([])
+  })
+
+  it('runs alone', async () => {
+    expect(answerOf(await consumer.node(['bundled.cjs']))).toBe('function')
+  })
+})
+
+async function manifest(): Promise<Record<string, unknown>> {
+  return JSON.parse(await readFile(join(consumer.folder, 'package.json'), 'utf8')) as Record<string, unknown>
+}
+
+function expectNames(found: Names): void {
+  for (const [entry, names] of Object.entries(NAMES)) expect(found[entry as keyof Names]).toEqual(expect.arrayContaining(names))
+}

@@ -1,0 +1,104 @@
+// What a worker's code says of a call that the model asked for.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { parseInput, resolveCall } from '../../../src/activities/resolve.ts'
+import { defineAgent } from '../../../src/agent/agent.ts'
+import { defineTool } from '../../../src/agent/tool.ts'
+import type { Json } from '../../../src/session/json.ts'
+import { scripted } from '../../../src/testing/scripted.ts'
+
+const common = { description: 'T.', execute: () => null }
+const pay = defineTool({
+  ...{ ...common, name: 'pay', effect: 'external', timeout: 5_000, retry: { maxRetries: 1, baseDelayMs: 10 } },
+  input: z.object({ order: z.string(), cents: z.number().int() }),
+  verify: () => ({ happened: false }),
+})
+const look = defineTool({ ...common, name: 'look', effect: 'read', input: z.object({ id: z.string().optional() }) })
+const slow = defineTool({ ...common, name: 'slow', effect: 'read', input: z.object({ id: z.string().refine(async (id) => Promise.resolve(id === 'a')) }) })
+const broken = defineTool({
+  ...{ ...common, name: 'broken', effect: 'read' },
+  input: z.object({ id: z.string().refine(() => { throw new Error('the check broke') }) }), // biome-ignore format: one line says it
+})
+const agent = defineAgent({ name: 'a', instructions: '', model: scripted(() => ''), tools: [pay, look, slow, broken] })
+
+const resolve = (tool: string, input: Json, index = 0) => resolveCall(agent, { sessionId: 's', run: 1, turn: 2, index, tool, input })
+
+describe('the resolution of a call', () => {
+  it('says all that the workflow must know of it', async () => {
+    expect(await resolve('pay', { order: 'o', cents: 1 }, 3)).toEqual({
+      ...{ index: 3, tool: 'pay', effect: 'external', timeoutMs: 5_000, retry: { maxRetries: 1, baseDelayMs: 10 }, verify: true },
+      ...{ key: expect.stringMatching(/^[0-9a-f]{64}$/), inputDigest: expect.stringMatching(/^[0-9a-f]{32}$/), schemaDigest: pay.schemaDigest },
+    })
+  })
+
+  it('gives a read no key', async () => {
+    const resolution = await resolve('look', {})
+    expect(resolution).toMatchObject({ effect: 'read', verify: false })
+    expect(resolution).not.toHaveProperty('key')
+  })
+
+  it('is the same for the same call, whoever makes it', async () => {
+    expect(await resolve('pay', { order: 'o', cents: 1 })).toEqual(await resolve('pay', { cents: 1, order: 'o' }))
+  })
+
+  it.each<[string, Json]>([
+    ['an unknown tool', {}],
+    ['toString', {}],
+    ['__proto__', {}],
+    ['', {}],
+  ])('of %s says which tools there are', async (tool, input) => {
+    const { invalid, effect } = await resolve(tool, input)
+    expect(invalid).toEqual({ code: 'unknown_tool', message: expect.stringContaining('pay, look') })
+    expect(effect).toBe('read')
+  })
+
+  it('of a tool with an endless name has a bounded one', async () => {
+    const { tool, invalid } = await resolve('x'.repeat(100_000), {})
+    expect(tool.length).toBeLessThanOrEqual(200)
+    expect(invalid?.message.length).toBeLessThan(1_000)
+  })
+
+  it.each<[string, Json, string]>([
+    ['the wrong type', { order: 1, cents: 1 }, 'order'],
+    ['a field missing', { order: 'o' }, 'cents'],
+    ['a list', [], 'expected object'],
+    ['null', null, 'expected object'],
+    ['text that is no JSON', '{"order": "o", "ce', 'no JSON object: {"order"'],
+  ])('of arguments with %s says what is wrong with them, to the model', async (_, input, says) => {
+    const { invalid, key, effect } = await resolve('pay', input)
+    expect(invalid).toEqual({ code: 'invalid_arguments', message: expect.stringContaining(says) })
+    // What cannot run has no key, but its effect stays what it is.
+    expect([key, effect]).toEqual([undefined, 'external'])
+  })
+
+  it('bounds what it says of endless arguments', async () => {
+    const { invalid } = await resolve('pay', 'x'.repeat(1_000_000))
+    expect(invalid?.message.length).toBeLessThan(4_100)
+    const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`k${n}`, 'x']))
+    expect((await resolve('pay', many)).invalid?.message.length).toBeLessThan(4_100)
+  })
+
+  it('waits for a schema that checks asynchronously, and survives one that breaks', async () => {
+    expect(await resolve('slow', { id: 'a' })).not.toHaveProperty('invalid')
+    expect(await resolve('slow', { id: 'b' })).toMatchObject({ invalid: { code: 'invalid_arguments' } })
+    expect(await resolve('broken', { id: 'a' })).toMatchObject({ invalid: { code: 'invalid_arguments', message: expect.stringContaining('the check broke') } })
+  })
+
+  it('comes about for any tool name and any arguments', async () => {
+    const json = fc.jsonValue({ stringUnit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)) }) as fc.Arbitrary<Json>
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(fc.constantFrom('pay', 'look', 'slow'), fc.string()), json, async (tool, input) => {
+        const resolution = await resolve(tool, input)
+        expect(JSON.parse(JSON.stringify(resolution))).toEqual(resolution)
+      }),
+    )
+  })
+})
+
+describe('the input of a tool', () => {
+  it('is what the schema makes of the raw arguments', async () => {
+    const tool = defineTool({ ...common, name: 't', effect: 'read', input: z.object({ n: z.coerce.number().default(4), when: z.string().transform(Number) }) })
+    expect(await parseInput(tool, { when: '7', other: 1 })).toEqual({ input: { n: 4, when: 7 } })
+  })
+})

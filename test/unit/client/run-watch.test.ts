@@ -1,0 +1,106 @@
+// Which run a message belongs to and how it ended, over whole sessions and over their pieces.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { watchRun } from '../../../src/client/run-watch.ts'
+import type { RunSettled } from '../../../src/client/types.ts'
+import { textOf } from '../../../src/session/content.ts'
+import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
+import { soundSessions } from '../session/sound-session.ts'
+
+const numbered = (...bodies: EventBody[]): SessionEvent[] => bodies.map((body, index) => ({ v: 1, seq: index + 1, at: index, ...body }) as SessionEvent)
+const settledOf = (messageId: string, events: readonly SessionEvent[]): RunSettled | undefined => watchRun(messageId).take(events)?.settled
+
+/** The run that a message ended up in, by the events alone: the last that opened with it or took it in. */
+function runOf(messageId: string, events: readonly SessionEvent[]): number | undefined {
+  let run: number | undefined
+  for (const event of events) {
+    if (event.type === 'run_started' && event.messageId === messageId) run = event.run
+    if (event.type === 'turn_started' && event.takes.includes(messageId)) run = event.run
+    if (event.type === 'recovery_started' && event.strategy === 'restart_run' && event.run === run) run = undefined
+  }
+  return run
+}
+
+describe('the run of a message', () => {
+  it('has settled once its run has ended, in whatever session, and as its run has', () => {
+    fc.assert(
+      fc.property(soundSessions, ({ events, accepted }) => {
+        for (const messageId of accepted) {
+          const run = runOf(messageId, events)
+          const ends = events.filter(
+            (event) =>
+              (event.type === 'run_completed' && event.run === run) ||
+              (event.type === 'run_interrupted' && event.run === run) ||
+              (event.type === 'error_entered' && event.run === run && event.strategy !== 'automatic'),
+          )
+          const settled = settledOf(messageId, events)
+          const expected = { run_completed: 'completed', run_interrupted: 'interrupted', error_entered: 'failed' } as Record<string, string>
+          expect(settled?.status).toBe(run === undefined || !ends[0] ? undefined : expected[ends[0].type])
+          if (settled) expect(settled).toMatchObject({ run })
+        }
+      }),
+    )
+  })
+
+  it('has the text of the last answer of its run', () => {
+    fc.assert(
+      fc.property(soundSessions, ({ events, accepted }) => {
+        for (const messageId of accepted) {
+          const settled = settledOf(messageId, events)
+          if (settled?.status !== 'completed') continue
+          const answers = events.flatMap((event) => (event.type === 'model_completed' && event.run === settled.run ? [event.content] : []))
+          expect(settled.text).toBe(textOf(answers.at(-1) ?? []))
+        }
+      }),
+    )
+  })
+
+  it('ends at the event that says so, however the events come in', () => {
+    fc.assert(
+      fc.property(soundSessions, fc.integer({ min: 1, max: 7 }), ({ events, accepted }, size) => {
+        const completed = accepted.find((messageId) => settledOf(messageId, events)?.status === 'completed')
+        if (completed === undefined) return
+        const watch = watchRun(completed)
+        for (let from = 0; from < events.length; from += size) {
+          const batch = events.slice(from, from + size)
+          const end = watch.take(batch)
+          if (!end) continue
+          const last = batch[end.at]
+          // Read piece by piece, a failure may be told before its run is restarted; a completion never is.
+          if (end.settled.status === 'completed') expect(last).toMatchObject({ type: 'run_completed', run: end.settled.run })
+          return
+        }
+        throw new Error('it never ended')
+      }),
+    )
+  })
+
+  it('is that of the run that took the message in, not of the one that was going on when it came', () => {
+    const events = numbered(
+      { type: 'run_started', run: 1, messageId: 'm1' },
+      { type: 'turn_started', run: 1, turn: 1, takes: ['m1'] },
+      { type: 'message_received', messageId: 'm2', content: 'wait' },
+      { type: 'run_interrupted', run: 1, reason: 'enough' },
+    )
+    expect(settledOf('m1', events)).toEqual({ status: 'interrupted', run: 1, reason: 'enough' })
+    expect(settledOf('m2', events)).toBeUndefined()
+  })
+
+  it('goes on through an error that pawl leaves by itself, and through a restart', () => {
+    const opened: EventBody[] = [
+      { type: 'run_started', run: 1, messageId: 'm1' },
+      { type: 'error_entered', run: 1, code: 'agent_not_served', reason: 'r', strategy: 'automatic' },
+    ]
+    expect(settledOf('m1', numbered(...opened))).toBeUndefined()
+    const failed: EventBody = { type: 'error_entered', run: 1, code: 'max_turns', reason: 'r', strategy: 'restart_run' }
+    expect(settledOf('m1', numbered(...opened, failed))).toMatchObject({ status: 'failed', code: 'max_turns', strategy: 'restart_run' })
+    expect(settledOf('m1', numbered(...opened, failed, { type: 'recovery_started', run: 1, strategy: 'restart_run' }))).toBeUndefined()
+  })
+
+  it('is none where the message was rejected', () => {
+    expect(settledOf('m1', numbered({ type: 'message_rejected', messageId: 'm1', code: 'agent_mismatch', reason: 'r' }))).toEqual({
+      ...{ status: 'rejected', code: 'agent_mismatch', reason: 'r' },
+    })
+    expect(settledOf('m1', numbered({ type: 'message_rejected', code: 'undecodable', reason: 'r' }))).toBeUndefined()
+  })
+})

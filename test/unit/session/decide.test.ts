@@ -1,0 +1,140 @@
+// What a session does next, and what a call is answered with before it is run.
+import { describe, expect, it } from 'vitest'
+import { NO_USAGE } from '../../../src/session/content.ts'
+import { admit, decide, READS_AT_ONCE } from '../../../src/session/decide.ts'
+import { shortHash } from '../../../src/session/digest.ts'
+import type { Effect, EventOf, Resolution } from '../../../src/session/events.ts'
+import { initialState } from '../../../src/session/fold.ts'
+import type { CallState, RunState, SessionState } from '../../../src/session/state.ts'
+
+const STARTED: EventOf<'session_started'> = {
+  ...{ v: 1, seq: 1, at: 0, type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [] },
+  ...{ executionId: 'e', coreVersion: 1 },
+}
+const RUN: RunState = { run: 3, messageId: 'm', metadata: {}, startedAt: 1_000, turn: 2, phase: 'turn_due', calls: [], usage: NO_USAGE, taken: [], effects: [] }
+
+function state(more: Partial<SessionState> = {}): SessionState {
+  return { ...initialState(STARTED), run: 3, ...more }
+}
+
+function running(more: Partial<RunState>, about: Partial<SessionState> = {}): SessionState {
+  return state({ status: 'running', current: { ...RUN, ...more }, ...about })
+}
+
+function call(index: number, effect: Effect, status: CallState['status'] = 'requested', more: Partial<Resolution> = {}): CallState {
+  const resolution = { index, tool: 't', effect, inputDigest: `d${index}`, schemaDigest: 's', timeoutMs: 1, retry: { maxRetries: 0, baseDelayMs: 0 }, verify: false, ...more }
+  return { callId: `t_3_2_${index}`, index, status, resolution }
+}
+
+function callsNext(...calls: CallState[]): number[] {
+  const decision = decide(running({ phase: 'tools', calls }), 0)
+  return decision.do === 'run_calls' ? decision.calls.map((one) => one.index) : []
+}
+
+const reads = (count: number) => Array.from({ length: count }, (_, index) => call(index, 'read'))
+
+describe('a session', () => {
+  it('waits while nobody has said anything', () => {
+    expect(decide(state(), 0)).toEqual({ do: 'wait' })
+  })
+
+  it('opens the next run with the oldest message', () => {
+    const inbox = [{ messageId: 'm1', metadata: { a: 1 } }, { messageId: 'm2' }]
+    expect(decide(state({ inbox }), 0)).toEqual({ do: 'start_run', run: 4, message: inbox[0] })
+  })
+
+  it('takes all that was said since into the next turn', () => {
+    const inbox = [{ messageId: 'm1' }, { messageId: 'm2' }]
+    expect(decide(running({}, { inbox }), 0)).toEqual({ do: 'start_turn', run: 3, turn: 3, takes: ['m1', 'm2'] })
+    expect(decide(running({}), 0)).toEqual({ do: 'start_turn', run: 3, turn: 3, takes: [] })
+  })
+
+  it('calls the model of the turn that has started', () => {
+    expect(decide(running({ phase: 'model' }), 0)).toEqual({ do: 'call_model', run: 3, turn: 2 })
+  })
+
+  it('completes a run that has its answer, whoever speaks meanwhile', () => {
+    const answered = running({ phase: 'answered', stopReason: 'refusal' }, { inbox: [{ messageId: 'm' }] })
+    expect(decide(answered, 0)).toEqual({ do: 'complete_run', run: 3, turns: 2, stopReason: 'refusal', usage: NO_USAGE })
+  })
+
+  it('ends a run that may have no other turn', () => {
+    expect(decide(running({ turn: 4, limits: { maxTurns: 5 } }), 0)).toMatchObject({ do: 'start_turn' })
+    expect(decide(running({ turn: 5, limits: { maxTurns: 5 } }), 0)).toMatchObject({ do: 'fail_run', run: 3, code: 'max_turns' })
+  })
+
+  it('ends a run whose time is over, but not one that has its answer', () => {
+    const limits = { maxTurns: 50, deadlineMs: 500 }
+    expect(decide(running({ limits }), 1_499)).toMatchObject({ do: 'start_turn' })
+    expect(decide(running({ limits }), 1_500)).toMatchObject({ do: 'fail_run', code: 'deadline_exceeded' })
+    expect(decide(running({ limits, phase: 'answered' }), 9_999)).toMatchObject({ do: 'complete_run' })
+  })
+
+  it('waits in an error until somebody speaks, and goes on by itself with one that it leaves by itself', () => {
+    const error = { code: 'c', reason: 'r', at: 0, strategy: 'restart_run' as const }
+    const failed = state({ status: 'error', error, current: { ...RUN, phase: 'model' } })
+    expect(decide(failed, 0)).toEqual({ do: 'wait' })
+    expect(decide({ ...failed, inbox: [{ messageId: 'm' }] }, 0)).toMatchObject({ do: 'start_run', run: 4 })
+    expect(decide({ ...failed, error: { ...error, strategy: 'automatic' } }, 0)).toEqual({ do: 'call_model', run: 3, turn: 2 })
+  })
+
+  it('says the same of the same state, and leaves it as it was', () => {
+    const before = running({ phase: 'tools', calls: reads(3) })
+    const text = JSON.stringify(before)
+    expect(decide(before, 7)).toEqual(decide(before, 7))
+    expect(JSON.stringify(before)).toBe(text)
+  })
+})
+
+describe('the calls of a turn', () => {
+  it('that are reads run side by side, so many at once', () => {
+    expect(callsNext(...reads(3))).toEqual([0, 1, 2])
+    expect(callsNext(...reads(READS_AT_ONCE + 5))).toHaveLength(READS_AT_ONCE)
+  })
+
+  it('that are none run alone, in the order of the model, after all reads before them', () => {
+    const calls = [call(0, 'read'), call(1, 'idempotent'), call(2, 'external'), call(3, 'read')]
+    const ended = (...indexes: number[]) => calls.map((one) => (indexes.includes(one.index) ? { ...one, status: 'completed' as const } : one))
+    expect(callsNext(...calls)).toEqual([0])
+    expect(callsNext(...ended(0))).toEqual([1])
+    expect(callsNext(...ended(0, 1))).toEqual([2])
+    expect(callsNext(...ended(0, 1, 2))).toEqual([3])
+  })
+
+  it('that were issued and have no result are gone on with; those that failed or are unknown have theirs', () => {
+    expect(callsNext(call(0, 'read', 'issued'), call(1, 'read', 'failed'), call(2, 'read', 'unknown'), call(3, 'read'))).toEqual([0, 3])
+  })
+})
+
+describe('a call', () => {
+  const unknownOf = (resolution: Partial<Resolution>) => ({
+    t_1_1_0: { run: 1, turn: 1, attempt: 1, input: null, resolution: call(0, 'external', 'unknown', resolution).resolution },
+  })
+
+  it('that cannot run is answered with why', () => {
+    const invalid = { code: 'unknown_tool' as const, message: 'none' }
+    expect(admit(state(), call(0, 'read', 'issued', { invalid }))).toEqual({ as: 'invalid', ...invalid })
+  })
+
+  it('is executed where nothing speaks against it', () => {
+    expect(admit(state(), call(0, 'external', 'issued', { key: 'k' }))).toEqual({ as: 'execute' })
+  })
+
+  it('of a completed key is not executed, but replayed', () => {
+    const done = state({ keys: { [shortHash('k')]: 't_1_1_0' } })
+    expect(admit(done, call(0, 'idempotent', 'issued', { key: 'k' }))).toEqual({ as: 'replay', of: 't_1_1_0' })
+    expect(admit(done, call(0, 'idempotent', 'issued', { key: 'other' }))).toEqual({ as: 'execute' })
+  })
+
+  it('of the key or of the tool and input of an unknown one asks about that one first', () => {
+    const unknown = state({ unknown: unknownOf({ key: 'k', inputDigest: 'd' }) })
+    expect(admit(unknown, call(0, 'external', 'issued', { key: 'k', inputDigest: 'x' }))).toEqual({ as: 'verify_first', of: 't_1_1_0' })
+    expect(admit(unknown, call(0, 'external', 'issued', { key: 'x', inputDigest: 'd' }))).toEqual({ as: 'verify_first', of: 't_1_1_0' })
+    expect(admit(unknown, call(0, 'external', 'issued', { key: 'x', inputDigest: 'x' }))).toEqual({ as: 'execute' })
+  })
+
+  it('that is a read is executed whatever was done or is unknown', () => {
+    const much = state({ keys: { [shortHash('k')]: 't_1_1_0' }, unknown: unknownOf({ inputDigest: 'd' }) })
+    expect(admit(much, call(0, 'read', 'issued', { inputDigest: 'd' }))).toEqual({ as: 'execute' })
+  })
+})

@@ -1,0 +1,127 @@
+// The fold's bounds and its tolerance; what holds for all sessions is in sound-session.test.ts.
+import { describe, expect, it } from 'vitest'
+import { NO_USAGE } from '../../../src/session/content.ts'
+import { shortHash } from '../../../src/session/digest.ts'
+import type { Effect, EventBody, SessionEvent } from '../../../src/session/events.ts'
+import { fold } from '../../../src/session/fold.ts'
+import type { SessionState } from '../../../src/session/state.ts'
+
+const STARTED: EventBody = { type: 'session_started', sessionId: 's', agent: 'a', context: { t: 1 }, tags: ['x'], executionId: 'e1', coreVersion: 1 }
+
+function folded(...bodies: EventBody[]): SessionState {
+  const state = fold(
+    undefined,
+    [STARTED, ...bodies].map((body, index) => ({ v: 1, seq: index + 1, at: 10 * (index + 1), ...body }) as SessionEvent),
+  )
+  if (!state) throw new Error('nothing was folded')
+  return state
+}
+
+/** A run whose model asks for one call, which ends as `ends`. */
+function oneCall(effect: Effect, ...ends: EventBody[]): SessionState {
+  const resolution = { index: 0, tool: 't', effect, key: 'k', inputDigest: 'd', schemaDigest: 's', timeoutMs: 1, retry: { maxRetries: 0, baseDelayMs: 0 }, verify: true }
+  return folded(
+    { type: 'message_received', messageId: 'm1', content: 'hi', metadata: { a: 1 } },
+    { type: 'run_started', run: 1, messageId: 'm1', metadata: { a: 1 } },
+    { type: 'turn_started', run: 1, turn: 1, takes: ['m1'] },
+    {
+      ...{ type: 'model_completed', run: 1, turn: 1, attempt: 1, model: 'm', stopReason: 'tool_use', limits: { maxTurns: 5 } },
+      ...{ usage: { ...NO_USAGE, input_tokens: 7 }, content: [{ type: 'tool_use', id: 'x', name: 't', input: { b: 2 } }], calls: [resolution] },
+    },
+    ...ends,
+  )
+}
+
+const CALL = { run: 1, turn: 1, callId: 't_1_1_0', tool: 't' }
+
+describe('the fold', () => {
+  it('has no state before the first event', () => {
+    expect(fold(undefined, [])).toBeUndefined()
+    expect(fold(undefined, [{ v: 1, seq: 5, at: 1, type: 'run_interrupted', run: 1 }])).toBeUndefined()
+  })
+
+  it('knows whom the session is for, how far it is and when that was', () => {
+    expect(folded({ type: 'message_rejected', code: 'c', reason: 'r' })).toMatchObject({
+      ...{ agent: 'a', context: { t: 1 }, tags: ['x'], epoch: 'e1', status: 'idle', seq: 2, createdAt: 10, updatedAt: 20, inbox: [] },
+    })
+  })
+
+  it('keeps the raw arguments of a call until it has ended', () => {
+    expect(oneCall('read').current?.calls).toMatchObject([{ callId: 't_1_1_0', input: { b: 2 }, status: 'requested' }])
+    const ended = oneCall('read', { type: 'tool_completed', ...CALL, attempt: 1, value: 1 })
+    expect(ended.current?.calls[0]).not.toHaveProperty('input')
+    expect(ended.current?.phase).toBe('turn_due')
+    expect(ended.usage.input_tokens).toBe(7)
+  })
+
+  it.each<[string, Effect, EventBody, string[]]>([
+    ['an idempotent call that completed', 'idempotent', { type: 'tool_completed', ...CALL, attempt: 1 }, ['t_1_1_0']],
+    ['an external call that completed', 'external', { type: 'tool_completed', ...CALL, attempt: 1 }, ['t_1_1_0']],
+    ['a read', 'read', { type: 'tool_completed', ...CALL, attempt: 1 }, []],
+    ['a replay', 'external', { type: 'tool_completed', ...CALL, attempt: 0, replayOf: 't_0_1_0' }, []],
+    ['an unknown call', 'external', { type: 'tool_unknown', ...CALL, attempt: 1, message: 'm' }, ['t_1_1_0']],
+    ['an unknown call that was not run', 'external', { type: 'tool_unknown', ...CALL, attempt: 0, message: 'm', again: 't_0_1_0' }, []],
+    ['an external call that failed, for then it did not happen', 'external', { type: 'tool_failed', ...CALL, attempt: 1, code: 'c', message: 'm' }, []],
+    ['an idempotent call that failed after it had begun', 'idempotent', { type: 'tool_failed', ...CALL, attempt: 1, code: 'c', message: 'm' }, ['t_1_1_0']],
+    ['an idempotent call that was stopped', 'idempotent', { type: 'tool_failed', ...CALL, attempt: 0, code: 'interrupted', message: 'm' }, ['t_1_1_0']],
+    ['an idempotent call with arguments that do not fit', 'idempotent', { type: 'tool_failed', ...CALL, attempt: 0, code: 'invalid_arguments', message: 'm' }, []],
+  ])('counts %s among the effects that a restart would repeat, or not', (_, effect, end, effects) => {
+    expect(oneCall(effect, end).current?.effects).toEqual(effects)
+  })
+
+  it('remembers what verify needs of an unknown call, until it is resolved', () => {
+    const unknown: EventBody = { type: 'tool_unknown', ...CALL, attempt: 2, message: 'm' }
+    expect(oneCall('external', unknown).unknown).toMatchObject({ t_1_1_0: { run: 1, turn: 1, attempt: 2, input: { b: 2 }, resolution: { tool: 't' } } })
+    const happened = oneCall('external', unknown, { type: 'tool_resolved', ...CALL, by: 'verify', happened: true })
+    expect(happened).toMatchObject({ unknown: {}, keys: { [shortHash('k')]: 't_1_1_0' }, current: { effects: ['t_1_1_0'] } })
+    const not = oneCall('external', unknown, { type: 'tool_resolved', ...CALL, by: 'verify', happened: false })
+    expect(not).toMatchObject({ unknown: {}, keys: {}, current: { effects: [] } })
+  })
+
+  it('gives a restarted run its messages back, with all that they came with', () => {
+    const failed: EventBody = { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'restart_run' }
+    const waiting: EventBody = { type: 'message_received', messageId: 'm2', content: 'and' }
+    const restarted = oneCall('read', waiting, failed, { type: 'recovery_started', run: 1, strategy: 'restart_run' })
+    expect(restarted).toMatchObject({ status: 'error', current: null, run: 1, inbox: [{ messageId: 'm1', metadata: { a: 1 } }, { messageId: 'm2' }] })
+  })
+
+  it('forgets an error when the run goes on, ends, or the session is resumed', () => {
+    const error: EventBody = { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'automatic' }
+    expect(oneCall('read', error)).toMatchObject({ status: 'error', error: { code: 'c', run: 1, strategy: 'automatic' } })
+    expect(oneCall('read', error, { type: 'recovery_ended', run: 1, strategy: 'automatic' })).toMatchObject({ status: 'running', error: null })
+    expect(oneCall('read', error, { type: 'run_interrupted', run: 1 })).toMatchObject({ status: 'idle', error: null, current: null })
+    const resumed: EventBody = { type: 'session_resumed', executionId: 'e2', fromEpoch: 'e1', coreVersion: 1 }
+    expect(oneCall('read', error, { type: 'session_closed', reason: 'idle' }, resumed)).toMatchObject({ status: 'idle', error: null, epoch: 'e2' })
+  })
+
+  it('keeps the newest 2,000 message ids, as hashes', () => {
+    const state = folded(...Array.from({ length: 2_001 }, (_, n): EventBody => ({ type: 'message_received', messageId: `m${n}`, content: 'x' })))
+    expect(state.accepted).toHaveLength(2_000)
+    expect(state.accepted).not.toContain(shortHash('m0'))
+    expect(state.accepted).toContain(shortHash('m1'))
+    expect(state.inbox).toHaveLength(2_001)
+  })
+
+  it('keeps the newest 1,000 keys of effects that completed', () => {
+    let state: SessionState | undefined = oneCall('idempotent')
+    for (let n = 0; n < 1_001; n++) {
+      const call = state?.current?.calls[0]
+      if (call) Object.assign(call, { status: 'issued', resolution: { ...call.resolution, key: `k${n}` } })
+      state = fold(state, [{ v: 1, seq: 10 + n, at: 1, type: 'tool_completed', ...CALL, attempt: 1 }])
+    }
+    expect(Object.keys(state?.keys ?? {})).toHaveLength(1_000)
+    expect(state?.keys).not.toHaveProperty(shortHash('k0'))
+    expect(state?.keys).toHaveProperty(shortHash('k1'))
+  })
+
+  it('shrugs at events that do not fit', () => {
+    const strange: EventBody[] = [
+      { type: 'turn_started', run: 9, turn: 9, takes: ['nobody'] },
+      { type: 'tool_completed', run: 9, turn: 9, callId: 't_9_9_9', tool: 't', attempt: 1 },
+      { type: 'tool_resolved', run: 9, turn: 9, callId: 't_9_9_9', tool: 't', by: 'verify', happened: true },
+      { type: 'recovery_started', strategy: 'restart_run' },
+      { type: 'run_completed', run: 9, turns: 1, stopReason: 'end_turn', usage: NO_USAGE },
+    ]
+    expect(folded(...strange)).toMatchObject({ status: 'idle', current: null, seq: 6, run: 0, keys: {} })
+  })
+})

@@ -1,0 +1,138 @@
+// The event log in memory: a cache that gives what it was told, or nothing.
+import fc from 'fast-check'
+import { describe, expect, it, vi } from 'vitest'
+import { continues, nextDigest } from '../../../src/session/digest.ts'
+import type { LogEntry, Watermark } from '../../../src/session/events.ts'
+import { memoryLog } from '../../../src/worker/memory-log.ts'
+
+const KEY = { sessionId: 's', epoch: 'e' }
+const START: Watermark = { seq: 0, digest: '' }
+
+/** Entries of the given texts, going on from `after`. */
+function entries(texts: readonly string[], after: Watermark = START): LogEntry[] {
+  let { seq, digest: prev } = after
+  return texts.map((text) => {
+    seq += 1
+    const json = JSON.stringify({ seq, text })
+    const entry = { seq, prev, digest: nextDigest(prev, json), json }
+    prev = entry.digest
+    return entry
+  })
+}
+
+function at(list: readonly LogEntry[], index: number): LogEntry {
+  const entry = list.at(index)
+  if (!entry) throw new Error('no such entry')
+  return entry
+}
+
+const markOf = ({ seq, digest }: Watermark): Watermark => ({ seq, digest })
+
+describe('the event log', () => {
+  const abc = entries(['a', 'b', 'c'])
+
+  it('gives what lies between two watermarks that it knows', () => {
+    const log = memoryLog()
+    log.append(KEY, abc)
+    expect(log.read(KEY, START, at(abc, -1))).toEqual(abc)
+    expect(log.read(KEY, at(abc, 0), at(abc, 1))).toEqual([at(abc, 1)])
+  })
+
+  it('gives nothing of another session, another chain of executions, or what it has not got yet', () => {
+    const log = memoryLog()
+    log.append(KEY, abc.slice(0, 2))
+    expect(log.read({ ...KEY, sessionId: 't' }, START, at(abc, 1))).toBeUndefined()
+    expect(log.read({ ...KEY, epoch: 'f' }, START, at(abc, 1))).toBeUndefined()
+    expect(log.read(KEY, START, at(abc, 2))).toBeUndefined()
+    expect(log.read(KEY, START, { seq: 2, digest: 'other' })).toBeUndefined()
+    expect(log.read(KEY, { seq: 1, digest: 'other' }, at(abc, 1))).toBeUndefined()
+  })
+
+  it('is not changed by hearing the same again', () => {
+    const log = memoryLog()
+    log.append(KEY, abc)
+    log.append(KEY, abc.slice(0, 2))
+    expect(log.read(KEY, START, at(abc, -1))).toEqual(abc)
+  })
+
+  it('drops a phantom and all after it when the true event comes', () => {
+    const log = memoryLog()
+    log.append(KEY, abc)
+    const truth = entries(['x', 'y'], markOf(at(abc, 0)))
+    log.append(KEY, truth)
+    expect(log.read(KEY, START, at(truth, -1))).toEqual([at(abc, 0), ...truth])
+    expect(log.read(KEY, START, at(abc, -1))).toBeUndefined()
+  })
+
+  it('begins anew after a gap, and takes the older events again when they are read from elsewhere', () => {
+    const log = memoryLog()
+    log.append(KEY, abc.slice(0, 1))
+    log.append(KEY, abc.slice(2))
+    expect(log.read(KEY, at(abc, 1), at(abc, 2))).toEqual([at(abc, 2)])
+    expect(log.read(KEY, START, at(abc, 0))).toBeUndefined()
+    log.append(KEY, abc)
+    expect(log.read(KEY, START, at(abc, -1))).toEqual(abc)
+  })
+
+  it('never gives events that do not connect the two watermarks, whatever it was told in whatever order', () => {
+    const branch = (after: readonly LogEntry[], name: string) => [...after, ...entries([`${name}1`, `${name}2`, `${name}3`], after.at(-1) ?? START)]
+    const main = entries(['a', 'b', 'c', 'd', 'e'])
+    const chains = [main, branch(main.slice(0, 1), 'x'), branch(main.slice(0, 3), 'y'), branch([], 'z')]
+    const marks = [START, ...chains.flat().map(markOf)]
+    const told = fc.array(fc.tuple(fc.nat(3), fc.nat(5), fc.nat(5)), { maxLength: 8 })
+    fc.assert(
+      fc.property(told, fc.integer({ min: 150, max: 4_000 }), (tellings, maxBytes) => {
+        const log = memoryLog(maxBytes)
+        for (const [chain, from, length] of tellings) log.append(KEY, (chains[chain] ?? main).slice(from, from + length))
+        for (const from of marks) {
+          for (const to of marks) {
+            if (to.seq <= from.seq) continue
+            const given = log.read(KEY, from, to)
+            if (given === undefined) continue
+            expect(continues(from, given)).toBe(true)
+            expect(given.at(-1)?.digest).toBe(to.digest)
+          }
+        }
+      }),
+    )
+  })
+
+  it('forgets the sessions that were used longest ago when it is full', () => {
+    const ofSession = (n: number) => ({ sessionId: `s${n}`, epoch: 'e' })
+    const hundred = entries(Array.from({ length: 10 }, () => 'x'.repeat(80)))
+    const bytes = hundred.reduce((sum, entry) => sum + entry.json.length, 0)
+    const log = memoryLog(3 * (bytes + 10))
+    const holds = (n: number) => log.read(ofSession(n), START, at(hundred, -1)) !== undefined
+    for (const n of [1, 2, 3]) log.append(ofSession(n), hundred)
+    expect([1, 2, 3].map(holds)).toEqual([true, true, true])
+    expect(holds(1)).toBe(true)
+    log.append(ofSession(4), hundred)
+    expect([1, 2, 3, 4].filter(holds)).toHaveLength(3)
+    expect(holds(4)).toBe(true)
+  })
+
+  it('holds no more than its bytes, also when sessions grow by one event at a time', () => {
+    const ofSession = (n: number) => ({ sessionId: `s${n}`, epoch: 'e' })
+    const long = entries(Array.from({ length: 50 }, () => 'x'.repeat(100)))
+    const bytes = long.reduce((sum, entry) => sum + entry.json.length, 0)
+    const log = memoryLog(3 * (bytes + 10))
+    for (const entry of long) for (const n of [1, 2, 3, 4, 5, 6]) log.append(ofSession(n), [entry])
+    const held = [1, 2, 3, 4, 5, 6].map((n) => {
+      const first = long.findIndex((entry) => log.read(ofSession(n), { seq: entry.seq - 1, digest: entry.prev }, at(long, -1)) !== undefined)
+      return first === -1 ? 0 : long.slice(first).reduce((sum, entry) => sum + entry.json.length, 0)
+    })
+    expect(held.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(3 * (bytes + 10))
+  })
+
+  it('wakes who waits for the next events of a session, and nobody else', () => {
+    const log = memoryLog()
+    const [mine, other, gone] = [vi.fn(), vi.fn(), vi.fn()]
+    log.onAppend(KEY, mine)
+    log.onAppend({ ...KEY, sessionId: 't' }, other)
+    log.onAppend(KEY, gone)()
+    log.append(KEY, [])
+    expect(mine).not.toHaveBeenCalled()
+    log.append(KEY, abc)
+    expect([mine, other, gone].map((wake) => wake.mock.calls.length)).toEqual([1, 0, 0])
+  })
+})
