@@ -82,7 +82,11 @@ async function msPerTurn({ client, runTurns }: Bench, side: Side, turns: number)
 async function historyBytes(bench: Bench, { historyTurns }: TurnOptions): Promise<HistoryBytesPerTurn> {
   const workflowId = await withWorkers(bench, HEADLINE, () => bench.runTurns.pawl(historyTurns))
   const begins = await turnsOf(bench.client, workflowId, MODEL_ACTIVITY.pawl)
-  const between = (from: number, to: number) => ((begins[to]?.bytesBefore ?? Number.NaN) - (begins[from]?.bytesBefore ?? Number.NaN)) / (to - from)
+  const between = (from: number, to: number) => {
+    const [first, last] = [begins[from], begins[to]]
+    if (!first || !last) throw new Error(`The long session has ${begins.length} model calls, too few to measure up to turn ${to}.`)
+    return { all: (last.bytesBefore - first.bytesBefore) / (to - from), carried: (last.carriedBefore - first.carriedBefore) / (to - from) }
+  }
   return { '10': between(0, 10), '100': between(10, 100), '1000': between(100, 1_000) }
 }
 

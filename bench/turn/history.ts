@@ -10,15 +10,20 @@ export interface TurnBegin {
   atMs: number
   /** Bytes of history, of the whole chain, before this. */
   bytesBefore: number
+  /** The part of them that executions carried over to the next. */
+  carriedBefore: number
 }
 
 /** The beginnings of a workflow's turns in order, those of the executions that it was continued as too. */
 export async function turnsOf(client: Client, workflowId: string, modelActivity: string): Promise<TurnBegin[]> {
   const turns: TurnBegin[] = []
   let bytesBefore = 0
+  let carriedBefore = 0
   for (const event of await chainOf(client, workflowId)) {
-    if (event.activityTaskScheduledEventAttributes?.activityType?.name === modelActivity) turns.push({ atMs: timeOf(event), bytesBefore })
-    bytesBefore += HistoryEvent.encode(event).finish().length
+    if (event.activityTaskScheduledEventAttributes?.activityType?.name === modelActivity) turns.push({ atMs: timeOf(event), bytesBefore, carriedBefore })
+    const bytes = HistoryEvent.encode(event).finish().length
+    bytesBefore += bytes
+    if (event.workflowExecutionContinuedAsNewEventAttributes || event.workflowExecutionStartedEventAttributes) carriedBefore += bytes
   }
   return turns
 }

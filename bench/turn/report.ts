@@ -13,7 +13,7 @@ export interface Measured {
 }
 
 /** Bytes of history that a turn takes, up to so many turns and from the stage before. */
-export type HistoryBytesPerTurn = Record<'10' | '100' | '1000', number>
+export type HistoryBytesPerTurn = Record<'10' | '100' | '1000', { all: number; carried: number }>
 
 /** One line of the table. */
 export function row({ processes, eager, workers, floor, pawl, ratio }: Measured): string {
@@ -31,9 +31,10 @@ const timeOf = ({ median, noise }: Sample): string => `${median.toFixed(1)} ± $
 
 /** Of the history. */
 export function historyLines(bytes: HistoryBytesPerTurn): string[] {
-  const growth = bytes['1000'] / bytes['10']
-  const stages = Object.entries(bytes).map(([turns, each]) => `${Math.round(each)} up to turn ${turns}`)
-  return [`history bytes a turn: ${stages.join(', ')}; at 1,000 turns ${growth.toFixed(3)} of what it is at 10`]
+  const stages = Object.entries(bytes).map(
+    ([turns, { all, carried }]) => `  up to turn ${turns.padEnd(5)} ${Math.round(all)}, of which ${Math.round(carried)} carried over by continue-as-new`,
+  )
+  return ['history bytes a turn:', ...stages, `  at 1,000 turns ${(bytes['1000'].all / bytes['10'].all).toFixed(3)} of what it is at 10`]
 }
 
 /** The line that ends `--json`; of the first set-up. */
@@ -42,7 +43,7 @@ export function jsonLine({ floor, pawl, ratio }: Measured, bytes: HistoryBytesPe
     floorMsPerTurn: round(floor.median, 2),
     pawlMsPerTurn: round(pawl.median, 2),
     ratio: round(ratio.median, 3),
-    historyBytesPerTurn: Object.fromEntries(Object.entries(bytes).map(([turns, each]) => [turns, Math.round(each)])),
+    historyBytesPerTurn: Object.fromEntries(Object.entries(bytes).map(([turns, { all }]) => [turns, Math.round(all)])),
   })
 }
 

@@ -8,7 +8,6 @@ import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
 import { NO_USAGE } from '../session/content.ts'
 import type { Resolution, RunLimits } from '../session/events.ts'
 import { jsonBytes } from '../session/protocol.ts'
-import { modelOf } from '../models/index.ts'
 import { type Attempt, backoff, failedAttempt, startAttempt } from './attempt.ts'
 import type { CallModelInput, CallModelResult } from './contract.ts'
 import { StaleWatermark } from './errors.ts'
@@ -74,7 +73,9 @@ async function answer(needs: ActivityNeeds, agent: Agent, input: CallModelInput,
     services: needs.services,
     log: needs.logger,
   }
-  const signal = signalOf(attempt, agent, input)
+  const left = timeLeft(agent, input)
+  if (left <= 0) return deadlineExceeded(agent)
+  const signal = Number.isFinite(left) ? AbortSignal.any([attempt.hold.signal, AbortSignal.timeout(left)]) : attempt.hold.signal
   try {
     const model = await modelFor(agent, ctx)
     const system = typeof agent.instructions === 'string' ? agent.instructions : await agent.instructions(structuredClone(state), ctx)
@@ -92,8 +93,8 @@ async function answer(needs: ActivityNeeds, agent: Agent, input: CallModelInput,
     return { kind: 'completed', attempt: attempt.number, content, stopReason, usage, model: response.model ?? model.name, calls, limits: limitsOf(agent) }
   } catch (error) {
     if (attempt.hold.signal.aborted) return { kind: 'interrupted' }
-    if (signal.aborted) return { kind: 'failed', code: 'deadline_exceeded', reason: `The run took longer than ${agent.limits.deadlineMs} ms, its limit (limits.deadline).` }
-    return giveUpOrRetry(needs, agent, attempt, error)
+    if (signal.aborted) return deadlineExceeded(agent)
+    return giveUpOrRetry(needs, agent, input, attempt, error)
   }
 }
 
@@ -101,11 +102,14 @@ function limitsOf(agent: Agent): RunLimits {
   return { maxTurns: agent.limits.maxTurns, ...(agent.limits.deadlineMs !== undefined && { deadlineMs: agent.limits.deadlineMs }) }
 }
 
-/** Aborts on interrupt and on the run's deadline. */
-function signalOf(attempt: Attempt, agent: Agent, { startedAt }: CallModelInput): AbortSignal {
+/** Milliseconds until the run's deadline. */
+function timeLeft(agent: Agent, { startedAt }: CallModelInput): number {
   const { deadlineMs } = agent.limits
-  if (deadlineMs === undefined) return attempt.hold.signal
-  return AbortSignal.any([attempt.hold.signal, AbortSignal.timeout(Math.max(1, startedAt + deadlineMs - Date.now()))])
+  return deadlineMs === undefined ? Number.POSITIVE_INFINITY : startedAt + deadlineMs - Date.now()
+}
+
+function deadlineExceeded(agent: Agent): CallModelResult {
+  return { kind: 'failed', code: 'deadline_exceeded', reason: `The run took longer than ${agent.limits.deadlineMs} ms, its limit (limits.deadline).` }
 }
 
 /** A model that ignores its signal must not hold up the run. */
@@ -125,10 +129,13 @@ async function stoppable<T>(call: Promise<T>, signal: AbortSignal): Promise<T> {
 
 async function modelFor(agent: Agent, ctx: AgentContext): Promise<Model> {
   const chosen = typeof agent.model === 'function' ? await agent.model(ctx) : agent.model
-  return typeof chosen === 'string' ? modelOf(chosen) : chosen
+  if (typeof chosen !== 'string') return chosen
+  // The SDK behind it takes a tenth of a second to load: a worker that does not need it boots without.
+  const { modelOf } = await import('../models/index.ts')
+  return modelOf(chosen)
 }
 
-async function giveUpOrRetry(needs: ActivityNeeds, agent: Agent, attempt: Attempt, error: unknown): Promise<CallModelResult> {
+function giveUpOrRetry(needs: ActivityNeeds, agent: Agent, input: CallModelInput, attempt: Attempt, error: unknown): CallModelResult {
   const told = isModelError(error) ? error : undefined
   const retryable = told?.retryable ?? true
   const retry = attempt.failures + 1
@@ -138,7 +145,9 @@ async function giveUpOrRetry(needs: ActivityNeeds, agent: Agent, attempt: Attemp
     return { kind: 'failed', code: told?.code ?? 'model_call_failed', reason: failed.message }
   }
   const nextDelayMs = told?.retryAfterMs ?? backoff(agent.retry.baseDelayMs, retry)
-  throw await attempt.retry(failedAttempt(attempt.number, error, { retryable, worker: needs.worker, nextDelayMs }), nextDelayMs)
+  attempt.failed.push(failedAttempt(attempt.number, error, { retryable, worker: needs.worker, nextDelayMs }))
+  // The deadline comes first: the run then ends when it is due.
+  return { kind: 'again', afterMs: Math.max(0, Math.min(nextDelayMs, timeLeft(agent, input))) }
 }
 
 const STOP_REASONS: readonly string[] = ['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'pause_turn', 'refusal', 'model_context_window_exceeded']

@@ -40,6 +40,8 @@ export type CallModelResult = { failed?: FailedAttempt[] } & (
     }
   /** The run cannot go on. */
   | { kind: 'failed'; code: string; reason: string }
+  /** The attempt failed (it is in `failed`); the next one is due in so many milliseconds. */
+  | { kind: 'again'; afterMs: number }
   | { kind: 'not_served' }
   /** Neither the log nor the workflow itself has the events of this watermark. */
   | { kind: 'stale_watermark' }
@@ -74,6 +76,8 @@ export type ExecuteToolResult = { attempt: number; failed?: FailedAttempt[] } & 
   | ({ kind: 'completed'; startedAt: number; worker: string } & RecordedResult)
   /** It did not happen, or its effect allows to say that it failed. */
   | { kind: 'failed'; code: string; message: string }
+  /** The attempt failed (it is in `failed`) and the effect allows another one, due in so many milliseconds. */
+  | { kind: 'again'; afterMs: number }
   /** An `external` body was entered and threw: nobody knows. */
   | { kind: 'unknown'; message: string }
   /** The body was not entered: another build must run it. `resolution`: how this build would. */

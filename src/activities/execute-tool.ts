@@ -92,7 +92,7 @@ async function execute(needs: ActivityNeeds, tool: Tool, input: ExecuteToolInput
 }
 
 /** `effect` is the one that the call was resolved with: a tool that has become laxer since changes nothing for it. */
-async function whenThrown(needs: ActivityNeeds, tool: Tool, effect: Effect, attempt: Attempt, error: unknown): Promise<ExecuteToolResult> {
+function whenThrown(needs: ActivityNeeds, tool: Tool, effect: Effect, attempt: Attempt, error: unknown): ExecuteToolResult {
   const { number, hold, failed, failures } = attempt
   const told = isToolError(error) ? error : undefined
   const surelyNot = told?.happened === false
@@ -100,7 +100,8 @@ async function whenThrown(needs: ActivityNeeds, tool: Tool, effect: Effect, atte
   const mayRetry = effect !== 'external' && (told?.retryable ?? true) && failures < tool.retry.maxRetries
   if (mayRetry) {
     const nextDelayMs = told?.retryAfterMs ?? backoff(tool.retry.baseDelayMs, failures + 1)
-    throw await attempt.retry(failedAttempt(number, error, { retryable: true, worker: needs.worker, nextDelayMs }), nextDelayMs)
+    failed.push(failedAttempt(number, error, { retryable: true, worker: needs.worker, nextDelayMs }))
+    return { kind: 'again', attempt: number, afterMs: nextDelayMs }
   }
   const last = failedAttempt(number, error, { retryable: false, worker: needs.worker })
   failed.push(last)

@@ -98,3 +98,14 @@ export function whyLost(error: unknown): Lost {
   if (cause instanceof ApplicationFailure && cause.type === 'NotFoundError') return { how: 'not_begun', message }
   return { how: 'failed', message, failureClass: cause instanceof ApplicationFailure ? (cause.type ?? 'Error') : 'Error' }
 }
+
+/** Waits, and says whether an interrupt ended the wait. */
+export async function interruptedWhile(wait: Promise<void>): Promise<boolean> {
+  try {
+    await wait
+    return false
+  } catch (error) {
+    if (whyLost(error).how === 'cancelled') return true
+    throw error
+  }
+}

@@ -1,8 +1,8 @@
 // One model call of a turn: asked for until it answers, fails for good, or is stopped.
-import { condition } from '@temporalio/workflow'
+import { condition, sleep } from '@temporalio/workflow'
 import type { CallModelInput, CallModelResult } from '../activities/contract.ts'
 import type { RunState } from '../session/state.ts'
-import { MAX_DEATHS, modelCalls, whyLost } from './activities.ts'
+import { interruptedWhile, MAX_DEATHS, modelCalls, whyLost } from './activities.ts'
 import { countAttempts } from './attempts.ts'
 import type { Journal } from './journal.ts'
 import type { Serving } from './serving.ts'
@@ -51,6 +51,12 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
       case 'failed':
         serving.served()
         return { end: 'failed', code: result.code, reason: result.reason }
+      case 'again':
+        // Here and not by Temporal's retries: the failed attempt is recorded now, and a stop finds the session waiting.
+        serving.served()
+        how = 'again'
+        if (await interruptedWhile(sleep(result.afterMs))) return { end: 'stopped' }
+        continue
       case 'not_served':
         how = 'until_served'
         continue

@@ -5,7 +5,7 @@ import { admit } from '../session/decide.ts'
 import type { Resolution } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { CallState, RunState } from '../session/state.ts'
-import { type Lost, MAX_DEATHS, toolCalls, verifications, whyLost } from './activities.ts'
+import { interruptedWhile, type Lost, MAX_DEATHS, toolCalls, verifications, whyLost } from './activities.ts'
 import { countAttempts } from './attempts.ts'
 import type { Journal } from './journal.ts'
 import type { Serving } from './serving.ts'
@@ -82,6 +82,8 @@ async function execute(turn: Turn, requested: CallState, where: Where): Promise<
   let asks = 0
   const fail = (code: string, message: string): void =>
     journal.append({ type: 'tool_failed', ...where, attempt: attempts.used.attempts, code, message })
+  /** No attempt is going on; an earlier one of an idempotent call may have done its work before it failed. */
+  const failInterrupted = (): void => fail('interrupted', attempts.used.attempts > 0 && call.resolution.effect === 'idempotent' ? INTERRUPTED_BEGUN : INTERRUPTED)
 
   for (;;) {
     const { resolution } = call
@@ -92,10 +94,10 @@ async function execute(turn: Turn, requested: CallState, where: Where): Promise<
       result = await toolCalls(resolution, asks === 0 ? 'first' : 'again').executeTool(input)
     } catch (error) {
       const lost = whyLost(error)
-      if (lost.how === 'cancelled') return fail('interrupted', 'The run was interrupted before this call began.')
+      if (lost.how === 'cancelled') return failInterrupted()
       if (lost.how === 'not_begun') {
         asks += 1
-        if (await interruptedWhile(serving.notServed(`the tool "${where.tool}"`))) return fail('interrupted', INTERRUPTED)
+        if (await interruptedWhile(serving.notServed(`the tool "${where.tool}"`))) return failInterrupted()
         continue
       }
       const attempt = attempts.lost(lost)
@@ -121,20 +123,24 @@ async function execute(turn: Turn, requested: CallState, where: Where): Promise<
         serving.served()
         journal.append({ type: 'tool_failed', ...where, attempt: result.attempt, code: result.code, message: result.message })
         return
+      case 'again':
+        serving.served()
+        if (await interruptedWhile(sleep(result.afterMs))) return failInterrupted()
+        continue
       case 'not_begun':
         asks += 1
         if (result.resolution && asks >= ASKS_BEFORE_NEW_RESOLUTION) {
           if (result.resolution.invalid) return fail(result.resolution.invalid.code, result.resolution.invalid.message)
           call = { ...call, resolution: { ...result.resolution, index: resolution.index } }
         }
-        if (await interruptedWhile(serving.notServed(`the tool "${where.tool}"`))) return fail('interrupted', INTERRUPTED)
+        if (await interruptedWhile(serving.notServed(`the tool "${where.tool}"`))) return failInterrupted()
         continue
       case 'unknown': {
         const settled = await settleUnknown(turn, call, result.attempt, undefined)
         if (settled === 'settled') return
         // It surely did not happen: the attempt that threw counts as any failed one.
         if (attempts.used.failures > resolution.retry.maxRetries) return fail('tool_failed', result.message)
-        if (await interruptedWhile(sleep(resolution.retry.baseDelayMs * 2 ** (attempts.used.failures - 1)))) return fail('interrupted', INTERRUPTED)
+        if (await interruptedWhile(sleep(resolution.retry.baseDelayMs * 2 ** (attempts.used.failures - 1)))) return failInterrupted()
         continue
       }
       case 'interrupted':
@@ -149,17 +155,6 @@ async function execute(turn: Turn, requested: CallState, where: Where): Promise<
 
 const INTERRUPTED = 'The run was interrupted; this call did not take effect.'
 const INTERRUPTED_BEGUN = 'The run was interrupted while this call was going on; it may have taken effect.'
-
-/** Waits, and says whether an interrupt ended the wait. */
-async function interruptedWhile(wait: Promise<void>): Promise<boolean> {
-  try {
-    await wait
-    return false
-  } catch (error) {
-    if (whyLost(error).how === 'cancelled') return true
-    throw error
-  }
-}
 
 /** The first beat says that the body was entered and is confirmed by the server: an attempt lost before it has not begun. */
 function mayHaveBegun(lost: Lost & { how: 'died' | 'failed' }): boolean {

@@ -1,13 +1,14 @@
 // Calls that take long, with and without the event loop: no death, no second time, and the neighbours go on undisturbed.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Plan, type PlannedCall, peacefulAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
 const BLOCKED_MS = 30_000
-const LONG_MS = 20_000
+/** Longer than the SDK's core waits for an attempt of which it hears nothing: the heartbeat timeout and 5 s. */
+const LONG_MS = 12_000
 
-const long = (tool: 'block' | 'dawdle', ms: number): Plan => [[{ tool, input: { name: 'a', ms } }], [{ tool: 'look', input: { name: 'b' } }]]
-const SHORT: Plan = [1, 2, 3].map((at) => [{ tool: at === 2 ? 'charge' : 'look', input: { name: `${at}` } }])
+const long = (tool: string, ms: number): Plan => [[{ tool, input: { name: 'a', ms } }], [call('look', 'b')]]
+const call = (tool: string, name: string): PlannedCall => ({ tool, input: { name } })
 
 describe.each(['supervised', 'unsupervised'] as const)('%s, a call that takes long', (kind) => {
   let rig: Rig
@@ -21,46 +22,55 @@ describe.each(['supervised', 'unsupervised'] as const)('%s, a call that takes lo
 
   afterAll(() => rig.close())
 
-  /** Asserts that the run went as in peace: every body entered once, nothing verified, nothing failed. */
-  async function wasPeaceful(session: string, text: string, plan: Plan) {
+  /** Runs the plan and expects it to go as in peace: every body entered once, nothing verified, nothing failed. */
+  async function inPeace(plan: Plan): Promise<string> {
+    const run = await rig.start(plan)
+    const { text } = await run.result()
+    const { sessionId: session } = run
     expect(await rig.errors(session, 0)).toEqual([])
     expect(text).toBe(peacefulAnswer(plan))
     const marks = rig.ledger.marks({ session })
     expect(marks.filter(({ attempt }) => attempt !== 1)).toEqual([])
     expect(marks.filter(({ stage }) => stage === 'entered')).toHaveLength(plan.length)
     expect(marks.filter(({ stage }) => stage === 'verify')).toEqual([])
+    return session
   }
 
   it('is executed once and its answer is taken, also when it blocks the event loop beside healthy neighbours', async () => {
-    const blocking = rig.ledger.reached({ stage: 'entered', what: 'block' })
-    // Neighbours: one that lasts over the whole block, and one whose reply comes in the middle of it.
+    // Neighbours: one that lasts over most of the block, and one that may take far less time than the block does.
     const dawdling = rig.ledger.reached({ stage: 'entered', what: 'dawdle' })
-    const neighbour = await rig.start(long('dawdle', LONG_MS))
+    const neighbour = inPeace(long('dawdle', BLOCKED_MS - 5_000))
     await dawdling
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
-    const short = await rig.start(SHORT)
+    const short = inPeace([[call('look', 'a')], [call('charge', 'b')], [call('look', 'c')]])
     const mark = await held
-    const blocked = await rig.start(long('block', BLOCKED_MS))
+    const blocking = rig.ledger.reached({ stage: 'entered', what: 'block' })
+    const blocked = inPeace(long('block', BLOCKED_MS))
     await blocking
     mark.release()
-    const runs = [
-      { run: blocked, plan: long('block', BLOCKED_MS) },
-      { run: neighbour, plan: long('dawdle', LONG_MS) },
-      { run: short, plan: SHORT },
-    ]
-    const ended = await Promise.all(runs.map(async ({ run, plan }) => ({ plan, session: run.sessionId, text: (await run.result()).text })))
-    for (const { session, text, plan } of ended) await wasPeaceful(session, text, plan)
+    await Promise.all([neighbour, short, blocked])
     expect(workers?.events.filter(({ event }) => event === 'worker_died') ?? []).toEqual([])
   })
 
-  it('is executed once and its answer is taken at once when it only waits', async () => {
-    const plan = long('dawdle', LONG_MS)
+  it('is executed once and its answer is taken at once, be it of a tool or of the model', async () => {
+    const slowModel = rig.ledger.holdNext({ stage: 'model' })
+    const asking = inPeace([[call('look', 'a')]])
+    const model = await slowModel
+    const session = await inPeace(long('dawdle', LONG_MS))
+    model.release()
+    await asking
+    const [applied] = rig.ledger.marks({ session, stage: 'applied', what: 'dawdle' })
+    const next = rig.ledger.marks({ session, what: 'model' }).find(({ callId }) => callId === 'model:1:2')
+    console.log(`${kind}: ${(next?.at ?? 0) - (applied?.at ?? 0)} ms from the end of a call of ${LONG_MS} ms to the next model call`)
+  })
+
+  it('is tried again when it throws in the end', async () => {
+    const plan = long('stumble', LONG_MS)
     const run = await rig.start(plan)
     const { text } = await run.result()
-    const { sessionId: session } = run
-    await wasPeaceful(session, text, plan)
-    const [applied] = rig.ledger.marks({ session, stage: 'applied', what: 'dawdle' })
-    const [next] = rig.ledger.marks({ session, what: 'model' }).filter(({ callId }) => callId === 'model:1:2')
-    console.log(`${kind}: ${(next?.at ?? 0) - (applied?.at ?? 0)} ms from the end of a call of ${LONG_MS} ms to the next model call`)
+    expect(text).toBe(peacefulAnswer(plan))
+    const entered = rig.ledger.marks({ session: run.sessionId, stage: 'entered', what: 'stumble' })
+    expect(entered.map(({ attempt }) => attempt)).toEqual([1, 2])
+    expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:stumble', attempt: 1, class: 'Error' }])
   })
 })

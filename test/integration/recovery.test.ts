@@ -1,6 +1,7 @@
 // How a session is taken out of `error` by somebody: the run started again from its messages, or given up.
 import { ModelError } from 'pawl'
 import { RecoveryRefused } from 'pawl/client'
+import type { ScriptedAnswer } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
@@ -18,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => here?.stop())
 
 /** A model that makes these turns and then fails, until it is mended. */
-function failsAfter(turns: Parameters<typeof inOrder>): Scene & { mended?: boolean } {
+function failsAfter(turns: ScriptedAnswer[]): Scene & { mended?: boolean } {
   const script = inOrder(...turns)
   const scene: Scene & { mended?: boolean } = {
     model(request) {

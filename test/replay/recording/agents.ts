@@ -1,0 +1,107 @@
+// The agents of the recorded sessions. A message is a script, `look a + set b / pay c`: steps of the model, and the calls of a step.
+// What a call's argument says happens at its first attempt: so each session goes the way that its message says.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { defineAgent, defineTool, defineWorker, ModelError, ToolError, type Message, type ModelRequest, type ToolContext } from 'pawl'
+import { scripted, type ScriptedAnswer } from 'pawl/testing'
+import { z } from 'zod'
+
+const HELD_MS = 700
+const LINGERED_MS = 6_000
+
+const input = z.object({ how: z.string() })
+const common = { description: 'Does as it is told.', input, retry: { maxRetries: 1, baseDelayMs: 10 } }
+
+async function act({ how }: z.infer<typeof input>, ctx: ToolContext): Promise<string> {
+  switch (how) {
+    case 'flaky':
+      if (ctx.attempt === 1) throw new Error('not at the first attempt')
+      break
+    case 'broken':
+      throw new ToolError('it is broken', { code: 'broken' })
+    case 'never':
+      throw new ToolError('it was refused', { code: 'refused', happened: false })
+    case 'lost':
+    case 'maybe':
+      throw new Error('the reply was lost')
+    case 'undone':
+      if (ctx.attempt === 1) throw new Error('the reply was lost')
+      break
+    case 'die':
+      if (ctx.attempt === 1) process.kill(process.pid, 'SIGKILL')
+      break
+    case 'hold':
+      await sleep(HELD_MS, undefined, { signal: ctx.signal })
+      break
+    case 'linger':
+      await sleep(LINGERED_MS, undefined, { signal: ctx.signal })
+      break
+    case 'endless':
+      await sleep(3_600_000, undefined, { signal: ctx.signal })
+      break
+  }
+  return `${how} done`
+}
+
+const tools = [
+  defineTool({ ...common, name: 'look', effect: 'read', execute: act }),
+  defineTool({ ...common, name: 'set', effect: 'idempotent', execute: act, effectId: (result) => `effect of ${result}` }),
+  defineTool({
+    ...{ ...common, name: 'pay', effect: 'external', execute: act },
+    toModel: (result) => [{ type: 'text', text: `paid: ${result}` }],
+    verify: ({ how }) => {
+      if (how === 'maybe') return { happened: 'unknown' }
+      return how === 'undone' || how === 'die' ? { happened: false } : { happened: true, result: `${how} found` }
+    },
+  }),
+  defineTool({ ...common, name: 'mail', effect: 'external', execute: act }),
+]
+
+/** The newest script, and how many of its steps the model has made. */
+function scriptOf(messages: readonly Message[]): { steps: string[]; made: number } {
+  const at = messages.findLastIndex((message) => message.role === 'user' && typeof message.content === 'string')
+  const said = messages[at]?.content
+  const steps = typeof said === 'string' ? said.split('/').map((step) => step.trim()) : []
+  return { steps, made: messages.slice(at).filter((message) => message.role === 'assistant').length }
+}
+
+function answer({ messages, run, turn }: ModelRequest, attempt: number): ScriptedAnswer {
+  const { steps, made } = scriptOf(messages)
+  const step = steps[made]
+  if (step === undefined) return `done in ${turn} turns`
+  switch (step) {
+    case 'overload':
+      if (attempt === 1) throw new ModelError('overloaded_error', 'overloaded', { retryable: true, retryAfterMs: 10 })
+      return 'no more overloaded'
+    case 'fail':
+      throw new ModelError('invalid_request_error', 'no model takes this', { retryable: false })
+    case 'fail once':
+      if (run === 1) throw new ModelError('invalid_request_error', 'no model takes this', { retryable: false })
+      return 'it went well'
+    case 'die':
+      if (attempt === 1) process.kill(process.pid, 'SIGKILL')
+      return 'alive again'
+    case 'pause':
+      return { content: [{ type: 'text', text: 'let me think' }], stopReason: 'pause_turn' }
+    case 'think':
+      return [{ type: 'thinking', thinking: 'hm', signature: 'signed' }, { type: 'text', text: 'thought' }]
+    case 'nothing':
+      return []
+  }
+  if (!/^\w+ \w+( \+ |$)/.test(step)) return `you said: ${step}`
+  return step.split(' + ').map((call, index) => {
+    const [name = '', how = ''] = call.split(' ')
+    return { type: 'tool_use', id: `toolu_${index}`, name, input: name === 'look' && how === 'misfit' ? { what: 1 } : { how } }
+  })
+}
+
+const model = scripted((request, ctx) => answer(request, ctx.attempt))
+const agent = { instructions: 'Do as you are told.', model, tools, retry: { maxRetries: 2, baseDelayMs: 10 } }
+
+export const recorded = defineAgent({ ...agent, name: 'recorded' })
+/** Has little patience. */
+export const bounded = defineAgent({ ...agent, name: 'bounded', limits: { maxTurns: 2 } })
+export const hurried = defineAgent({ ...agent, name: 'hurried', limits: { deadline: '2s' } })
+/** Is served later than it is asked. */
+export const late = defineAgent({ ...agent, name: 'late' })
+
+export default defineWorker({ agents: [recorded, bounded, hurried] })
