@@ -62,6 +62,9 @@ export interface ToolCallInput {
 }
 
 export interface ExecuteToolInput extends ToolCallInput {
+  /** What is to be seen in the store while the call runs, if it takes long. */
+  epoch: string
+  watermark: Watermark
   prior?: Prior
 }
 

@@ -1,5 +1,6 @@
 // The activity `executeTool`: enters a tool's body at most as often as its effect allows, and says what came of it.
 import { Context } from '@temporalio/activity'
+import type { Client } from '@temporalio/client'
 import type { Agent } from '../agent/agent.ts'
 import { isToolError } from '../agent/errors.ts'
 import type { Tool, ToolContext } from '../agent/tool.ts'
@@ -8,11 +9,12 @@ import { sessionIdOf } from '../session/protocol.ts'
 import { type Attempt, backoff, failedAttempt, startAttempt } from './attempt.ts'
 import { runBody, TimedOut } from './body.ts'
 import type { ExecuteToolInput, ExecuteToolResult, ToolCallInput } from './contract.ts'
+import type { Flusher } from './flusher.ts'
 import type { ActivityNeeds } from './needs.ts'
 import { recordResult } from './record.ts'
 import { parseInput, resolveCall } from './resolve.ts'
 
-const MARK_RUNNING_AFTER_MS = 200
+const SHOW_RUNNING_AFTER_MS = 200
 const STRICTNESS = { read: 0, idempotent: 1, external: 2 } as const
 
 /** The tool that may run the call, as it was resolved; undefined if this build has another one, or none. */
@@ -26,7 +28,7 @@ export function servedTool(needs: ActivityNeeds, input: ToolCallInput): { agent:
 }
 
 /** Makes the activity. */
-export function executeToolActivity(needs: ActivityNeeds) {
+export function executeToolActivity(needs: ActivityNeeds, flusher: Flusher) {
   return async function executeTool(input: ExecuteToolInput): Promise<ExecuteToolResult> {
     const served = servedTool(needs, input)
     const { attempts: before } = input.prior ?? { attempts: 0 }
@@ -34,7 +36,7 @@ export function executeToolActivity(needs: ActivityNeeds) {
     const { tool } = served
     const attempt = startAttempt(needs, { call: callIdOfInput(input), tool: tool.name, prior: input.prior, timeoutMs: tool.timeoutMs })
     try {
-      const result = await execute(needs, tool, input, attempt)
+      const result = await execute(needs, flusher, tool, input, attempt)
       return { ...result, ...(attempt.failed.length > 0 && { failed: attempt.failed }) }
     } finally {
       attempt.hold.release()
@@ -57,7 +59,7 @@ async function otherResolution(needs: ActivityNeeds, input: ExecuteToolInput): P
   return { resolution }
 }
 
-async function execute(needs: ActivityNeeds, tool: Tool, input: ExecuteToolInput, attempt: Attempt): Promise<ExecuteToolResult> {
+async function execute(needs: ActivityNeeds, flusher: Flusher, tool: Tool, input: ExecuteToolInput, attempt: Attempt): Promise<ExecuteToolResult> {
   const { number } = attempt
   if (attempt.givenUp) return { kind: 'failed', attempt: number, code: 'worker_died', message: 'This call took too many worker processes with it and was given up.' }
   const parsed = await parseInput(tool, input.input)
@@ -73,11 +75,10 @@ async function execute(needs: ActivityNeeds, tool: Tool, input: ExecuteToolInput
     // The same beat may have told of an interrupt.
     if (attempt.hold.signal.aborted) return { kind: 'interrupted', attempt: number, begun: false }
   }
+  const { client } = Context.current()
   const startedAt = Date.now()
   // For people who look while it runs; most calls are over before anyone could.
-  const running = setTimeout(() => {
-    needs.store.markRunning(attempt.sessionId, callIdOfInput(input), number, needs.worker).catch(() => undefined)
-  }, MARK_RUNNING_AFTER_MS)
+  const running = setTimeout(() => void showRunning(needs, flusher, input, attempt, client), SHOW_RUNNING_AFTER_MS)
   try {
     const { value, ctx } = await runBody(tool.timeoutMs, attempt.hold, (signal) => {
       const context = toolContext(needs, input, attempt, signal)
@@ -88,6 +89,17 @@ async function execute(needs: ActivityNeeds, tool: Tool, input: ExecuteToolInput
     return whenThrown(needs, tool, effect, attempt, error)
   } finally {
     clearTimeout(running)
+  }
+}
+
+/** Brings the call to the store and says there that it runs. Best effort: nothing depends on it. */
+async function showRunning(needs: ActivityNeeds, flusher: Flusher, input: ExecuteToolInput, attempt: Attempt, client: Client): Promise<void> {
+  const { sessionId, executionId, number } = attempt
+  try {
+    await flusher.flush({ sessionId, executionId, epoch: input.epoch, watermark: input.watermark }, client)
+    await needs.store.markRunning(sessionId, callIdOfInput(input), number, needs.worker)
+  } catch (err) {
+    needs.logger.debug({ err, sessionId }, 'a running call could not be shown')
   }
 }
 

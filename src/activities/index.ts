@@ -41,7 +41,7 @@ export function createActivities(needs: ActivityNeeds): { activities: PawlActivi
   return {
     activities: {
       callModel: callModelActivity(needs, reader, flusher),
-      executeTool: executeToolActivity(needs),
+      executeTool: executeToolActivity(needs, flusher),
       verifyTool: verifyToolActivity(needs),
       flush,
       loadSession,

@@ -90,7 +90,8 @@ async function execute(turn: Turn, requested: CallState, where: Where): Promise<
     const startedAt = Date.now()
     let result: ExecuteToolResult
     try {
-      const input = { ...inputOf(turn, call), ...(attempts.used.attempts > 0 && { prior: attempts.used }) }
+      const events = { epoch: journal.state.epoch, watermark: journal.watermark() }
+      const input = { ...inputOf(turn, call), ...events, ...(attempts.used.attempts > 0 && { prior: attempts.used }) }
       result = await toolCalls(resolution, asks === 0 ? 'first' : 'again').executeTool(input)
     } catch (error) {
       const lost = whyLost(error)

@@ -1,0 +1,168 @@
+// Long sessions: they continue as new, and neither the model, nor a sender, nor what was done before can tell.
+import { temporal } from '@temporalio/proto'
+import type { ModelRequest } from 'pawl'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { answersIn, type Played, resultsIn, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+
+const TURNS = 205
+const SECRET = 'a-result-that-must-be-in-history-once'
+
+type Execution = temporal.api.history.v1.IHistoryEvent[]
+
+/** The histories of a session's executions, oldest first. */
+async function executionsOf(here: Deployment, id: string): Promise<Execution[]> {
+  const executions: Execution[] = []
+  let runId: string | undefined
+  do {
+    const { events = [] } = await here.temporal.workflow.getHandle(`pawl:${id}`, runId).fetchHistory()
+    executions.unshift(events as Execution)
+    runId = events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId || undefined
+  } while (runId)
+  return executions
+}
+
+function checkTranscript(request: ModelRequest, turn: number): string | undefined {
+  const { messages } = request
+  if (answersIn(request) !== turn) return `turn ${turn}: ${answersIn(request)} answers`
+  const asked = messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content.flatMap((block) => (block.type === 'tool_use' ? [block.id] : []))))
+  const told = messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content.flatMap((block) => (block.type === 'tool_result' ? [block.tool_use_id] : []))))
+  if (asked.join() !== told.join()) return `turn ${turn}: ${asked.length} calls and ${told.length} results`
+  if (new Set(asked).size !== turn) return `turn ${turn}: ${new Set(asked).size} different calls`
+  const last = turn > 0 && resultsIn(request)[0]?.content
+  if (turn > 0 && last !== `result ${turn - 1} ${SECRET}`) return `turn ${turn}: the last result is ${String(last).slice(0, 80)}`
+  return undefined
+}
+
+describe('a session of more than 200 turns', () => {
+  let here: Deployment
+  let player: Stage
+  let worker: RunningWorker
+  let played: Played
+  let executions: Execution[]
+  const wrong: string[] = []
+  const sent: string[] = []
+
+  beforeAll(async () => {
+    here = await deploy()
+    player = stage({ limits: { maxTurns: 1_000 } })
+    worker = await here.startWorker({ agents: [player.agent] })
+    played = player.play(here.pawl, {
+      async model(request) {
+        const turn = answersIn(request)
+        const problem = checkTranscript(request, turn)
+        if (problem) wrong.push(problem)
+        // Messages that come while it runs, the newest just where the session is about to continue as new.
+        if (turn % 20 === 10) {
+          const messageId = `m${turn}`
+          sent.push(messageId)
+          await played.session.send(messageId, { messageId })
+        }
+        return turn < TURNS ? [use('put', `thing ${turn}`, turn)] : 'done'
+      },
+      put: ({ n }) => `result ${n} ${SECRET}`,
+    })
+    const run = await played.session.send('start', { messageId: 'start' })
+    // In the middle, another process takes over, which has none of the events.
+    await until('half of the turns are made', () => played.requests.length > TURNS / 2, 60_000)
+    await worker.stop()
+    worker = await here.startWorker({ agents: [player.agent] })
+    await run.result({ timeoutMs: 90_000 })
+    executions = await executionsOf(here, played.id)
+  })
+  afterAll(() => here?.stop())
+
+  it('continues as new, early', () => {
+    expect(executions.length).toBeGreaterThanOrEqual(2)
+    for (const events of executions.slice(0, -1)) {
+      expect(events.length).toBeGreaterThan(900)
+      expect(events.length).toBeLessThan(1_300)
+      expect(events.at(-1)?.workflowExecutionContinuedAsNewEventAttributes).toBeTruthy()
+    }
+  })
+
+  it('gives the model at every turn a transcript that is complete and in order', () => {
+    expect(wrong).toEqual([])
+    expect(played.requests.length).toBe(TURNS + 1)
+  })
+
+  it('shows the model every message that was sent meanwhile, once and in order', () => {
+    expect(saidIn(played.requests.at(-1)!)).toEqual(['start', ...sent])
+  })
+
+  it('does each effect once', () => {
+    expect(played.count('put')).toBe(TURNS)
+  })
+
+  it('has its events without a gap, from whoever is asked', async () => {
+    const events = await eventsOf(played.session)
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))
+    expect(ofType(events, 'tool_completed')).toHaveLength(TURNS)
+    const withoutStore = await here.connect({ postgres: false })
+    expect(await eventsOf(withoutStore.session(played.id))).toEqual(events)
+    const tail = []
+    for await (const event of withoutStore.session(played.id).events({ after: events.length - 3 })) tail.push(event)
+    expect(tail).toEqual(events.slice(-3))
+  })
+
+  it('still knows the message ids and the keys from before', async () => {
+    const answers = played.requests.length
+    await (await played.session.send('start', { messageId: 'start' })).result({ timeoutMs: 20_000 })
+    await (await played.session.send('m10', { messageId: 'm10' })).result({ timeoutMs: 20_000 })
+    expect(played.requests.length).toBe(answers)
+    expect((await played.session.state()).run).toBe(1)
+    expect(Object.keys((await played.session.state()).keys)).toHaveLength(TURNS)
+  })
+
+  it('has no transcript in any activity’s input: their size is the same at the end as at the beginning', () => {
+    const inputs = executions.flatMap((events) =>
+      events.flatMap(({ activityTaskScheduledEventAttributes: scheduled }) =>
+        scheduled ? [{ type: scheduled.activityType?.name, text: Buffer.from(scheduled.input?.payloads?.[0]?.data ?? []).toString() }] : [],
+      ),
+    )
+    const models = inputs.filter(({ type }) => type === 'callModel')
+    expect(models).toHaveLength(TURNS + 1)
+    expect(Math.max(...models.map(({ text }) => text.length))).toBeLessThan(600)
+    expect(inputs.filter(({ text }) => text.includes(SECRET))).toEqual([])
+  })
+
+  it('has each result in history once, and not in what continue-as-new carries', () => {
+    const texts = executions.flat().map((event) => JSON.stringify(event, (_key, value: unknown) => (value instanceof Uint8Array ? Buffer.from(value).toString() : value)))
+    const holding = texts.filter((text) => text.includes(SECRET))
+    expect(holding).toHaveLength(TURNS)
+    const carried = executions.slice(1).map(([started]) => started?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0]?.data?.length ?? 0)
+    expect(Math.max(...carried)).toBeLessThan(256 * 1024)
+  })
+
+  it('has as many bytes of history a turn at the end as at the beginning', () => {
+    const [first = [], last = []] = [executions[0], executions.at(-1)]
+    const bytesATurn = (events: Execution): number => {
+      const turns = events.filter(({ activityTaskScheduledEventAttributes: scheduled }) => scheduled?.activityType?.name === 'callModel').length
+      const bytes = events.slice(1).reduce((sum, event) => sum + JSON.stringify(event).length, 0)
+      return bytes / turns
+    }
+    expect(bytesATurn(last) / bytesATurn(first)).toBeLessThan(1.15)
+  })
+})
+
+describe('a session that is spoken to between its turns', () => {
+  it('continues as new also while it is idle, however much is signalled that is no message', async () => {
+    const here = await deploy()
+    try {
+      const player = stage()
+      await here.startWorker({ agents: [player.agent] })
+      const { session, id, requests } = player.play(here.pawl, {})
+      await (await session.send('one')).result({ timeoutMs: 20_000 })
+      const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
+      for (let sent = 0; sent < 1_100; sent += 50) await Promise.all(Array.from({ length: 50 }, () => handle.signal('nonsense', 1)))
+      await until('it has continued', async () => (await executionsOf(here, id)).length > 1)
+      await (await session.send('two')).result({ timeoutMs: 20_000 })
+      expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two'])
+      expect(ofType(await eventsOf(session), 'message_rejected')).toHaveLength(1_100)
+    } finally {
+      await here.stop()
+    }
+  })
+})
