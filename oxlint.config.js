@@ -73,6 +73,9 @@ export default defineConfig({
     'typescript/require-array-sort-compare': 'off',
     'vitest/expect-expect': 'off',
     'vitest/no-conditional-expect': 'off',
+    'vitest/no-standalone-expect': 'off',
+    'vitest/require-mock-type-parameters': 'off',
+    'vitest/valid-title': 'off',
     'vitest/require-to-throw-message': 'off',
     'vitest/valid-expect': ['error', { maxArgs: 2 }],
     'unicorn/no-useless-spread': 'off',
@@ -96,6 +99,10 @@ export default defineConfig({
           },
         ],
       },
+    },
+    {
+      files: ['test/**/*.ts'],
+      rules: { 'typescript/no-base-to-string': 'off' },
     },
     {
       files: ['examples/**/*.ts'],

@@ -13,7 +13,7 @@ export interface TurnOptions {
   historyTurns: number
 }
 
-const HELP = `npm run bench -- turn [--json] [--turns 100] [--rounds 7] [--bytes 1000] [--history-turns 1000]`
+const HELP = `npm run bench -- turn [--json] [--turns 100] [--rounds 5] [--bytes 1000] [--history-turns 1000]`
 
 /** Reads the options, or says what they are and ends the process. */
 export function readTurnOptions(args: string[]): TurnOptions {
@@ -39,7 +39,7 @@ function parse(args: string[]) {
         json: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
         turns: { type: 'string', default: '100' },
-        rounds: { type: 'string', default: '7' },
+        rounds: { type: 'string', default: '5' },
         bytes: { type: 'string', default: '1000' },
         'history-turns': { type: 'string', default: '1000' },
       },

@@ -12,7 +12,7 @@ export const AGENT = 'bench'
 export const NO_EAGER = fileURLToPath(new URL('./no-eager.ts', import.meta.url))
 
 /** Bytes of a tool's result: BENCH_RESULT_BYTES in the worker processes. */
-export const resultBytes = (): number => Number(process.env.BENCH_RESULT_BYTES)
+const resultBytes = (): number => Number(process.env.BENCH_RESULT_BYTES)
 
 /** The model's small message: one call of the tool. */
 export const askFor = (turn: number) => [{ type: 'tool_use' as const, id: `toolu_${turn}`, name: 'fill', input: { turn } }]

@@ -4,6 +4,7 @@ import type { Tool, ToolContext } from '../agent/tool.ts'
 import type { ResultContent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { jsonBytes } from '../session/protocol.ts'
+import { isBlocks } from '../session/transcript.ts'
 import type { RecordedResult } from './contract.ts'
 import { plainJson } from './json.ts'
 
@@ -13,12 +14,24 @@ const PREVIEW_CHARS = 8_000
 
 /** Makes the record. Never throws: the effect has happened, whatever its result looks like. */
 export function recordResult(tool: Tool, result: unknown, ctx: ToolContext): RecordedResult {
-  const effectId = attemptTo(() => tool.effectId?.(result), 'effectId', ctx)
-  const content = attemptTo(() => tool.toModel?.(result, ctx), 'toModel', ctx)
+  const effectId = attemptTo(() => asName(tool.effectId?.(result)), 'effectId', ctx)
+  const content = attemptTo(() => (tool.toModel ? asContent(tool.toModel(result, ctx)) : undefined), 'toModel', ctx)
   return {
     ...bounded(result, content),
-    ...(effectId !== undefined && { effectId: String(effectId).slice(0, 1_000) }),
+    ...(effectId !== undefined && { effectId: effectId.slice(0, 1_000) }),
   }
+}
+
+/** An effect's name; a tool may have none to tell. */
+function asName(name: unknown): string | undefined {
+  return name === undefined || name === null ? undefined : String(name)
+}
+
+/** What a model takes: text or blocks, as plain JSON. */
+function asContent(content: unknown): ResultContent {
+  const plain = plainJson(content)
+  if (typeof plain === 'string' || isBlocks(plain)) return plain
+  throw new TypeError('it gave neither text nor text and image blocks')
 }
 
 function attemptTo<T>(make: () => T, what: string, ctx: ToolContext): T | undefined {
@@ -38,9 +51,8 @@ function bounded(result: unknown, content: ResultContent | undefined): RecordedR
     const reason = error instanceof Error ? error.message : String(error)
     return { value: null, content: content ?? `The call completed, but its result cannot be recorded, for it has no JSON form: ${reason}` }
   }
-  const plain = content === undefined ? undefined : (plainJson(content) as ResultContent)
-  const bytes = jsonBytes(value) + (plain === undefined ? 0 : jsonBytes(plain))
-  if (bytes <= MAX_RESULT_BYTES) return { value, ...(plain !== undefined && { content: plain }) }
+  const bytes = jsonBytes(value) + (content === undefined ? 0 : jsonBytes(content))
+  if (bytes <= MAX_RESULT_BYTES) return { value, ...(content !== undefined && { content }) }
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   const note = `The call completed. Its result has ${bytes} bytes, more than the ${MAX_RESULT_BYTES} that can be recorded (sha256 ${sha256Hex(text)}); it begins:\n`
   return { value: null, content: note + text.slice(0, PREVIEW_CHARS) }

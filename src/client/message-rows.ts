@@ -38,5 +38,5 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
       rows.push({ messageId, seq: event.seq, ...place, role: message.role, kind, content: message.content, metadata: null, at: new Date(event.at) })
     }
   }
-  return [...rows, ...received.values()]
+  return [...rows, ...[...received.values()].sort((a, b) => a.seq - b.seq)]
 }

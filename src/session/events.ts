@@ -92,6 +92,8 @@ export type EventBody =
       /** The raw arguments, as the model gave them. */
       input: Json
       inputDigest: string
+      /** Another build's resolution, which took the place of the one that came with the request: the call is issued once more. */
+      resolution?: Resolution
     }
   | { type: 'tool_attempt_failed'; run: number; turn: number; callId: string; tool: string; error: FailedAttempt }
   | {

@@ -78,6 +78,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
     case 'tool_issued':
       updateCall(state, event.callId, (call) => {
         call.status = 'issued'
+        if (event.resolution) call.resolution = event.resolution
       })
       return
     case 'tool_completed':

@@ -100,7 +100,8 @@ export function resultText(value: Json): ResultContent {
 }
 
 /** Tools return data that only looks like blocks: what is to be sent as blocks has all that they have, and nothing else. */
-function isBlocks(value: Json): value is Json & ResultContent & unknown[] {
+/** Whether a value is blocks that may stand in a tool result. */
+export function isBlocks(value: Json): value is Json & ResultContent & unknown[] {
   return Array.isArray(value) && value.length > 0 && value.every(isBlock)
 }
 

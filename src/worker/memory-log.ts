@@ -30,6 +30,8 @@ export function memoryLog(maxBytes = DEFAULT_MAX_BYTES): MemoryLog {
       const name = keyOf(key)
       const held = sessions.get(name) ?? { entries: [], bytes: 0 }
       for (const entry of entries) add(held, entry)
+      // Set anew, for the cache takes the size of a value only once.
+      sessions.delete(name)
       sessions.set(name, held)
       for (const wake of waiting.get(name) ?? []) wake()
     },

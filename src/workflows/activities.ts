@@ -36,14 +36,14 @@ export function modelCalls(how: 'first' | 'again' | 'until_served'): Pick<PawlAc
 }
 
 /** Options of an `executeTool` activity, by the call's effect. */
-export function toolCalls(resolution: Resolution, how: 'first' | 'again'): Pick<PawlActivities, 'executeTool'> {
+export function toolCalls(resolution: Resolution, how: 'first' | 'again' | 'until_served'): Pick<PawlActivities, 'executeTool'> {
   const external = resolution.effect === 'external'
   return proxyActivities<Pick<PawlActivities, 'executeTool'>>({
     ...COMMON,
     startToCloseTimeout: resolution.timeoutMs + 2 * GRACE_MS,
     heartbeatTimeout: external ? 2_000 : 5_000,
-    retry: external ? { maximumAttempts: 1 } : { ...RETRIED, maximumAttempts: resolution.retry.maxRetries + MAX_DEATHS + 1 },
-    ...(how === 'again' && { allowEagerDispatch: false }),
+    retry: how === 'until_served' ? RETRIED : external ? { maximumAttempts: 1 } : { ...RETRIED, maximumAttempts: resolution.retry.maxRetries + MAX_DEATHS + 1 },
+    ...(how !== 'first' && { allowEagerDispatch: false }),
   })
 }
 

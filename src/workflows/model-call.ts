@@ -77,7 +77,7 @@ async function servedInTime(asked: Promise<CallModelResult>, serving: Serving, a
   })
   settled.catch(() => undefined)
   // Cancelled, the activity ends too: `settled` says how.
-  const inTime = await condition(() => answered, serving.graceLeft()).catch(() => true)
+  const inTime = await condition(() => answered, Math.max(1, serving.graceLeft())).catch(() => true)
   if (!inTime) serving.enterError(`the agent "${agent}"`)
   return settled
 }

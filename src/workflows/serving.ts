@@ -13,7 +13,7 @@ export const NOT_SERVED_AFTER_MS = 120_000
 export interface Serving {
   /** Nobody served what was asked: says so after the grace time, and waits a little. */
   notServed(what: string): Promise<void>
-  /** Milliseconds of grace left. */
+  /** Milliseconds of grace left, or none. */
   graceLeft(): number
   /** Says it now. */
   enterError(what: string): void
@@ -49,7 +49,7 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
     },
     graceLeft() {
       since ??= Date.now()
-      return Math.max(1, graceMs - (Date.now() - since))
+      return Math.max(0, graceMs - (Date.now() - since))
     },
     enterError,
     served() {

@@ -1,92 +1,98 @@
-// One tool call: admitted, executed as its effect allows, verified where nobody knows, and recorded.
-import { CancellationScope, sleep } from '@temporalio/workflow'
-import type { ExecuteToolResult, RecordedResult, ToolCallInput, VerifyToolResult } from '../activities/contract.ts'
+// One tool call: admitted, executed as its effect allows, and recorded.
+import { sleep } from '@temporalio/workflow'
+import type { ExecuteToolResult } from '../activities/contract.ts'
 import { admit } from '../session/decide.ts'
 import type { Resolution } from '../session/events.ts'
-import type { Json } from '../session/json.ts'
-import type { CallState, RunState } from '../session/state.ts'
-import { interruptedWhile, type Lost, MAX_DEATHS, toolCalls, verifications, whyLost } from './activities.ts'
-import { countAttempts } from './attempts.ts'
-import type { Journal } from './journal.ts'
-import type { Serving } from './serving.ts'
+import type { CallState } from '../session/state.ts'
+import { interruptedWhile, type Lost, MAX_DEATHS, toolCalls, whyLost } from './activities.ts'
+import { type Attempts, countAttempts } from './attempts.ts'
+import { type Call, inputOf, recorded, type Turn, whereOf } from './call.ts'
+import { resolveEarlier, settleUnknown, UNKNOWN_TO_MODEL } from './unknown-call.ts'
 
 /** Asks of another build before its resolution of the call is taken instead. */
 const ASKS_BEFORE_NEW_RESOLUTION = 4
-/** Between a tool's timeout and the moment its body can no longer be alive, where no supervisor can confirm the death. */
-const DEATH_GRACE_MS = 5_000
-
-const UNKNOWN_TO_MODEL =
-  'The outcome of this call is unknown: it may or may not have taken effect. It was not and will not be repeated by itself. ' +
-  'Do not ask for it again; tell the user, or check with a read.'
-
-/** Of one turn: what its calls share. */
-export interface Turn {
-  journal: Journal
-  serving: Serving
-  run: RunState
-}
 
 /** Runs one requested call to its end. */
-export async function runToolCall(turn: Turn, call: CallState): Promise<void> {
+export async function runToolCall(turn: Turn, requested: CallState): Promise<void> {
   const { journal, run } = turn
-  const { resolution, callId } = call
+  const { callId, resolution, input = null } = requested
   const where = { run: run.run, turn: run.turn, callId, tool: resolution.tool }
-  if (call.status === 'requested') {
-    const { tool, effect, inputDigest, index, key } = resolution
-    journal.append({ type: 'tool_issued', ...where, tool, effect, inputDigest, index, ...(key && { key }), input: call.input ?? null })
-  }
-  let admission = admit(journal.state, call)
-  while (admission.as === 'verify_first') {
-    const of = admission.of
-    const resolved = await resolveEarlier(turn, of)
-    if (!resolved) {
-      journal.append({ type: 'tool_unknown', ...where, attempt: 0, message: UNKNOWN_TO_MODEL, again: of })
-      return
-    }
-    if (resolved === 'happened') {
-      journal.append({ type: 'tool_completed', ...where, attempt: 0, replayOf: of })
-      return
-    }
-    admission = admit(journal.state, call)
-  }
-  switch (admission.as) {
-    case 'invalid':
-      journal.append({ type: 'tool_failed', ...where, attempt: 0, code: admission.code, message: admission.message })
-      return
-    case 'replay':
-      journal.append({ type: 'tool_completed', ...where, attempt: 0, replayOf: admission.of })
-      return
-    case 'execute':
-      await execute(turn, call, where)
-  }
-}
-
-/** A call's place, as its events carry it. */
-interface Where {
-  run: number
-  turn: number
-  callId: string
-  tool: string
-}
-
-/** A call with what its activities need. */
-interface Call extends Where {
-  input: Json
-  resolution: Resolution
-}
-
-async function execute(turn: Turn, requested: CallState, where: Where): Promise<void> {
-  const { journal, serving } = turn
-  let call: Call = { ...where, input: requested.input ?? null, resolution: requested.resolution }
   const attempts = countAttempts((error) => journal.append({ type: 'tool_attempt_failed', ...where, error }))
+  let call: Call = { ...where, input, resolution }
+  issue(turn, call)
+  while (await admitted(turn, requested, call)) {
+    const anew = await execute(turn, call, attempts)
+    if (!anew) return
+    const { effect } = call.resolution
+    call = { ...call, resolution: { ...anew, index: resolution.index } }
+    issue(turn, call, call.resolution)
+    // What was safe to repeat with its key and is not any more may have happened in an attempt that failed.
+    if (effect === 'idempotent' && anew.effect === 'external' && attempts.used.attempts > 0) {
+      if ((await settleUnknown(turn, call, attempts.used.attempts)) === 'settled') return
+    }
+  }
+}
+
+/** Records that the call is about to be dispatched, or answered without being run. */
+function issue({ journal }: Turn, call: Call, anew?: Resolution): void {
+  const { tool, effect, inputDigest, index, key } = call.resolution
+  const { input } = call
+  journal.append({ type: 'tool_issued', ...whereOf(call), tool, effect, inputDigest, index, ...(key && { key }), input, ...(anew && { resolution: anew }) })
+}
+
+/** Whether the call is to be executed; if not, what it is answered with is recorded. */
+async function admitted(turn: Turn, requested: CallState, call: Call): Promise<boolean> {
+  const { journal } = turn
+  const where = whereOf(call)
+  for (;;) {
+    const admission = admit(journal.state, { ...requested, resolution: call.resolution })
+    switch (admission.as) {
+      case 'execute':
+        return true
+      case 'invalid':
+        journal.append({ type: 'tool_failed', ...where, attempt: 0, code: admission.code, message: admission.message })
+        return false
+      case 'replay':
+        journal.append({ type: 'tool_completed', ...where, attempt: 0, replayOf: admission.of })
+        return false
+      case 'verify_first': {
+        const { of } = admission
+        const resolved = await resolveEarlier(turn, of)
+        if (resolved === 'did_not_happen') continue
+        if (resolved === 'happened') journal.append({ type: 'tool_completed', ...where, attempt: 0, replayOf: of })
+        else journal.append({ type: 'tool_unknown', ...where, attempt: 0, message: UNKNOWN_TO_MODEL, again: of })
+        return false
+      }
+    }
+  }
+}
+
+/** Nobody served the call: waits a little, and, once the session is in error for it, by Temporal's retries, which leave no history. */
+async function untilServed(turn: Turn, call: Call): Promise<void> {
+  await turn.serving.notServed(`the tool "${call.tool}"`)
+  if (turn.journal.state.status !== 'error') return
+  try {
+    const { epoch } = turn.journal.state
+    await toolCalls(call.resolution, 'until_served').executeTool({ ...inputOf(turn, call), epoch, watermark: turn.journal.watermark(), untilServed: true })
+  } catch (error) {
+    // Whatever else became of it: it only asked.
+    if (whyLost(error).how === 'cancelled') throw error
+  }
+}
+
+/** Executes the call to its end; gives another build's resolution of it where none has the tool as it was resolved. */
+async function execute(turn: Turn, call: Call, attempts: Attempts): Promise<Resolution | undefined> {
+  const { journal, serving } = turn
+  const { resolution } = call
+  const where = whereOf(call)
   let asks = 0
-  const fail = (code: string, message: string): void =>
+  const fail = (code: string, message: string): undefined => {
     journal.append({ type: 'tool_failed', ...where, attempt: attempts.used.attempts, code, message })
+  }
   /** No attempt is going on; an earlier one of an idempotent call may have done its work before it failed. */
-  const failInterrupted = (): void => fail('interrupted', attempts.used.attempts > 0 && call.resolution.effect === 'idempotent' ? INTERRUPTED_BEGUN : INTERRUPTED)
+  const failInterrupted = (): undefined => fail('interrupted', attempts.used.attempts > 0 && resolution.effect === 'idempotent' ? INTERRUPTED_BEGUN : INTERRUPTED)
 
   for (;;) {
-    const { resolution } = call
     const startedAt = Date.now()
     let result: ExecuteToolResult
     try {
@@ -98,7 +104,7 @@ async function execute(turn: Turn, requested: CallState, where: Where): Promise<
       if (lost.how === 'cancelled') return failInterrupted()
       if (lost.how === 'not_begun') {
         asks += 1
-        if (await interruptedWhile(serving.notServed(`the tool "${where.tool}"`))) return failInterrupted()
+        if (await interruptedWhile(untilServed(turn, call))) return failInterrupted()
         continue
       }
       const attempt = attempts.lost(lost)
@@ -130,14 +136,11 @@ async function execute(turn: Turn, requested: CallState, where: Where): Promise<
         continue
       case 'not_begun':
         asks += 1
-        if (result.resolution && asks >= ASKS_BEFORE_NEW_RESOLUTION) {
-          if (result.resolution.invalid) return fail(result.resolution.invalid.code, result.resolution.invalid.message)
-          call = { ...call, resolution: { ...result.resolution, index: resolution.index } }
-        }
-        if (await interruptedWhile(serving.notServed(`the tool "${where.tool}"`))) return failInterrupted()
+        if (result.resolution && asks >= ASKS_BEFORE_NEW_RESOLUTION) return result.resolution
+        if (await interruptedWhile(untilServed(turn, call))) return failInterrupted()
         continue
       case 'unknown': {
-        const settled = await settleUnknown(turn, call, result.attempt, undefined)
+        const settled = await settleUnknown(turn, call, result.attempt)
         if (settled === 'settled') return
         // It surely did not happen: the attempt that threw counts as any failed one.
         if (attempts.used.failures > resolution.retry.maxRetries) return fail('tool_failed', result.message)
@@ -146,7 +149,7 @@ async function execute(turn: Turn, requested: CallState, where: Where): Promise<
       }
       case 'interrupted':
         if (resolution.effect === 'external' && result.begun) {
-          const settled = await settleUnknown(turn, call, result.attempt, undefined)
+          const settled = await settleUnknown(turn, call, result.attempt)
           if (settled === 'settled') return
         }
         return fail('interrupted', result.begun && resolution.effect === 'idempotent' ? INTERRUPTED_BEGUN : INTERRUPTED)
@@ -160,97 +163,4 @@ const INTERRUPTED_BEGUN = 'The run was interrupted while this call was going on;
 /** The first beat says that the body was entered and is confirmed by the server: an attempt lost before it has not begun. */
 function mayHaveBegun(lost: Lost & { how: 'died' | 'failed' }): boolean {
   return lost.how === 'failed' || lost.report?.begun === true
-}
-
-/** Nobody knows whether the call happened: asks `verify` once the attempt is dead, and records what comes of it. */
-async function settleUnknown(
-  turn: Turn,
-  call: Call,
-  attempt: number,
-  death: { lost: Lost; startedAt: number; timeoutMs: number } | undefined,
-): Promise<'settled' | 'did_not_happen'> {
-  const { journal } = turn
-  const { run, turn: number, callId, tool } = call
-  const where = { run, turn: number, callId, tool }
-  // Also an interrupted run records what became of what it had begun.
-  return CancellationScope.nonCancellable(async () => {
-    if (death && !(death.lost.how === 'died' && death.lost.confirmed)) {
-      const dead = death.startedAt + death.timeoutMs + DEATH_GRACE_MS
-      if (dead > Date.now()) await sleep(dead - Date.now())
-    }
-    const verdict = await verify(turn, call, attempt)
-    if (verdict.kind === 'not_happened') {
-      journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: false })
-      return 'did_not_happen'
-    }
-    if (verdict.kind === 'happened') {
-      journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: true })
-      journal.append({ type: 'tool_completed', ...where, attempt, ...recorded(verdict) })
-      return 'settled'
-    }
-    journal.append({ type: 'tool_unknown', ...where, attempt, message: UNKNOWN_TO_MODEL })
-    return 'settled'
-  })
-}
-
-/** The same intent as an earlier call of unknown outcome: asks `verify` about that one again. */
-async function resolveEarlier(turn: Turn, callId: string): Promise<'happened' | 'did_not_happen' | undefined> {
-  const { journal } = turn
-  const earlier = journal.state.unknown[callId]
-  if (!earlier) return 'did_not_happen'
-  const where = { run: earlier.run, turn: earlier.turn, callId, tool: earlier.resolution.tool }
-  const verdict = await CancellationScope.nonCancellable(() => verify(turn, { ...where, ...earlier }, earlier.attempt))
-  if (verdict.kind === 'happened') {
-    journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: true, ...recorded(verdict) })
-    return 'happened'
-  }
-  if (verdict.kind === 'not_happened') {
-    journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: false })
-    return 'did_not_happen'
-  }
-  return undefined
-}
-
-async function verify(turn: Turn, call: Call, attempt: number): Promise<VerifyToolResult> {
-  if (!call.resolution.verify) return { kind: 'cannot_tell', message: 'The tool has no verify.' }
-  let deaths = 0
-  for (;;) {
-    try {
-      const verdict = await verifications(call.resolution).verifyTool({ ...inputOf(turn, call), attempt })
-      if (verdict.kind !== 'not_begun') {
-        turn.serving.served()
-        return verdict
-      }
-      await turn.serving.notServed(`the tool "${call.tool}"`)
-    } catch (error) {
-      const lost = whyLost(error)
-      // It is a read: a worker that died with it changes nothing, but it must not go on for ever.
-      if (lost.how !== 'failed' && ++deaths < MAX_DEATHS) continue
-      return { kind: 'cannot_tell', message: lost.how === 'cancelled' ? 'cancelled' : lost.message }
-    }
-  }
-}
-
-function inputOf(turn: Turn, call: Call): ToolCallInput {
-  const { agent, context, tags } = turn.journal.state
-  const { index, tool, effect, schemaDigest, key } = call.resolution
-  return {
-    agent,
-    run: call.run,
-    turn: call.turn,
-    input: call.input,
-    resolution: { index, tool, effect, schemaDigest, ...(key !== undefined && { key }) },
-    context,
-    metadata: turn.run.metadata,
-    tags,
-  }
-}
-
-function recorded(result: RecordedResult): RecordedResult {
-  const { value, content, effectId } = result
-  return {
-    ...(value !== undefined && { value }),
-    ...(content !== undefined && { content }),
-    ...(effectId !== undefined && { effectId }),
-  }
 }

@@ -1,7 +1,7 @@
 // Bare worker processes, as on a machine that dies: nobody sees their death, heartbeats and timeouts do.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Plan, peacefulAnswer } from './support/plan.ts'
-import { type Rig, startRig } from './support/rig.ts'
+import { type Rig, startRig, until } from './support/rig.ts'
 
 const call = (tool: string): Plan => [[{ tool, input: { name: 'a' } }]]
 const NOTICED_MS = 8_000
@@ -32,6 +32,29 @@ describe('a worker without a supervisor', () => {
     expect(ms).toBeLessThan(NOTICED_MS)
     const [error] = await rig.errors(run.sessionId, 1)
     expect(error).toMatchObject({ context: 'tool:look', attempt: 1, class: 'HeartbeatTimeout' })
+  })
+
+  it('that is paused past its heartbeats and comes back does not bring an external call to a second execution', async () => {
+    const plan = call('charge')
+    const first = await rig.serve('run-worker.ts')
+    const held = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
+    const run = await rig.start(plan)
+    const { sessionId: session } = run
+    const mark = await held
+    await rig.serve('run-worker.ts')
+    process.kill(first.pid, 'SIGSTOP')
+    mark.release()
+    await until(async () => (await rig.pendingActivities(session)).length === 0)
+    process.kill(first.pid, 'SIGCONT')
+    expect((await run.result()).text).toBe(peacefulAnswer(plan))
+    // Its effect came after it was given up: `verify`, asked only when its time is over, finds it.
+    expect(rig.ledger.marks({ session }).filter(({ what }) => what === 'charge')).toMatchObject([
+      { stage: 'entered', pid: first.pid },
+      { stage: 'applied', pid: first.pid },
+      { stage: 'left', pid: first.pid, note: { stillMine: false } },
+      { stage: 'verify' },
+    ])
+    expect(await rig.errors(session, 1)).toMatchObject([{ context: 'tool:charge', attempt: 1, class: 'HeartbeatTimeout' }])
   })
 
   it('finishes and records what it holds when it is asked to end, and ends well', async () => {

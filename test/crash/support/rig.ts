@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { Client, Connection } from '@temporalio/client'
 import { Pawl, type RunHandle } from 'pawl/client'
 import { type SuperviseOptions, type Supervisor, type SupervisorEvent, superviseWorkers } from 'pawl/worker'
 import pg from 'pg'
@@ -50,6 +51,8 @@ export interface Rig {
   serve(script: 'run-worker.ts' | 'supervise.ts'): Promise<ServingProcess>
   /** The session's rows of `errors` once there are `count`. */
   errors(sessionId: string, count: number): Promise<ErrorRow[]>
+  /** Names of the activities that the session's workflow waits for, as the server sees it. */
+  pendingActivities(sessionId: string): Promise<string[]>
   pawl: Pawl
   close(): Promise<void>
 }
@@ -64,8 +67,10 @@ export async function startRig(): Promise<Rig> {
   process.env.LEDGER_URL = ledger.url
   const temporal = { address: stack.temporalAddress, namespace: stack.namespace }
   const pawl = await Pawl.connect({ temporal, postgres: stack.databaseUrl, taskQueue })
+  const connection = await Connection.connect({ address: temporal.address })
+  const client = new Client({ connection, namespace: temporal.namespace })
   const pool = new pg.Pool({ connectionString: stack.databaseUrl, max: 1 })
-  const ends: (() => Promise<unknown>)[] = [() => pool.end(), () => pawl.close(), () => ledger.close()]
+  const ends: (() => Promise<unknown>)[] = [() => pool.end(), () => connection.close(), () => pawl.close(), () => ledger.close()]
 
   return {
     ledger,
@@ -105,6 +110,10 @@ export async function startRig(): Promise<Rig> {
         const { rows } = await pool.query<ErrorRow>(query, [sessionId])
         return rows.length >= count ? rows : undefined
       })
+    },
+    async pendingActivities(sessionId) {
+      const { raw } = await client.workflow.getHandle(`pawl:${sessionId}`).describe()
+      return (raw.pendingActivities ?? []).map(({ activityType }) => activityType?.name ?? '')
     },
     async close() {
       for (const end of ends.reverse()) await end()

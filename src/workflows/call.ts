@@ -1,0 +1,59 @@
+// A tool call as the parts of the workflow that carry it out hand it to one another.
+import type { RecordedResult, ToolCallInput } from '../activities/contract.ts'
+import type { Resolution } from '../session/events.ts'
+import type { Json } from '../session/json.ts'
+import type { RunState } from '../session/state.ts'
+import type { Journal } from './journal.ts'
+import type { Serving } from './serving.ts'
+
+/** Of one turn: what its calls share. */
+export interface Turn {
+  journal: Journal
+  serving: Serving
+  run: RunState
+}
+
+/** A call's place, as its events carry it. */
+export interface Where {
+  run: number
+  turn: number
+  callId: string
+  tool: string
+}
+
+/** A call with what its activities need. */
+export interface Call extends Where {
+  input: Json
+  resolution: Resolution
+}
+
+/** The call's place alone. */
+export function whereOf({ run, turn, callId, tool }: Call): Where {
+  return { run, turn, callId, tool }
+}
+
+/** What every activity of the call is given. */
+export function inputOf(turn: Turn, call: Call): ToolCallInput {
+  const { agent, context, tags } = turn.journal.state
+  const { index, tool, effect, schemaDigest, key } = call.resolution
+  return {
+    agent,
+    run: call.run,
+    turn: call.turn,
+    input: call.input,
+    resolution: { index, tool, effect, schemaDigest, ...(key !== undefined && { key }) },
+    context,
+    metadata: turn.run.metadata,
+    tags,
+  }
+}
+
+/** The result alone, as events carry it. */
+export function recorded(result: RecordedResult): RecordedResult {
+  const { value, content, effectId } = result
+  return {
+    ...(value !== undefined && { value }),
+    ...(content !== undefined && { content }),
+    ...(effectId !== undefined && { effectId }),
+  }
+}

@@ -1,0 +1,71 @@
+// Processes killed at random under many sessions at once: every run ends as in peace, and every effect is there once.
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { seededRandom } from '../retail/random.ts'
+import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
+
+const SESSIONS = 16
+const TURNS = 8
+const KILLS = 12
+const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 1_000_000))
+const random = seededRandom(seed)
+
+let rig: Rig
+let workers: Supervised
+
+beforeAll(async () => {
+  rig = await startRig()
+  workers = await rig.supervise({ processes: 3 })
+})
+
+afterAll(() => rig.close())
+
+const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] ?? expect.fail('nothing to pick from')
+
+/** Reads and writes of both kinds, of which some go side by side. */
+function somePlan(session: number): Plan {
+  return Array.from({ length: TURNS }, (_, turn) =>
+    Array.from({ length: 1 + Math.floor(random() * 2) }, (_, at) => ({
+      tool: pick(['look', 'put', 'charge']),
+      input: { name: `${session}.${turn}.${at}` },
+    })),
+  )
+}
+
+it(`ends ${SESSIONS} sessions as in peace through ${KILLS} random kills (seed ${seed}, again with PAWL_SEED)`, async () => {
+  const plans = Array.from({ length: SESSIONS }, (_, session) => somePlan(session))
+  const ended = Promise.all(
+    plans.map(async (plan) => {
+      const run = await rig.start(plan)
+      return { plan, session: run.sessionId, text: (await run.result()).text }
+    }),
+  )
+  let going = true
+  void ended.finally(() => {
+    going = false
+  })
+  let kills = 0
+  for (; kills < KILLS && going; kills++) {
+    // By progress, so that a slow machine is killed as often as a quick one; at a random moment after that.
+    const marks = rig.ledger.marks().length
+    while (going && rig.ledger.marks().length < marks + 15) await new Promise((resolve) => setTimeout(resolve, 10))
+    await new Promise((resolve) => setTimeout(resolve, random() * 100))
+    const pids = workers.supervisor.pids()
+    if (pids.length > 0) process.kill(pick(pids), 'SIGKILL')
+  }
+  for (const { plan, session, text } of await ended) {
+    expect(text).toBe(peacefulAnswer(plan))
+    const calls = plan.flatMap((step, turn) => (step === 'crash' ? [] : step.map(({ tool }, at) => ({ tool, callId: `t_1_${turn + 1}_${at}` }))))
+    for (const { tool, callId } of calls) {
+      const marks = rig.ledger.marks({ session, what: tool }).filter((mark) => mark.callId === callId)
+      const applied = marks.filter(({ stage }) => stage === 'applied')
+      if (tool === 'charge') expect(applied, `${session} ${callId}`).toHaveLength(1)
+      else expect(applied.length, `${session} ${callId}`).toBeGreaterThan(0)
+      expect(new Set(marks.map(({ key }) => key)).size).toBe(1)
+    }
+  }
+  const died = workers.events.flatMap((event) => (event.event === 'worker_died' ? event.calls : []))
+  const resumed = workers.events.flatMap((event) => (event.event === 'call_resumed' ? [event.ms] : []))
+  console.log(`random kills: ${kills} kills, ${died.length} calls died half way, resumed within ${Math.max(...resumed)} ms, seed ${seed}`)
+  expect(died.length).toBeGreaterThan(0)
+})

@@ -1,0 +1,267 @@
+// Who serves what: agents and tools that no worker has, that only some have, and that are not the same in all builds.
+import { randomUUID } from 'node:crypto'
+import { type Agent, defineAgent, defineTool, type ModelRequest, type Tool, ToolError } from 'pawl'
+import { scripted, type ScriptedAnswer } from 'pawl/testing'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { answersIn, inOrder, resultsIn, stage, use } from '../support/scenes.ts'
+import { gate, until } from '../support/until.ts'
+
+const RETRY = { maxRetries: 5, baseDelayMs: 10 }
+
+
+/** A deployment of the test's own, gone when `work` has ended. */
+async function deployed(work: (own: Deployment) => Promise<void>): Promise<void> {
+  const own = await deploy()
+  try {
+    await work(own)
+  } finally {
+    await own.stop()
+  }
+}
+
+function build(name: string, answer: (request: ModelRequest) => ScriptedAnswer, tools: Tool[]): Agent {
+  return defineAgent({ name, instructions: '', model: scripted(answer), tools, retry: RETRY }) as Agent
+}
+
+describe.concurrent('an agent that no worker serves', () => {
+  it('puts the session into error after the grace time, which it leaves by itself once one does', () =>
+    deployed(async (own) => {
+      const [player, other] = [stage(), stage({ name: 'other' })]
+      await own.startWorker({ agents: [other.agent] })
+      const { session } = player.play(own.pawl, { model: () => 'served after all' }, { notServedAfter: '300ms' })
+      const run = await session.send('hello')
+      const state = await until('the session is in error', async () => {
+        const now = await session.state()
+        return now.status === 'error' && now
+      })
+      expect(state.error).toMatchObject({ code: 'agent_not_served', strategy: 'automatic', reason: expect.stringContaining('player') })
+      await expect(session.recover({ strategy: 'restart_run' })).rejects.toMatchObject({ code: 'recovers_by_itself' })
+      await own.startWorker({ agents: [player.agent] })
+      expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ run: 1, text: 'served after all' })
+      expect(await session.state()).toMatchObject({ status: 'idle', error: null })
+      const events = await eventsOf(session)
+      expect(ofType(events, 'model_attempt_failed')).toEqual([])
+      expect(ofType(events, 'recovery_ended')).toMatchObject([{ strategy: 'automatic', run: 1 }])
+    }))
+
+  it('can be given up: the run is interrupted and the session idle', () =>
+    deployed(async (own) => {
+      const [player, other] = [stage(), stage({ name: 'other' })]
+      await own.startWorker({ agents: [other.agent] })
+      const { session } = player.play(own.pawl, {}, { notServedAfter: '200ms' })
+      const run = await session.send('hello')
+      await until('the session is in error', async () => (await session.state()).status === 'error')
+      await session.recover({ strategy: 'abandon', by: 'me' })
+      expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'interrupted', run: 1 })
+      expect((await session.state()).status).toBe('idle')
+    }))
+
+  it('costs no history while it is waited for', () =>
+    deployed(async (own) => {
+      const [player, other] = [stage(), stage({ name: 'other' })]
+      await own.startWorker({ agents: [other.agent] })
+      const { session, id } = player.play(own.pawl, {}, { notServedAfter: '200ms' })
+      await session.send('hello')
+      const length = async (): Promise<number> => (await own.temporal.workflow.getHandle(`pawl:${id}`).describe()).historyLength
+      await until('the session is in error', async () => (await session.state()).status === 'error')
+      const then = await until('it only waits', async () => {
+        const before = await length()
+        await new Promise((resolve) => setTimeout(resolve, 1_500))
+        return before === (await length()) && before
+      })
+      expect(then).toBeLessThan(60)
+    }))
+})
+
+describe.concurrent('a tool that no worker has any more', () => {
+  const input = z.object({ what: z.string() })
+  const put = (execute: Tool['execute']): Tool => defineTool({ name: 'put', description: 'put', input, effect: 'idempotent', retry: RETRY, execute })
+  const script = inOrder([use('put', 'it')], (request) => `told: ${String(resultsIn(request)[0]?.content)}`)
+
+  it('is waited for, without history once the session is in error, and executed when somebody has it', () =>
+    deployed(async (own) => {
+      const failing = gate()
+      const name = `a-${randomUUID()}`
+      const first = await own.startWorker({
+        agents: [
+          build(name, script, [
+            put(() => {
+              failing.open()
+              throw new ToolError('not now', { retryAfterMs: 1_000 })
+            }),
+          ]),
+        ],
+      })
+      const session = own.pawl.session(undefined, { agent: name, notServedAfter: '300ms' })
+      const run = await session.send('go')
+      await failing.pass()
+      await first.stop()
+      const without = await own.startWorker({ agents: [build(name, script, [])] })
+      await until('the session is in error', async () => (await session.state()).error?.code === 'agent_not_served')
+      const length = async (): Promise<number> => (await own.temporal.workflow.getHandle(`pawl:${session.id}`).describe()).historyLength
+      await until('it only waits', async () => {
+        const before = await length()
+        await new Promise((resolve) => setTimeout(resolve, 2_000))
+        return before === (await length())
+      })
+      await without.stop()
+      await own.startWorker({ agents: [build(name, script, [put(() => 'there')])] })
+      expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ text: 'told: there' })
+      expect((await session.state()).status).toBe('idle')
+    }))
+})
+
+describe.concurrent('a tool that has become stricter since its call was resolved', () => {
+  it('runs by its new effect, with a key; repeated, it is not done again', () =>
+    deployed(async (own) => {
+      const name = `a-${randomUUID()}`
+      const input = z.object({ what: z.string() })
+      const failing = gate()
+      const keys: string[] = []
+      const script = inOrder([use('touch', 'it')], [use('touch', 'it')], 'done')
+      const lax = defineTool({
+        name: 'touch',
+        description: 'touch',
+        input,
+        effect: 'read',
+        execute() {
+          failing.open()
+          throw new ToolError('not now', { retryAfterMs: 1_000 })
+        },
+      })
+      const strict = defineTool({ name: 'touch', description: 'touch', input, effect: 'external', execute: (_input, ctx) => void keys.push(ctx.idempotencyKey) })
+      const first = await own.startWorker({ agents: [build(name, script, [lax])] })
+      const session = own.pawl.session(undefined, { agent: name })
+      const run = await session.send('go')
+      await failing.pass()
+      await first.stop()
+      await own.startWorker({ agents: [build(name, script, [strict])] })
+      expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ text: 'done' })
+      expect(keys).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/)])
+      const events = await eventsOf(session)
+      expect(ofType(events, 'tool_completed').map(({ callId, replayOf }) => [callId, replayOf])).toEqual([
+        ['t_1_1_0', undefined],
+        ['t_1_2_0', 't_1_1_0'],
+      ])
+      expect(ofType(events, 'tool_issued').map(({ callId, effect }) => [callId, effect])).toEqual([
+        ['t_1_1_0', 'read'],
+        ['t_1_1_0', 'external'],
+        ['t_1_2_0', 'external'],
+      ])
+    }))
+
+  it('or whose schema has changed is resolved anew; arguments that do not fit any more are an error result', () =>
+    deployed(async (own) => {
+      const name = `a-${randomUUID()}`
+      const failing = gate()
+      const script = inOrder([use('touch', 'it'), use('touch', 'that')], (request) => resultsIn(request).map(({ content }) => content).join(' | '))
+      const before = defineTool({
+        name: 'touch',
+        description: 'touch',
+        input: z.object({ what: z.string() }),
+        effect: 'idempotent',
+        execute() {
+          failing.open()
+          throw new ToolError('not now', { retryAfterMs: 1_000 })
+        },
+      })
+      const after = defineTool({
+        name: 'touch',
+        description: 'touch',
+        input: z.object({ what: z.enum(['it', 'them']), how: z.string().default('gently') }),
+        effect: 'idempotent',
+        execute: ({ what, how }) => `${what} ${how}`,
+      })
+      const first = await own.startWorker({ agents: [build(name, script, [before])] })
+      const session = own.pawl.session(undefined, { agent: name })
+      const run = await session.send('go')
+      await failing.pass()
+      await first.stop()
+      await own.startWorker({ agents: [build(name, script, [after])] })
+      const { text } = await run.result({ timeoutMs: 30_000 })
+      expect(text).toMatch(/^it gently \| The arguments do not fit/)
+    }))
+})
+
+it('a call whose outcome is unknown is verified also by a build with another schema', () =>
+  deployed(async (own) => {
+    const name = `a-${randomUUID()}`
+    const pay = [use('pay', 'the bill')]
+    const script = inOrder(pay, 'who knows', pay, (request) => String(resultsIn(request)[0]?.content))
+    const first = await own.startWorker({
+      agents: [
+        build(name, script, [
+          defineTool({
+            name: 'pay',
+            description: 'pay',
+            input: z.object({ what: z.string() }),
+            effect: 'external',
+            execute() {
+              throw new Error('lost')
+            },
+            verify: () => ({ happened: 'unknown' }),
+          }),
+        ]),
+      ],
+    })
+    const session = own.pawl.session(undefined, { agent: name, notServedAfter: '1s' })
+    await (await session.send('go')).result({ timeoutMs: 20_000 })
+    await first.stop()
+    const paid: string[] = []
+    await own.startWorker({
+      agents: [
+        build(name, script, [
+          defineTool({
+            name: 'pay',
+            description: 'pay',
+            input: z.object({ what: z.string(), how: z.string().optional() }),
+            effect: 'external',
+            execute: ({ what }) => paid.push(what),
+            verify: () => ({ happened: true, result: 'paid long ago' }) as never,
+          }),
+        ]),
+      ],
+    })
+    const { text } = await (await session.send('again')).result({ timeoutMs: 20_000 })
+    expect(text).toBe('[idempotent replay of t_1_1_0]\npaid long ago')
+    expect(paid).toEqual([])
+  }))
+
+it('two builds at once on one queue, 50 sessions: none is ever in error, and each effect is done once', () =>
+  deployed(async (own) => {
+    const done = new Map<string, number>()
+    /** Asks for what it is offered: first a look, then a put, which the old build does not have. */
+    const script = (request: ModelRequest): ScriptedAnswer => {
+      const told = JSON.stringify(request.messages)
+      if (told.includes('put it')) return 'done'
+      if (answersIn(request) === 0) return [use('look', 'at it')]
+      return request.tools.some(({ name }) => name === 'put') ? [use('put', 'it'), use('look', 'at it again')] : [use('look', 'out for another build')]
+    }
+    const look = (more: z.ZodRawShape): Tool =>
+      defineTool({ name: 'look', description: 'look', input: z.object({ what: z.string(), ...more }), effect: 'read', execute: ({ what }) => `saw ${String(what)}` })
+    const put = defineTool({
+      name: 'put',
+      description: 'put',
+      input: z.object({ what: z.string() }),
+      effect: 'external',
+      execute(_input, ctx) {
+        done.set(ctx.sessionId, (done.get(ctx.sessionId) ?? 0) + 1)
+        return 'put it'
+      },
+    })
+    const old = build('clerk', script, [look({})])
+    const recent = build('clerk', script, [look({ more: z.string().optional() }), put])
+    const second = build('second', script, [look({ more: z.string().optional() }), put])
+    await Promise.all([own.startWorker({ agents: [old] }), own.startWorker({ agents: [recent, second] })])
+    const sessions = Array.from({ length: 50 }, (_, n) => own.pawl.session(undefined, { agent: n % 5 === 0 ? 'second' : 'clerk' }))
+    const results = await Promise.all(sessions.map(async (session) => (await session.send('go')).settled({ timeoutMs: 90_000 })))
+    expect(results.map(({ status }) => status)).toEqual(sessions.map(() => 'completed'))
+    expect(sessions.map(({ id }) => done.get(id))).toEqual(sessions.map(() => 1))
+    const events = (await Promise.all(sessions.map((session) => eventsOf(session)))).flat()
+    for (const type of ['error_entered', 'model_attempt_failed', 'tool_attempt_failed', 'tool_failed', 'tool_unknown'] as const) {
+      expect(ofType(events, type)).toEqual([])
+    }
+  }))

@@ -1,0 +1,145 @@
+// Kept histories of real sessions, replayed by the workflow code as it is now (promise P9): it must take the same way through them, and
+// make the same events of them to the letter. If this fails, the change needs a new CORE_VERSION and a gate (see ARCHITECTURE.md);
+// only what no release has written may be recorded anew (test/replay/record.ts).
+import { beforeAll, describe, expect, it } from 'vitest'
+import { continues } from '../../src/session/digest.ts'
+import type { SessionEvent } from '../../src/session/events.ts'
+import { type KeptExecution, type KeptSession, keptSessions } from './recording/kept.ts'
+import { type Replayed, type Replayer, startReplayer } from './replay.ts'
+
+const sessions = keptSessions()
+const executions = sessions.flatMap(({ name, workflowId, executions }) =>
+  executions.map((execution, index) => ({ name: `${name}, execution ${index + 1} of ${executions.length}`, workflowId, execution })),
+)
+
+let replayer: Replayer
+beforeAll(async () => {
+  replayer = await startReplayer()
+})
+
+/** That the workflow code makes of an execution's history what it made of it when it was recorded. */
+function expectTheSame({ error, entries }: Replayed, { base, end, events }: KeptExecution): void {
+  expect(error).toBeUndefined()
+  expect(entries.map((entry) => entry.json)).toEqual(events.map((event) => JSON.stringify(event)))
+  expect(continues(base, entries)).toBe(true)
+  expect(entries.at(-1)).toMatchObject(end)
+}
+
+describe('a kept history', () => {
+  it.each(executions)('is replayed to the same events: $name', async ({ workflowId, execution }) => {
+    expectTheSame(await replayer.replay(workflowId, execution), execution)
+  })
+
+  it.each(sessions)('is a whole session, each execution going on where the one before had come to: $name', ({ executions }) => {
+    let end = { seq: 0, digest: '' }
+    for (const { base, end: next } of executions) {
+      expect(base).toEqual(end)
+      end = next
+    }
+  })
+})
+
+describe('the kept histories', () => {
+  /** What an event shows to have been exercised. */
+  function exercises(event: SessionEvent): string[] {
+    switch (event.type) {
+      case 'tool_issued':
+        return [event.type, event.effect]
+      case 'tool_completed':
+        return [event.type, ...(event.replayOf === undefined ? [] : ['replayed']), ...(event.content === undefined ? [] : ['shown otherwise'])]
+      case 'tool_failed':
+      case 'error_entered':
+      case 'message_rejected':
+        return [event.type, event.code]
+      case 'tool_unknown':
+        return [event.type, ...(event.again === undefined ? [] : ['unknown again'])]
+      case 'tool_resolved':
+        return [event.type, event.happened ? 'happened' : 'did not happen']
+      case 'tool_attempt_failed':
+      case 'model_attempt_failed':
+        return [event.type, event.error.class]
+      case 'turn_started':
+        return [event.type, ...(event.turn > 1 && event.takes.length > 0 ? ['steered'] : [])]
+      case 'recovery_started':
+      case 'recovery_ended':
+        return [event.type, event.strategy]
+      case 'session_closed':
+        return [event.type, event.reason]
+      default:
+        return [event.type]
+    }
+  }
+
+  it('have every event that there is, and every way that a call or a run can go', () => {
+    const exercised = new Set(sessions.flatMap(({ executions }) => executions.flatMap(({ events }) => events.flatMap(exercises))))
+    expect([...exercised].sort()).toEqual(
+      expect.arrayContaining([
+        ...['session_started', 'session_resumed', 'session_closed', 'requested', 'message_received', 'message_rejected'],
+        ...['undecodable', 'empty_message', 'agent_mismatch', 'run_started', 'run_completed', 'run_interrupted', 'turn_started', 'steered'],
+        ...['model_attempt_failed', 'ModelError', 'model_completed', 'tool_issued', 'read', 'idempotent', 'external'],
+        ...['tool_attempt_failed', 'WorkerDied', 'tool_completed', 'replayed', 'shown otherwise'],
+        ...['tool_failed', 'unknown_tool', 'invalid_arguments', 'broken', 'refused', 'interrupted'],
+        ...['tool_unknown', 'unknown again', 'tool_resolved', 'happened', 'did not happen'],
+        ...['error_entered', 'invalid_request_error', 'max_turns', 'deadline_exceeded', 'agent_not_served'],
+        ...['recovery_started', 'recovery_ended', 'restart_run', 'abandon', 'automatic'],
+      ]),
+    )
+  })
+
+  it('have executions that were continued as new in the middle of a run, and sessions that were resumed', () => {
+    const continued = sessions.flatMap(({ executions }) => executions.filter(({ base, events }) => base.seq > 0 && events[0]?.type === 'turn_started'))
+    const resumed = sessions.flatMap(({ executions }) => executions.filter(({ events }) => events[0]?.type === 'session_resumed'))
+    expect(continued).not.toEqual([])
+    expect(resumed).not.toEqual([])
+  })
+})
+
+describe('the replay test', () => {
+  const kept = (name: string): KeptSession => structuredClone(sessions.find((session) => session.name === name) as KeptSession)
+
+  /** The execution of the session `effects` with its history changed in one place. */
+  function tampered(change: (history: string) => string): { workflowId: string; execution: KeptExecution } {
+    const { workflowId, executions } = kept('effects')
+    const execution = executions[0] as KeptExecution
+    const before = JSON.stringify(execution.history)
+    const after = change(before)
+    expect(after).not.toBe(before)
+    return { workflowId, execution: { ...execution, history: JSON.parse(after) as KeptExecution['history'] } }
+  }
+
+  it('refuses a history in which another activity was scheduled', async () => {
+    const { workflowId, execution } = tampered((history) => history.replace('"activityType":{"name":"executeTool"}', '"activityType":{"name":"verifyTool"}'))
+    const replayed = await replayer.replay(workflowId, execution)
+    expect(replayed.error).toHaveProperty('name', 'DeterminismViolationError')
+    expect(() => expectTheSame(replayed, execution)).toThrow()
+  })
+
+  it('refuses a history that begins otherwise', async () => {
+    const { workflowId, execution } = tampered((history) => history.replace(/"input":\{"payloads":\[.*?\]\},/, ''))
+    const replayed = await replayer.replay(workflowId, execution)
+    expect(() => expectTheSame(replayed, execution)).toThrow()
+  })
+
+  it('notices another result of an activity, which no determinism check sees', async () => {
+    const { workflowId, execution } = tampered((history) =>
+      history.replaceAll(/"data":"([^"]+)"/g, (_, data: string) => {
+        const text = Buffer.from(data, 'base64').toString().replace('"value":"a done"', '"value":"x done"')
+        return `"data":"${Buffer.from(text).toString('base64')}"`
+      }),
+    )
+    const replayed = await replayer.replay(workflowId, execution)
+    expect(replayed.error).toBeUndefined()
+    expect(replayed.entries.filter((entry) => entry.json.includes('x done'))).toHaveLength(1)
+    expect(() => expectTheSame(replayed, execution)).toThrow('deeply equal')
+  })
+
+  it('notices an event that the workflow code makes otherwise than it did', async () => {
+    const { workflowId, executions } = kept('plain')
+    const execution = executions[0] as KeptExecution
+    const replayed = await replayer.replay(workflowId, execution)
+    const changed = execution.events.map((event) => (event.type === 'run_completed' ? { ...event, turns: event.turns + 1 } : event))
+    expect(() => expectTheSame(replayed, { ...execution, events: changed })).toThrow()
+    expect(() => expectTheSame(replayed, { ...execution, events: execution.events.slice(1) })).toThrow()
+    expect(() => expectTheSame(replayed, { ...execution, end: { ...execution.end, digest: '0'.repeat(32) } })).toThrow()
+  })
+})
