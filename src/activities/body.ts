@@ -20,13 +20,15 @@ export async function runBody<T>(timeoutMs: number, hold: Hold, body: (signal: A
   const timeout = new AbortController()
   const timer = setTimeout(() => timeout.abort(timedOut), timeoutMs)
   const signal = AbortSignal.any([timeout.signal, hold.signal])
+  const ended = new AbortController()
   try {
-    return await (hold.killsOverdue ? entered(body, signal) : Promise.race([entered(body, signal), abandoned(signal)]))
+    return await Promise.race([entered(body, signal), abandoned(signal, hold, ended.signal)])
   } catch (error) {
     // What a body throws because it was told to stop says less than why it was told.
     throw timeout.signal.aborted && !hold.signal.aborted ? timedOut : error
   } finally {
     clearTimeout(timer)
+    ended.abort()
   }
 }
 
@@ -34,9 +36,15 @@ async function entered<T>(body: (signal: AbortSignal) => Promise<T>, signal: Abo
   return body(signal)
 }
 
-/** Rejects a grace after the signal. */
-function abandoned(signal: AbortSignal): Promise<never> {
+/** Rejects a grace after the signal, unless somebody kills this process for it; who would have may be gone by then. */
+function abandoned(signal: AbortSignal, hold: Hold, ended: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => setTimeout(() => reject(signal.reason), GRACE_MS).unref(), { once: true })
+    const wait = (): void => {
+      const timer = setInterval(() => {
+        if (!hold.killsOverdue) reject(signal.reason)
+      }, GRACE_MS).unref()
+      ended.addEventListener('abort', () => clearInterval(timer), { once: true })
+    }
+    signal.addEventListener('abort', wait, { once: true, signal: ended })
   })
 }

@@ -10,7 +10,7 @@ import type { Resolution, RunLimits } from '../session/events.ts'
 import { jsonBytes } from '../session/protocol.ts'
 import { type Attempt, backoff, failedAttempt, startAttempt } from './attempt.ts'
 import type { CallModelInput, CallModelResult } from './contract.ts'
-import { StaleWatermark } from './errors.ts'
+import { notServed, StaleWatermark } from './errors.ts'
 import type { Flusher } from './flusher.ts'
 import { plainJson } from './json.ts'
 import type { ActivityNeeds } from './needs.ts'
@@ -19,7 +19,6 @@ import type { SessionReader, SessionView } from './session-reader.ts'
 
 /** A model's answer must fit into an activity's result; the server's limit is 2 MB. */
 const MAX_ANSWER_BYTES = 1_500_000
-const NOT_SERVED_RETRY_MS = 1_000
 const STORE_RETRY_MS = 500
 
 /** Makes the activity. */
@@ -28,7 +27,7 @@ export function callModelActivity(needs: ActivityNeeds, reader: SessionReader, f
     const agent = needs.agents.get(input.agent)
     if (!agent) {
       if (!input.untilServed) return { kind: 'not_served' }
-      throw ApplicationFailure.create({ type: 'NotServed', message: `${needs.worker} does not serve "${input.agent}"`, nextRetryDelay: NOT_SERVED_RETRY_MS })
+      throw notServed(needs.worker, `the agent "${input.agent}"`)
     }
     const attempt = startAttempt(needs, {
       call: `model:${input.run}:${input.turn}`,

@@ -62,6 +62,8 @@ export interface ToolCallInput {
 }
 
 export interface ExecuteToolInput extends ToolCallInput {
+  /** Execute nothing: only wait (by Temporal's retries, which leave no history) until somebody knows the tool. */
+  untilServed?: true
   /** What is to be seen in the store while the call runs, if it takes long. */
   epoch: string
   watermark: Watermark

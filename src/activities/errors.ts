@@ -1,5 +1,13 @@
 // What goes wrong between an activity and the events it works on.
+import { ApplicationFailure } from '@temporalio/activity'
 import { PawlError } from '../session/errors.ts'
+
+const NOT_SERVED_RETRY_MS = 1_000
+
+/** Has Temporal ask again, perhaps of another worker. */
+export function notServed(worker: string, what: string): ApplicationFailure {
+  return ApplicationFailure.create({ type: 'NotServed', message: `${worker} does not serve ${what}`, nextRetryDelay: NOT_SERVED_RETRY_MS })
+}
 
 /** Neither the log nor any execution has the events that the watermark names. */
 export class StaleWatermark extends PawlError {

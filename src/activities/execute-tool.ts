@@ -11,6 +11,7 @@ import { runBody, TimedOut } from './body.ts'
 import type { ExecuteToolInput, ExecuteToolResult, ToolCallInput } from './contract.ts'
 import type { Flusher } from './flusher.ts'
 import type { ActivityNeeds } from './needs.ts'
+import { notServed } from './errors.ts'
 import { recordResult } from './record.ts'
 import { parseInput, resolveCall } from './resolve.ts'
 
@@ -32,7 +33,12 @@ export function executeToolActivity(needs: ActivityNeeds, flusher: Flusher) {
   return async function executeTool(input: ExecuteToolInput): Promise<ExecuteToolResult> {
     const served = servedTool(needs, input)
     const { attempts: before } = input.prior ?? { attempts: 0 }
-    if (!served) return { kind: 'not_begun', attempt: before, ...(await otherResolution(needs, input)) }
+    if (!served) {
+      const other = await otherResolution(needs, input)
+      if (input.untilServed && !other.resolution) throw notServed(needs.worker, `the tool "${input.resolution.tool}"`)
+      return { kind: 'not_begun', attempt: before, ...other }
+    }
+    if (input.untilServed) return { kind: 'not_begun', attempt: before }
     const { tool } = served
     const attempt = startAttempt(needs, { call: callIdOfInput(input), tool: tool.name, prior: input.prior, timeoutMs: tool.timeoutMs })
     try {

@@ -156,7 +156,7 @@ async function queryExecution(
 }
 
 /** The page's events as the entries that they were: the digest is over their JSON text, which parsing and printing preserves. */
-export function entriesOf(page: EventsPage): LogEntry[] {
+function entriesOf(page: EventsPage): LogEntry[] {
   let prev = page.from.digest
   return page.events.map((event) => {
     const json = JSON.stringify(event)

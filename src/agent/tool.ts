@@ -11,7 +11,7 @@ import { inputSchemaOf } from './schema.ts'
  * Untyped until you say what it is: `declare module 'pawl' { interface Services { payments: Payments } }`.
  */
 export interface Services {
-  // biome-ignore lint/suspicious/noExplicitAny: the user's own objects; augmenting the interface types them
+  // oxlint-disable-next-line typescript/no-explicit-any -- the user's own objects; augmenting the interface types them
   [name: string]: any
 }
 

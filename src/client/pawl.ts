@@ -42,7 +42,7 @@ export class Pawl {
    * The session `id`, or a new one. Nothing is started before its first `send`.
    * @throws InvalidMessage `invalid_session_id`.
    */
-  session<A extends Agent = Agent<Json>>(id?: string, options: SessionOptions<ContextOf<A>> = {}): SessionHandle<ContextOf<A>> {
+  session<A extends Agent = Agent<Json>>(id?: string, options: SessionOptions<ContextOf<A>> = {}): SessionHandle {
     return sessionHandle(this.#parts, id ?? randomUUID(), options, { isNew: id === undefined })
   }
 

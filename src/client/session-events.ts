@@ -35,7 +35,7 @@ export async function readEvents(source: EventSource, after: number): Promise<Se
 }
 
 /** The events above `after` of the live chain of executions. */
-export async function queryEvents({ client, sessionId }: EventSource, after: number): Promise<SessionEvent[]> {
+async function queryEvents({ client, sessionId }: EventSource, after: number): Promise<SessionEvent[]> {
   const events: SessionEvent[] = []
   let executionId: string | undefined
   let upTo = Number.POSITIVE_INFINITY

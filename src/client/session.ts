@@ -37,7 +37,7 @@ export interface SessionParts {
 }
 
 /** The handle of a session. `known`: whether its id was just made, so that it cannot exist yet. */
-export function sessionHandle<C>(parts: SessionParts, id: string, options: SessionOptions<C>, known: { isNew: boolean }): SessionHandle<C> {
+export function sessionHandle<C>(parts: SessionParts, id: string, options: SessionOptions<C>, known: { isNew: boolean }): SessionHandle {
   if (!isSessionId(id)) {
     throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is no session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
   }
@@ -106,7 +106,6 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
 
   return {
     id,
-    ...(options.context !== undefined && { context: options.context }),
     send,
     run: (messageId) => runHandle(source, messageId),
     state,

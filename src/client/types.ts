@@ -82,9 +82,8 @@ export interface RunHandle {
 }
 
 /** One session. */
-export interface SessionHandle<C = Json> {
+export interface SessionHandle {
   readonly id: string
-  readonly context?: C
   /**
    * Sends a user message: starts, resumes or continues the session. Durable when it resolves, also with no worker alive.
    * @throws InvalidMessage (`empty_message`, `message_too_large`, …) before anything is recorded.

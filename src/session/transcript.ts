@@ -79,7 +79,7 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
  * A call's result as the model sees it: text and blocks as they are, anything else as JSON.
  * `replayed` is the first call's result, for the replay of a completed key.
  */
-export function resultOf(
+function resultOf(
   event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown'>,
   replayed?: ResultContent,
 ): ToolResult {
@@ -153,7 +153,7 @@ function closeCalls(transcript: Transcript): void {
 }
 
 /** The block that stands for a result in the transcript. */
-export function resultBlock(callId: string, result: ToolResult): ToolResultBlock {
+function resultBlock(callId: string, result: ToolResult): ToolResultBlock {
   return { type: 'tool_result', tool_use_id: callId, content: result.content, ...(result.isError && { is_error: true }) }
 }
 

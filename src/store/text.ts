@@ -12,7 +12,7 @@ const MAX_DEPTH = 2_000
 const TOO_DEEP = JSON.stringify(`[nested deeper than ${MAX_DEPTH} levels]`)
 
 /** Free text that Postgres can hold. */
-export function safeText(value: string): string {
+function safeText(value: string): string {
   return value.replace(UNSAFE, REPLACEMENT)
 }
 

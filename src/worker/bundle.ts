@@ -17,7 +17,7 @@ const here = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
 
 /** Path of pawl's own payload converter. */
-export const TOTAL_CONVERTER = here(`../workflows/payload-converter.${extension}`)
+const TOTAL_CONVERTER = here(`../workflows/payload-converter.${extension}`)
 
 /** The bundle to run, and the payload converter that the worker must use with it. */
 export async function workflowBundle(options: BundleOptions): Promise<{ workflowBundle: WorkflowBundleOption; payloadConverterPath: string }> {

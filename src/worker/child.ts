@@ -1,4 +1,5 @@
 // The process that a supervisor starts: serves a module's agents, holds its activities through the supervisor, outlives it decently.
+import { once } from 'node:events'
 import type { NativeConnection } from '@temporalio/worker'
 import { DefaultLogger, Runtime } from '@temporalio/worker'
 import { connectClient, resolveTemporal } from '../connect/temporal.ts'
@@ -22,7 +23,12 @@ export type ChildOptions = Pick<SuperviseOptions, 'module' | 'temporal' | 'taskQ
 const ALIVE_EVERY_MS = 1_000
 const READ_SHARED_MS = 1_000
 
+/** Resolves when the supervisor is gone, also if it went while this process was loading. */
+const orphaned = process.connected ? once(process, 'disconnect') : Promise.resolve()
+
 async function main(options: ChildOptions): Promise<void> {
+  let leave = (): void => process.exit(0)
+  void orphaned.then(() => leave())
   Runtime.install({ logger: new DefaultLogger('ERROR') })
   const logger = defaultLogger()
   const definition = await loadWorkerModule(options.module)
@@ -53,14 +59,14 @@ async function main(options: ChildOptions): Promise<void> {
     else beats.receive(message)
   })
   // Without its supervisor it stops polling, finishes what it holds, beating for itself, and goes.
-  process.once('disconnect', () => {
+  leave = () => {
     shared.close()
     void connectClient(options.temporal ?? {}).then(({ client }) => {
       const desk = openBeatDesk(client, (message) => beats.receive(message))
       beats.moveTo((message) => void desk.receive(message))
     })
     shutdown()
-  })
+  }
   setInterval(() => post({ type: 'alive' }), ALIVE_EVERY_MS).unref()
   const running = worker.run()
   post({ type: 'ready' })

@@ -38,7 +38,7 @@ export interface Serving {
 }
 
 /** This process, for people. */
-export const workerName = `${hostname()}:${process.pid}`
+const workerName = `${hostname()}:${process.pid}`
 
 /** Creates the worker. */
 export async function serve(options: ServeOptions): Promise<Serving> {

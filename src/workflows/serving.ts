@@ -3,6 +3,8 @@ import { sleep } from '@temporalio/workflow'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
 
+/** Of two builds on one queue the other one probably gets the next ask; a timer of the server may take a second. */
+const ASKED_AT_ONCE = 2
 const FIRST_WAIT_MS = 50
 const LONGEST_WAIT_MS = 5_000
 
@@ -24,7 +26,7 @@ export interface Serving {
 /** The serving of one session. */
 export function startServing(journal: Journal, flushing: Flushing, graceMs: number): Serving {
   let since: number | undefined
-  let waitMs = FIRST_WAIT_MS
+  let asked = 0
 
   function enterError(what: string): void {
     if (journal.state.status === 'error') return
@@ -43,9 +45,8 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
     async notServed(what) {
       since ??= Date.now()
       if (Date.now() - since >= graceMs) enterError(what)
-      const wait = waitMs
-      waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)
-      await sleep(wait)
+      asked += 1
+      if (asked > ASKED_AT_ONCE) await sleep(Math.min(FIRST_WAIT_MS * 2 ** (asked - ASKED_AT_ONCE - 1), LONGEST_WAIT_MS))
     },
     graceLeft() {
       since ??= Date.now()
@@ -54,7 +55,7 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
     enterError,
     served() {
       since = undefined
-      waitMs = FIRST_WAIT_MS
+      asked = 0
       const { status, error, current } = journal.state
       if (status !== 'error' || error?.code !== 'agent_not_served') return
       journal.append({ type: 'recovery_ended', strategy: 'automatic', ...(current && { run: current.run }) })

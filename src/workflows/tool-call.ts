@@ -19,7 +19,7 @@ export async function runToolCall(turn: Turn, requested: CallState): Promise<voi
   const where = { run: run.run, turn: run.turn, callId, tool: resolution.tool }
   const attempts = countAttempts((error) => journal.append({ type: 'tool_attempt_failed', ...where, error }))
   let call: Call = { ...where, input, resolution }
-  issue(turn, call)
+  if (requested.status === 'requested') issue(turn, call)
   while (await admitted(turn, requested, call)) {
     const anew = await execute(turn, call, attempts)
     if (!anew) return

@@ -1,59 +1,86 @@
 // The supervisor is killed, alone or with all that it started: what is going on is finished or taken over, and no process is left.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Plan, peacefulAnswer } from './support/plan.ts'
 import { isAlive, type Rig, type ServingProcess, startRig, until } from './support/rig.ts'
 
-const call = (tool: string): Plan => [[{ tool, input: { name: 'a' } }]]
+const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...(ms !== undefined && { ms }) } }]]
 /** What heartbeats and the sticky timeout may take where no supervisor speaks for the dead. */
 const NOTICED_MS = 8_000
 /** The tool's timeout, and the grace after it: then no body can be alive. */
 const SURELY_DEAD_MS = 4_000 + 5_000
 
+/** A supervisor's process and the processes that it started. */
+interface Group {
+  supervisor: ServingProcess
+  pids(): number[]
+}
+
 describe('a supervisor that is killed', () => {
   let rig: Rig
-  let first: ServingProcess
+  let groups: Group[] = []
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     rig = await startRig()
-    first = await rig.serve('supervise.ts')
-    await until(() => workers().length === 2)
   })
 
-  afterEach(() => rig.close())
+  // Two, as on two machines: what the workers of one hold is not for the other to know.
+  beforeEach(async () => {
+    const missing = Array.from({ length: 2 - groups.length }, startGroup)
+    groups.push(...(await Promise.all(missing)))
+  })
 
-  const workers = (): number[] => first.lines.flatMap((line) => /^worker (\d+)$/.exec(line)?.[1] ?? []).map(Number)
+  afterAll(() => rig.close())
+
+  async function startGroup(): Promise<Group> {
+    const supervisor = await rig.serve('supervise.ts')
+    const workers = (): number[] => supervisor.lines.flatMap((line) => /^worker (\d+)$/.exec(line)?.[1] ?? []).map(Number)
+    await until(() => workers().length === 2)
+    return { supervisor, pids: () => [supervisor.pid, ...workers()] }
+  }
+
+  /** Takes the group that the process belongs to out of service. */
+  function doomed(pid: number): Group {
+    const group = groups.find((one) => one.pids().includes(pid)) ?? expect.fail(`${pid} is of no group`)
+    groups = groups.filter((one) => one !== group)
+    return group
+  }
 
   it('leaves processes that finish what they hold, beating for themselves, and then go', async () => {
-    const plan: Plan = [...call('charge'), ...call('look')]
-    const held = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
+    const plan: Plan = [...call('dawdle', 6_000), ...call('look')]
+    const entered = rig.ledger.reached({ stage: 'entered', what: 'dawdle' })
     const run = await rig.start(plan)
-    const mark = await held
-    process.kill(first.pid, 'SIGKILL')
-    await first.ended
-    // Long past the heartbeat timeout of an external call: somebody must beat for it.
-    await until(() => workers().filter(isAlive).join() === String(mark.pid))
-    await rig.serve('supervise.ts')
-    await new Promise((resolve) => setTimeout(resolve, 3_000))
-    mark.release()
+    const { pid } = await entered
+    const { supervisor, pids } = doomed(pid)
+    process.kill(supervisor.pid, 'SIGKILL')
+    // The one that holds nothing goes at once, the other one when it has finished: long past the heartbeat timeout of 2 s.
+    await until(() => pids().filter(isAlive).join() === String(pid))
     expect((await run.result()).text).toBe(peacefulAnswer(plan))
-    expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered', what: 'charge' }).map(({ pid }) => pid)).toEqual([mark.pid])
-    expect(rig.ledger.marks({ session: run.sessionId, stage: 'verify' })).toEqual([])
-    await until(() => !workers().some(isAlive))
+    const { sessionId: session } = run
+    expect(rig.ledger.marks({ session, stage: 'entered', what: 'dawdle' }).map((mark) => mark.pid)).toEqual([pid])
+    expect(rig.ledger.marks({ session, stage: 'verify' })).toEqual([])
+    expect(await rig.errors(session, 0)).toEqual([])
+    await until(() => !pids().some(isAlive))
+  })
+
+  it('while its processes are still starting leaves none of them', async () => {
+    const supervisor = await rig.serve('supervise.ts', { until: 'started' })
+    const pids = supervisor.lines.flatMap((line) => /^started (\d+)$/.exec(line)?.[1] ?? []).map(Number)
+    expect(pids.length).toBeGreaterThan(0)
+    process.kill(supervisor.pid, 'SIGKILL')
+    await until(() => !pids.some(isAlive))
   })
 
   async function allKilledAt(plan: Plan, what: string) {
     const held = rig.ledger.holdNext({ stage: what === 'model' ? 'model' : 'entered', what })
     const run = await rig.start(plan)
-    await held
-    const pids = [first.pid, ...workers()]
-    // Another machine is there: what its workers hold is not for this one to know.
-    const other = await rig.serve('supervise.ts')
-    for (const pid of pids) process.kill(pid, 'SIGKILL')
+    const { pid } = await held
+    const pids = doomed(pid).pids()
+    for (const one of pids) process.kill(one, 'SIGKILL')
     const at = Date.now()
     const { text } = await run.result()
     expect(text).toBe(peacefulAnswer(plan))
     await until(() => !pids.some(isAlive))
-    return { session: run.sessionId, at, other }
+    return { session: run.sessionId, at }
   }
 
   it.each(['model', 'look', 'put'])('together with its processes has a call (%s) go on elsewhere within seconds', async (what) => {
@@ -77,5 +104,22 @@ describe('a supervisor that is killed', () => {
     console.log(`all killed within charge: verified ${(verified?.at ?? 0) - at} ms after`)
     const [error] = await rig.errors(session, 1)
     expect(error).toMatchObject({ context: 'tool:charge', attempt: 1, class: 'HeartbeatTimeout' })
+  })
+
+  it('is not needed to end well: asked by SIGTERM, all finish and record what they hold', async () => {
+    const held = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
+    const run = await rig.start(call('charge'))
+    const mark = await held
+    const { supervisor, pids } = doomed(mark.pid)
+    process.kill(supervisor.pid, 'SIGTERM')
+    await until(() => pids().filter(isAlive).length === 2)
+    mark.release()
+    expect(await supervisor.ended).toEqual([0, null])
+    expect(pids().filter(isAlive)).toEqual([])
+    expect((await run.result()).text).toBe(peacefulAnswer(call('charge')))
+    expect(rig.ledger.marks({ session: run.sessionId, what: 'charge' }).map(({ stage, pid }) => [stage, pid])).toEqual(
+      ['entered', 'applied', 'left'].map((stage) => [stage, mark.pid]),
+    )
+    expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })
 })

@@ -1,6 +1,6 @@
 // The Anthropic adapter over HTTP: against an independent fake of the API, and against raw wire bytes for what that cannot say.
 import { once } from 'node:events'
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Anthropic from '@anthropic-ai/sdk'
 import { LLMock } from '@copilotkit/aimock'
@@ -182,12 +182,13 @@ describe('against an independent fake of the API', () => {
 async function wireServer() {
   const received: { headers: IncomingHttpHeaders; body: Record<string, unknown> }[] = []
   const answers: ((res: ServerResponse) => void)[] = []
-  const server = createServer(async (req, res) => {
+  const take = async (req: IncomingMessage, res: ServerResponse) => {
     let text = ''
     for await (const chunk of req) text += chunk
     received.push({ headers: req.headers, body: JSON.parse(text) })
     answers.shift()?.(res)
-  })
+  }
+  const server = createServer((req, res) => void take(req, res))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`

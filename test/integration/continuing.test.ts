@@ -24,12 +24,11 @@ async function executionsOf(here: Deployment, id: string): Promise<Execution[]> 
   return executions
 }
 
-/** An event's text, that of its payloads included. */
-function textIn(event: object): string {
-  return JSON.stringify(event, function (this: Record<string, unknown>, key, value: unknown) {
-    const held = this[key]
-    return held instanceof Uint8Array ? Buffer.from(held).toString() : value
-  })
+/** All the text that an event holds, that of its payloads included. */
+function textIn(held: unknown): string {
+  if (held instanceof Uint8Array) return Buffer.from(held).toString()
+  if (held === null || typeof held !== 'object') return String(held)
+  return Object.entries(held).map(([key, value]) => `${key} ${textIn(value)}`).join('\n')
 }
 
 function checkTranscript(request: ModelRequest, turn: number): string | undefined {
@@ -163,11 +162,17 @@ describe('a session that is spoken to between its turns', () => {
       const { session, id, requests } = player.play(here.pawl, {})
       await (await session.send('one')).result({ timeoutMs: 20_000 })
       const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
-      for (let sent = 0; sent < 1_100; sent += 50) await Promise.all(Array.from({ length: 50 }, () => handle.signal('nonsense', 1)))
-      await until('it has continued', async () => (await executionsOf(here, id)).length > 1)
+      const { runId } = await handle.describe()
+      let sent = 0
+      await until('it has continued', async () => {
+        await Promise.all(Array.from({ length: 50 }, () => handle.signal('nonsense', 1)))
+        sent += 50
+        return (await handle.describe()).runId !== runId
+      })
+      expect(sent).toBeLessThan(1_100)
       await (await session.send('two')).result({ timeoutMs: 20_000 })
       expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two'])
-      expect(ofType(await eventsOf(session), 'message_rejected')).toHaveLength(1_100)
+      expect(ofType(await eventsOf(session), 'message_rejected')).toHaveLength(sent)
     } finally {
       await here.stop()
     }

@@ -79,6 +79,11 @@ describe.concurrent('a deadline', () => {
     await told.pass()
   })
 
+  it('ends a run whose tool neither ends nor heeds its signal', async () => {
+    const { session } = short.play(here.pawl, { model: inOrder(forever), look: () => new Promise(() => undefined) })
+    await expect((await session.send('go')).result({ timeoutMs: 30_000 })).rejects.toMatchObject({ code: 'deadline_exceeded', run: 1 })
+  })
+
   it('ends a run that makes one turn after another', async () => {
     const { session } = short.play(here.pawl, { model: () => forever })
     await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })

@@ -32,7 +32,10 @@ const stack = await startStack()
 const temporal = { address: stack.temporalAddress, namespace: stack.namespace }
 const supervisor = await superviseWorkers({
   module: fileURLToPath(new URL('recording/agents.ts', import.meta.url)),
-  ...{ processes: 2, temporal, taskQueue, postgres: stack.databaseUrl },
+  processes: 2,
+  temporal,
+  taskQueue,
+  postgres: stack.databaseUrl,
 })
 await supervisor.ready()
 const connection = await Connection.connect({ address: stack.temporalAddress })
@@ -43,7 +46,13 @@ const closing: (() => Promise<unknown>)[] = [() => pawl.close(), () => connectio
 try {
   const { serverVersion } = await connection.workflowService.getSystemInfo({})
   const sdk = versionIn(createRequire(import.meta.url).resolve('@temporalio/worker/package.json'))
-  const recorded = { at: new Date().toISOString().slice(0, 10), pawl: versionIn(new URL('../../package.json', import.meta.url)), sdk, server: serverVersion, coreVersion: CORE_VERSION }
+  const recorded = {
+    at: new Date().toISOString().slice(0, 10),
+    pawl: versionIn(new URL('../../package.json', import.meta.url)),
+    sdk,
+    server: serverVersion,
+    coreVersion: CORE_VERSION,
+  }
   const there = new Set(keptSessions().map((session) => session.name))
   const asked = process.argv.slice(2)
   const names = asked.length > 0 ? asked : Object.keys(SESSIONS).filter((name) => !there.has(name))
@@ -54,7 +63,10 @@ try {
     const session: SessionHandle = pawl.session(id, { agent: 'recorded', context: { tenant: 'a' }, tags: ['recorded'], ...OPTIONS[name] })
     await play(id, { temporal: client, taskQueue, serveLate }, session)
     const executions = await executionsOf(id)
-    console.log(keep({ name, workflowId: `pawl:${id}`, recorded, executions }), executions.map(({ events, history }) => `${events.length} events, history of ${history.events.length}`).join('; '))
+    console.log(
+      keep({ name, workflowId: `pawl:${id}`, recorded, executions }),
+      executions.map(({ events, history }) => `${events.length} events, history of ${history.events.length}`).join('; '),
+    )
   }
 } finally {
   for (const close of closing) await close()
@@ -96,7 +108,8 @@ async function executionOf(workflowId: string, executionId: string): Promise<Kep
   const { base, to } = await handle.query<EventsPage, [object]>('events', { after: 0 })
   const events: SessionEvent[] = []
   // From the store, where the worker put them that made them: an answer to a query may already be that of a replay.
-  for await (const event of pawl.session(workflowId.slice('pawl:'.length)).events({ after: base.seq })) if (event.seq <= to.seq) events.push(event)
+  for await (const event of pawl.session(workflowId.slice('pawl:'.length)).events({ after: base.seq }))
+    if (event.seq <= to.seq) events.push(event)
   const digest = events.reduce((before, event) => nextDigest(before, JSON.stringify(event)), base.digest)
   if (digest !== to.digest) throw new Error(`the store and the execution ${executionId} differ`)
   return { executionId, base, end: to, events, history }

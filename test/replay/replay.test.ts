@@ -46,7 +46,11 @@ describe('the kept histories', () => {
       case 'tool_issued':
         return [event.type, event.effect]
       case 'tool_completed':
-        return [event.type, ...(event.replayOf === undefined ? [] : ['replayed']), ...(event.content === undefined ? [] : ['shown otherwise'])]
+        return [
+          event.type,
+          ...(event.replayOf === undefined ? [] : ['replayed']),
+          ...(event.content === undefined ? [] : ['shown otherwise']),
+        ]
       case 'tool_failed':
       case 'error_entered':
       case 'message_rejected':
@@ -74,20 +78,61 @@ describe('the kept histories', () => {
     const exercised = new Set(sessions.flatMap(({ executions }) => executions.flatMap(({ events }) => events.flatMap(exercises))))
     expect([...exercised].sort()).toEqual(
       expect.arrayContaining([
-        ...['session_started', 'session_resumed', 'session_closed', 'requested', 'message_received', 'message_rejected'],
-        ...['undecodable', 'empty_message', 'agent_mismatch', 'run_started', 'run_completed', 'run_interrupted', 'turn_started', 'steered'],
-        ...['model_attempt_failed', 'ModelError', 'model_completed', 'tool_issued', 'read', 'idempotent', 'external'],
-        ...['tool_attempt_failed', 'WorkerDied', 'tool_completed', 'replayed', 'shown otherwise'],
-        ...['tool_failed', 'unknown_tool', 'invalid_arguments', 'broken', 'refused', 'interrupted'],
-        ...['tool_unknown', 'unknown again', 'tool_resolved', 'happened', 'did not happen'],
-        ...['error_entered', 'invalid_request_error', 'max_turns', 'deadline_exceeded', 'agent_not_served'],
-        ...['recovery_started', 'recovery_ended', 'restart_run', 'abandon', 'automatic'],
+        'session_started',
+        'session_resumed',
+        'session_closed',
+        'requested',
+        'message_received',
+        'message_rejected',
+        'undecodable',
+        'empty_message',
+        'agent_mismatch',
+        'run_started',
+        'run_completed',
+        'run_interrupted',
+        'turn_started',
+        'steered',
+        'model_attempt_failed',
+        'ModelError',
+        'model_completed',
+        'tool_issued',
+        'read',
+        'idempotent',
+        'external',
+        'tool_attempt_failed',
+        'WorkerDied',
+        'tool_completed',
+        'replayed',
+        'shown otherwise',
+        'tool_failed',
+        'unknown_tool',
+        'invalid_arguments',
+        'broken',
+        'refused',
+        'interrupted',
+        'tool_unknown',
+        'unknown again',
+        'tool_resolved',
+        'happened',
+        'did not happen',
+        'error_entered',
+        'invalid_request_error',
+        'max_turns',
+        'deadline_exceeded',
+        'agent_not_served',
+        'recovery_started',
+        'recovery_ended',
+        'restart_run',
+        'abandon',
+        'automatic',
       ]),
     )
   })
 
   it('have executions that were continued as new in the middle of a run, and sessions that were resumed', () => {
-    const continued = sessions.flatMap(({ executions }) => executions.filter(({ base, events }) => base.seq > 0 && events[0]?.type === 'turn_started'))
+    const continued = sessions.flatMap(({ executions }) =>
+      executions.filter(({ base, events }) => base.seq > 0 && events[0]?.type === 'turn_started'),
+    )
     const resumed = sessions.flatMap(({ executions }) => executions.filter(({ events }) => events[0]?.type === 'session_resumed'))
     expect(continued).not.toEqual([])
     expect(resumed).not.toEqual([])
@@ -108,7 +153,9 @@ describe('the replay test', () => {
   }
 
   it('refuses a history in which another activity was scheduled', async () => {
-    const { workflowId, execution } = tampered((history) => history.replace('"activityType":{"name":"executeTool"}', '"activityType":{"name":"verifyTool"}'))
+    const { workflowId, execution } = tampered((history) =>
+      history.replace('"activityType":{"name":"executeTool"}', '"activityType":{"name":"verifyTool"}'),
+    )
     const replayed = await replayer.replay(workflowId, execution)
     expect(replayed.error).toHaveProperty('name', 'DeterminismViolationError')
     expect(() => expectTheSame(replayed, execution)).toThrow()

@@ -25,7 +25,9 @@ export async function startReplayer(): Promise<Replayer> {
   return {
     async replay(workflowId, { history }) {
       const entries: LogEntry[] = []
-      const sinks: InjectedSinks<PawlSinks> = { pawl: { append: { fn: (_info, _epoch, more) => void entries.push(...more), callDuringReplay: true } } }
+      const sinks: InjectedSinks<PawlSinks> = {
+        pawl: { append: { fn: (_info, _epoch, more) => void entries.push(...more), callDuringReplay: true } },
+      }
       try {
         await Worker.runReplayHistory({ ...bundle, sinks }, history, workflowId)
         return { error: undefined, entries }

@@ -15,7 +15,7 @@ export interface Outcome {
 }
 
 /** Opens the session of a task. */
-export type OpenSession = (task: Task) => SessionHandle<{ world: string }>
+export type OpenSession = (task: Task) => SessionHandle
 
 /** Carries out all tasks, `atATime` of them side by side; outcomes are in the tasks' order. */
 export async function carryOutTasks(tasks: readonly Task[], atATime: number, open: OpenSession): Promise<Outcome[]> {
@@ -28,14 +28,14 @@ export async function carryOutTasks(tasks: readonly Task[], atATime: number, ope
   return outcomes
 }
 
-async function carryOut(task: Task, session: SessionHandle<{ world: string }>): Promise<Outcome> {
+async function carryOut(task: Task, session: SessionHandle): Promise<Outcome> {
   const run = await session.send(requestFor(task), { isNew: true })
   const { text } = await run.result({ timeoutMs: 120_000 })
   return { task, answer: text, results: resultsIn(await storedMessages(session)) }
 }
 
 /** The whole transcript: the store follows the run, and its last message is the model's answer. */
-async function storedMessages(session: SessionHandle<{ world: string }>): Promise<MessageRow[]> {
+async function storedMessages(session: SessionHandle): Promise<MessageRow[]> {
   const giveUpAt = Date.now() + 20_000
   for (;;) {
     const messages = await session.messages()

@@ -105,7 +105,7 @@ async function trackPending(world: World, key: string, result: Promise<string>):
  * way with it, so that "null" means that it did not happen and will not.
  */
 export async function lookUp(world: World, tool: string, key: string): Promise<string | null> {
-  await Promise.allSettled(world.pending.get(key) ?? [])
+  await Promise.allSettled([...(world.pending.get(key) ?? [])])
   return world.executions.findLast((one) => one.tool === tool && one.key === key)?.result ?? null
 }
 

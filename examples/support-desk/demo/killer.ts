@@ -146,7 +146,7 @@ export async function startKiller(options: KillerOptions): Promise<Killer> {
     .catch((error: unknown) => {
       if (!stopping.signal.aborted) failure = error
     })
-    .finally(() => shop.release())
+    .finally(() => void shop.release())
 
   return {
     onSupervisor(event) {

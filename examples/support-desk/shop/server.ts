@@ -81,7 +81,7 @@ async function carryOut(request: Received, waits: Waits): Promise<KeyedAnswer> {
   const subject = route.subject?.(asked)
   if (route.method === 'GET') {
     await waits.before()
-    await Promise.allSettled(subject ? (underWay.get(subject) ?? []) : [])
+    await Promise.allSettled([...((subject && underWay.get(subject)) || [])])
     return route.handle(pool, asked)
   }
   const work = waits.before().then(() => inTransaction(route, asked, request))

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 
 /** The command line of a process; undefined if there is none with this pid (a zombie has none either). */
-export async function commandLine(pid: number): Promise<string | undefined> {
+async function commandLine(pid: number): Promise<string | undefined> {
   // Slim container images have no ps, Macs no /proc.
   const text =
     process.platform === 'linux'

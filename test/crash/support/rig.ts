@@ -47,8 +47,8 @@ export interface Rig {
   /** Starts a run of `plan` in a session of its own. */
   start(plan: Plan): Promise<RunHandle>
   supervise(options?: Partial<SuperviseOptions>): Promise<Supervised>
-  /** Runs a fixture script that serves, and waits for its line `ready`. */
-  serve(script: 'run-worker.ts' | 'supervise.ts'): Promise<ServingProcess>
+  /** Runs a fixture script that serves, and waits for a line that begins as `until`; default `ready`. */
+  serve(script: 'run-worker.ts' | 'supervise.ts', options?: { until: string }): Promise<ServingProcess>
   /** The session's rows of `errors` once there are `count`. */
   errors(sessionId: string, count: number): Promise<ErrorRow[]>
   /** Names of the activities that the session's workflow waits for, as the server sees it. */
@@ -94,13 +94,13 @@ export async function startRig(): Promise<Rig> {
       await full()
       return { supervisor, events, full }
     },
-    async serve(script) {
+    async serve(script, { until: begin } = { until: 'ready' }) {
       const child = spawn(process.execPath, ['--import', 'tsx', fixture(script)], { env, stdio: ['ignore', 'pipe', 'inherit'] })
       const ended = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
       ends.push(() => endOf(child, ended))
       const lines: string[] = []
       createInterface({ input: child.stdout }).on('line', (line) => lines.push(line))
-      await until(() => lines.includes('ready') || child.exitCode !== null)
+      await until(() => lines.some((line) => line.startsWith(begin)) || child.exitCode !== null)
       expect(child.exitCode, `${script} ended before it served`).toBeNull()
       return { pid: child.pid ?? expect.fail('no pid'), lines, process: child, ended }
     },

@@ -49,7 +49,7 @@ export function received(messageId: string, content = `text of ${messageId}`): E
   return { type: 'message_received', messageId, content }
 }
 
-export const USAGE = { input_tokens: 10, output_tokens: 5, cache_creation_input_tokens: 2, cache_read_input_tokens: 3 }
+const USAGE = { input_tokens: 10, output_tokens: 5, cache_creation_input_tokens: 2, cache_read_input_tokens: 3 }
 
 /** A model's answer that asks for `inputs.length` calls of the tool `refund`. */
 export function answered(run: number, turn: number, inputs: readonly Json[], text = 'Let me see.'): EventBody {
@@ -135,7 +135,7 @@ export function oneRun(run: number, messageId: string): EventBody[] {
 }
 
 /** Text that text and jsonb columns refuse, or that looks like its escapes. */
-export const wildText = fc.string({
+const wildText = fc.string({
   unit: fc.constantFrom('\0', '\ud800', '\udfff', '😀', '\\', '\\u0000', '\\ud800', '"', "'", 'a', 'é', '\u001f', '\n', '{', ','),
   maxLength: 12,
 })

@@ -46,11 +46,24 @@ const tools = [
   defineTool({ ...common, name: 'look', effect: 'read', execute: act }),
   defineTool({ ...common, name: 'set', effect: 'idempotent', execute: act, effectId: (result) => `effect of ${result}` }),
   defineTool({
-    ...{ ...common, name: 'pay', effect: 'external', execute: act },
-    toModel: (result) => [{ type: 'text', text: `paid: ${result}` }],
+    ...common,
+    name: 'pay',
+    effect: 'external',
+    execute: act,
+    toModel: (result) => [
+      {
+        type: 'text',
+        text: `paid: ${result}`,
+      },
+    ],
     verify: ({ how }) => {
       if (how === 'maybe') return { happened: 'unknown' }
-      return how === 'undone' || how === 'die' ? { happened: false } : { happened: true, result: `${how} found` }
+      return how === 'undone' || how === 'die'
+        ? { happened: false }
+        : {
+            happened: true,
+            result: `${how} found`,
+          }
     },
   }),
   defineTool({ ...common, name: 'mail', effect: 'external', execute: act }),
@@ -83,7 +96,10 @@ function answer({ messages, run, turn }: ModelRequest, attempt: number): Scripte
     case 'pause':
       return { content: [{ type: 'text', text: 'let me think' }], stopReason: 'pause_turn' }
     case 'think':
-      return [{ type: 'thinking', thinking: 'hm', signature: 'signed' }, { type: 'text', text: 'thought' }]
+      return [
+        { type: 'thinking', thinking: 'hm', signature: 'signed' },
+        { type: 'text', text: 'thought' },
+      ]
     case 'nothing':
       return []
   }

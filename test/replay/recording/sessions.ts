@@ -176,7 +176,12 @@ async function untilClosed({ temporal }: Recorder, id: string): Promise<void> {
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
 /** A signal with a payload that no converter of ours has made. */
-async function signalRaw(temporal: Client, id: string, signalName: string, payload: { metadata: Record<string, Uint8Array>; data: Uint8Array }): Promise<void> {
+async function signalRaw(
+  temporal: Client,
+  id: string,
+  signalName: string,
+  payload: { metadata: Record<string, Uint8Array>; data: Uint8Array },
+): Promise<void> {
   await temporal.workflowService.signalWorkflowExecution({
     namespace: temporal.options.namespace,
     workflowExecution: { workflowId: workflowIdOf(id) },

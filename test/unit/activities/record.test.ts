@@ -15,8 +15,20 @@ interface Told {
 function contextTelling(told: Told): ToolContext {
   const log = { debug() {}, info() {}, warn: (_: object, message = '') => void told.warnings.push(message), error() {} }
   return {
-    ...{ sessionId: 's', agent: 'a', run: 1, turn: 1, context: null, metadata: {}, tags: [], services: {}, log },
-    ...{ callId: 't_1_1_0', attempt: 1, idempotencyKey: 'k', signal: new AbortController().signal, stillMine: () => Promise.resolve(true) },
+    sessionId: 's',
+    agent: 'a',
+    run: 1,
+    turn: 1,
+    context: null,
+    metadata: {},
+    tags: [],
+    services: {},
+    log,
+    callId: 't_1_1_0',
+    attempt: 1,
+    idempotencyKey: 'k',
+    signal: new AbortController().signal,
+    stillMine: () => Promise.resolve(true),
   }
 }
 
@@ -27,6 +39,10 @@ function record(result: unknown, more: Partial<Options> = {}, told: Told = { war
 
 const circular: { self?: object } = {}
 circular.self = circular
+
+function refuse(): never {
+  throw new Error('no JSON of me')
+}
 
 /** Lists in lists, so deep. */
 function nested(depth: number): unknown {
@@ -52,11 +68,14 @@ describe('the record of a result', () => {
   it.each<[string, unknown]>([
     ['a circular value', circular],
     ['a BigInt', { cents: 1n }],
-    ['a value that says it cannot be written', { toJSON: () => { throw new Error('no JSON of me') } }], // biome-ignore format: one line says it
+    ['a value that says it cannot be written', { toJSON: refuse }],
     ['a value nested too deep', nested(600)],
     ['a value nested far too deep', nested(200_000)],
   ])('of %s says that it completed and why it has no record', (_, result) => {
-    expect(record(result)).toEqual({ value: null, content: expect.stringMatching(/^The call completed, but its result cannot be recorded/) })
+    expect(record(result)).toEqual({
+      value: null,
+      content: expect.stringMatching(/^The call completed, but its result cannot be recorded/),
+    })
   })
 
   it('of a result that is too large says how large, which, and how it begins', () => {
@@ -94,7 +113,10 @@ describe('the record of a result', () => {
   })
 
   it('names the effect, in bounds', () => {
-    expect(record({ id: 'r-1' }, { effectId: (result) => (result as { id: string }).id })).toEqual({ value: { id: 'r-1' }, effectId: 'r-1' })
+    expect(record({ id: 'r-1' }, { effectId: (result) => (result as { id: string }).id })).toEqual({
+      value: { id: 'r-1' },
+      effectId: 'r-1',
+    })
     expect(record({}, { effectId: () => 'x'.repeat(5_000) }).effectId).toHaveLength(1_000)
     expect(record({}, { effectId: () => undefined as unknown as string })).toEqual({ value: {} })
     expect(record({}, { effectId: () => Object.create(null) as string })).toEqual({ value: {} })

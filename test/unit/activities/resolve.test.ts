@@ -10,15 +10,36 @@ import { scripted } from '../../../src/testing/scripted.ts'
 
 const common = { description: 'T.', execute: () => null }
 const pay = defineTool({
-  ...{ ...common, name: 'pay', effect: 'external', timeout: 5_000, retry: { maxRetries: 1, baseDelayMs: 10 } },
-  input: z.object({ order: z.string(), cents: z.number().int() }),
+  ...common,
+  name: 'pay',
+  effect: 'external',
+  timeout: 5e3,
+  retry: {
+    maxRetries: 1,
+    baseDelayMs: 10,
+  },
+  input: z.object({
+    order: z.string(),
+    cents: z.number().int(),
+  }),
   verify: () => ({ happened: false }),
 })
 const look = defineTool({ ...common, name: 'look', effect: 'read', input: z.object({ id: z.string().optional() }) })
-const slow = defineTool({ ...common, name: 'slow', effect: 'read', input: z.object({ id: z.string().refine(async (id) => Promise.resolve(id === 'a')) }) })
+const slow = defineTool({
+  ...common,
+  name: 'slow',
+  effect: 'read',
+  input: z.object({ id: z.string().refine(async (id) => Promise.resolve(id === 'a')) }),
+})
 const broken = defineTool({
-  ...{ ...common, name: 'broken', effect: 'read' },
-  input: z.object({ id: z.string().refine(() => { throw new Error('the check broke') }) }), // biome-ignore format: one line says it
+  ...common,
+  name: 'broken',
+  effect: 'read',
+  input: z.object({
+    id: z.string().refine(() => {
+      throw new Error('the check broke')
+    }),
+  }),
 })
 const agent = defineAgent({ name: 'a', instructions: '', model: scripted(() => ''), tools: [pay, look, slow, broken] })
 
@@ -27,8 +48,18 @@ const resolve = (tool: string, input: Json, index = 0) => resolveCall(agent, { s
 describe('the resolution of a call', () => {
   it('says all that the workflow must know of it', async () => {
     expect(await resolve('pay', { order: 'o', cents: 1 }, 3)).toEqual({
-      ...{ index: 3, tool: 'pay', effect: 'external', timeoutMs: 5_000, retry: { maxRetries: 1, baseDelayMs: 10 }, verify: true },
-      ...{ key: expect.stringMatching(/^[0-9a-f]{64}$/), inputDigest: expect.stringMatching(/^[0-9a-f]{32}$/), schemaDigest: pay.schemaDigest },
+      index: 3,
+      tool: 'pay',
+      effect: 'external',
+      timeoutMs: 5e3,
+      retry: {
+        maxRetries: 1,
+        baseDelayMs: 10,
+      },
+      verify: true,
+      key: expect.stringMatching(/^[0-9a-f]{64}$/),
+      inputDigest: expect.stringMatching(/^[0-9a-f]{32}$/),
+      schemaDigest: pay.schemaDigest,
     })
   })
 
@@ -82,11 +113,15 @@ describe('the resolution of a call', () => {
   it('waits for a schema that checks asynchronously, and survives one that breaks', async () => {
     expect(await resolve('slow', { id: 'a' })).not.toHaveProperty('invalid')
     expect(await resolve('slow', { id: 'b' })).toMatchObject({ invalid: { code: 'invalid_arguments' } })
-    expect(await resolve('broken', { id: 'a' })).toMatchObject({ invalid: { code: 'invalid_arguments', message: expect.stringContaining('the check broke') } })
+    expect(await resolve('broken', { id: 'a' })).toMatchObject({
+      invalid: { code: 'invalid_arguments', message: expect.stringContaining('the check broke') },
+    })
   })
 
   it('comes about for any tool name and any arguments', async () => {
-    const json = fc.jsonValue({ stringUnit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)) }) as fc.Arbitrary<Json>
+    const json = fc.jsonValue({
+      stringUnit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)),
+    }) as fc.Arbitrary<Json>
     await fc.assert(
       fc.asyncProperty(fc.oneof(fc.constantFrom('pay', 'look', 'slow'), fc.string()), json, async (tool, input) => {
         const resolution = await resolve(tool, input)
@@ -98,7 +133,12 @@ describe('the resolution of a call', () => {
 
 describe('the input of a tool', () => {
   it('is what the schema makes of the raw arguments', async () => {
-    const tool = defineTool({ ...common, name: 't', effect: 'read', input: z.object({ n: z.coerce.number().default(4), when: z.string().transform(Number) }) })
+    const tool = defineTool({
+      ...common,
+      name: 't',
+      effect: 'read',
+      input: z.object({ n: z.coerce.number().default(4), when: z.string().transform(Number) }),
+    })
     expect(await parseInput(tool, { when: '7', other: 1 })).toEqual({ input: { n: 4, when: 7 } })
   })
 })

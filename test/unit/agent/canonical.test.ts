@@ -6,7 +6,9 @@ import { canonicalJson, sha256Hex } from '../../../src/agent/canonical.ts'
 import type { Json } from '../../../src/session/json.ts'
 
 /** Any JSON value, lone surrogates included. */
-const anyJson = fc.jsonValue({ stringUnit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)) }) as fc.Arbitrary<Json>
+const anyJson = fc.jsonValue({
+  stringUnit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)),
+}) as fc.Arbitrary<Json>
 /** Any JSON value that can be written in UTF-8. */
 const unicodeJson = fc.jsonValue({ stringUnit: 'binary' }) as fc.Arbitrary<Json>
 
@@ -45,7 +47,9 @@ describe('canonical JSON', () => {
     fc.assert(
       fc.property(anyJson, (value) => {
         const text = canonicalJson(value)
-        expect(JSON.stringify(reversed(JSON.parse(text) as Json))).toBe(JSON.stringify(reversed(JSON.parse(JSON.stringify(sorted(value))) as Json)))
+        expect(JSON.stringify(reversed(JSON.parse(text) as Json))).toBe(
+          JSON.stringify(reversed(JSON.parse(JSON.stringify(sorted(value))) as Json)),
+        )
         expect(canonicalJson(reversed(value))).toBe(text)
       }),
     )

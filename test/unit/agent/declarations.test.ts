@@ -69,7 +69,10 @@ describe('a tool', () => {
   })
 
   it('takes what is transformed, by the form in which the model gives it', () => {
-    const tool = defineTool({ ...TOOL, input: z.object({ when: z.string().transform((text) => new Date(text)), n: z.number().default(1) }) })
+    const tool = defineTool({
+      ...TOOL,
+      input: z.object({ when: z.string().transform((text) => new Date(text)), n: z.number().default(1) }),
+    })
     expect(tool.inputSchema).toMatchObject({ properties: { when: { type: 'string' } }, required: ['when'] })
   })
 

@@ -44,7 +44,8 @@ describe('an idempotency key', () => {
 
   it('never is that of another place or input', () => {
     const calls = fc.record({ sessionId: fc.string(), run: fc.nat(20), rawInput: fc.jsonValue({ maxDepth: 1 }) as fc.Arbitrary<Json> })
-    const identity = (call: { sessionId: string; run: number; rawInput: Json }): string => JSON.stringify([call.sessionId, call.run, call.rawInput])
+    const identity = (call: { sessionId: string; run: number; rawInput: Json }): string =>
+      JSON.stringify([call.sessionId, call.run, call.rawInput])
     fc.assert(
       fc.property(calls, calls, (a, b) => {
         expect(keyOf(tool(), a as Partial<typeof CALL>) === keyOf(tool(), b as Partial<typeof CALL>)).toBe(identity(a) === identity(b))
@@ -57,13 +58,16 @@ describe('an idempotency key', () => {
     expect(keyOf(one)).toBe('a/s/2/t_2_3_1')
   })
 
-  it.each([['an empty one', ''], ['none', undefined], ['no text', 7], ['a promise', Promise.resolve('k')], ['too much', 'k'.repeat(1_001)]])(
-    'cannot be %s',
-    (_, key) => {
-      const one = tool((() => key) as unknown as Scope)
-      expect(() => keyOf(one)).toThrow(expect.objectContaining({ name: 'DeclarationError', code: 'invalid_idempotency_key' }))
-    },
-  )
+  it.each([
+    ['an empty one', ''],
+    ['none', undefined],
+    ['no text', 7],
+    ['a promise', Promise.resolve('k')],
+    ['too much', 'k'.repeat(1_001)],
+  ])('cannot be %s', (_, key) => {
+    const one = tool((() => key) as unknown as Scope)
+    expect(() => keyOf(one)).toThrow(expect.objectContaining({ name: 'DeclarationError', code: 'invalid_idempotency_key' }))
+  })
 
   it('is not given to a read', () => {
     const read = defineTool({ name: 'look', description: 'Looks.', input: z.object({}), effect: 'read', execute: () => null })

@@ -4,7 +4,8 @@ import { messageRowsOf } from '../../../src/client/message-rows.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 
-const numbered = (...bodies: EventBody[]): SessionEvent[] => bodies.map((body, index) => ({ v: 1, seq: index + 1, at: 1_000 + index, ...body }) as SessionEvent)
+const numbered = (...bodies: EventBody[]): SessionEvent[] =>
+  bodies.map((body, index) => ({ v: 1, seq: index + 1, at: 1_000 + index, ...body }) as SessionEvent)
 
 const OPENED: EventBody[] = [
   { type: 'message_received', messageId: 'm1', content: 'one', metadata: { a: 1 } },
@@ -12,8 +13,23 @@ const OPENED: EventBody[] = [
   { type: 'run_started', run: 1, messageId: 'm1' },
   { type: 'turn_started', run: 1, turn: 1, takes: ['m1'] },
   {
-    ...{ type: 'model_completed', run: 1, turn: 1, attempt: 1, model: 'm', stopReason: 'tool_use', usage: NO_USAGE, limits: { maxTurns: 5 }, calls: [] },
-    content: [{ type: 'tool_use', id: 'x', name: 'look', input: {} }],
+    type: 'model_completed',
+    run: 1,
+    turn: 1,
+    attempt: 1,
+    model: 'm',
+    stopReason: 'tool_use',
+    usage: NO_USAGE,
+    limits: { maxTurns: 5 },
+    calls: [],
+    content: [
+      {
+        type: 'tool_use',
+        id: 'x',
+        name: 'look',
+        input: {},
+      },
+    ],
   },
 ]
 

@@ -7,7 +7,8 @@ import { textOf } from '../../../src/session/content.ts'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import { soundSessions } from '../session/sound-session.ts'
 
-const numbered = (...bodies: EventBody[]): SessionEvent[] => bodies.map((body, index) => ({ v: 1, seq: index + 1, at: index, ...body }) as SessionEvent)
+const numbered = (...bodies: EventBody[]): SessionEvent[] =>
+  bodies.map((body, index) => ({ v: 1, seq: index + 1, at: index, ...body }) as SessionEvent)
 const settledOf = (messageId: string, events: readonly SessionEvent[]): RunSettled | undefined => watchRun(messageId).take(events)?.settled
 
 /** The run that a message ended up in, by the events alone: the last that opened with it or took it in. */
@@ -99,7 +100,9 @@ describe('the run of a message', () => {
 
   it('is none where the message was rejected', () => {
     expect(settledOf('m1', numbered({ type: 'message_rejected', messageId: 'm1', code: 'agent_mismatch', reason: 'r' }))).toEqual({
-      ...{ status: 'rejected', code: 'agent_mismatch', reason: 'r' },
+      status: 'rejected',
+      code: 'agent_mismatch',
+      reason: 'r',
     })
     expect(settledOf('m1', numbered({ type: 'message_rejected', code: 'undecodable', reason: 'r' }))).toBeUndefined()
   })

@@ -8,10 +8,29 @@ import { initialState } from '../../../src/session/fold.ts'
 import type { CallState, RunState, SessionState } from '../../../src/session/state.ts'
 
 const STARTED: EventOf<'session_started'> = {
-  ...{ v: 1, seq: 1, at: 0, type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [] },
-  ...{ executionId: 'e', coreVersion: 1 },
+  v: 1,
+  seq: 1,
+  at: 0,
+  type: 'session_started',
+  sessionId: 's',
+  agent: 'a',
+  context: null,
+  tags: [],
+  executionId: 'e',
+  coreVersion: 1,
 }
-const RUN: RunState = { run: 3, messageId: 'm', metadata: {}, startedAt: 1_000, turn: 2, phase: 'turn_due', calls: [], usage: NO_USAGE, taken: [], effects: [] }
+const RUN: RunState = {
+  run: 3,
+  messageId: 'm',
+  metadata: {},
+  startedAt: 1_000,
+  turn: 2,
+  phase: 'turn_due',
+  calls: [],
+  usage: NO_USAGE,
+  taken: [],
+  effects: [],
+}
 
 function state(more: Partial<SessionState> = {}): SessionState {
   return { ...initialState(STARTED), run: 3, ...more }
@@ -22,7 +41,17 @@ function running(more: Partial<RunState>, about: Partial<SessionState> = {}): Se
 }
 
 function call(index: number, effect: Effect, status: CallState['status'] = 'requested', more: Partial<Resolution> = {}): CallState {
-  const resolution = { index, tool: 't', effect, inputDigest: `d${index}`, schemaDigest: 's', timeoutMs: 1, retry: { maxRetries: 0, baseDelayMs: 0 }, verify: false, ...more }
+  const resolution = {
+    index,
+    tool: 't',
+    effect,
+    inputDigest: `d${index}`,
+    schemaDigest: 's',
+    timeoutMs: 1,
+    retry: { maxRetries: 0, baseDelayMs: 0 },
+    verify: false,
+    ...more,
+  }
   return { callId: `t_3_2_${index}`, index, status, resolution }
 }
 
@@ -94,7 +123,8 @@ describe('the calls of a turn', () => {
 
   it('that are none run alone, in the order of the model, after all reads before them', () => {
     const calls = [call(0, 'read'), call(1, 'idempotent'), call(2, 'external'), call(3, 'read')]
-    const ended = (...indexes: number[]) => calls.map((one) => (indexes.includes(one.index) ? { ...one, status: 'completed' as const } : one))
+    const ended = (...indexes: number[]) =>
+      calls.map((one) => (indexes.includes(one.index) ? { ...one, status: 'completed' as const } : one))
     expect(callsNext(...calls)).toEqual([0])
     expect(callsNext(...ended(0))).toEqual([1])
     expect(callsNext(...ended(0, 1))).toEqual([2])

@@ -6,7 +6,15 @@ import type { Effect, EventBody, SessionEvent } from '../../../src/session/event
 import { fold } from '../../../src/session/fold.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 
-const STARTED: EventBody = { type: 'session_started', sessionId: 's', agent: 'a', context: { t: 1 }, tags: ['x'], executionId: 'e1', coreVersion: 1 }
+const STARTED: EventBody = {
+  type: 'session_started',
+  sessionId: 's',
+  agent: 'a',
+  context: { t: 1 },
+  tags: ['x'],
+  executionId: 'e1',
+  coreVersion: 1,
+}
 
 function folded(...bodies: EventBody[]): SessionState {
   const state = fold(
@@ -19,14 +27,42 @@ function folded(...bodies: EventBody[]): SessionState {
 
 /** A run whose model asks for one call, which ends as `ends`. */
 function oneCall(effect: Effect, ...ends: EventBody[]): SessionState {
-  const resolution = { index: 0, tool: 't', effect, key: 'k', inputDigest: 'd', schemaDigest: 's', timeoutMs: 1, retry: { maxRetries: 0, baseDelayMs: 0 }, verify: true }
+  const resolution = {
+    index: 0,
+    tool: 't',
+    effect,
+    key: 'k',
+    inputDigest: 'd',
+    schemaDigest: 's',
+    timeoutMs: 1,
+    retry: { maxRetries: 0, baseDelayMs: 0 },
+    verify: true,
+  }
   return folded(
     { type: 'message_received', messageId: 'm1', content: 'hi', metadata: { a: 1 } },
     { type: 'run_started', run: 1, messageId: 'm1', metadata: { a: 1 } },
     { type: 'turn_started', run: 1, turn: 1, takes: ['m1'] },
     {
-      ...{ type: 'model_completed', run: 1, turn: 1, attempt: 1, model: 'm', stopReason: 'tool_use', limits: { maxTurns: 5 } },
-      ...{ usage: { ...NO_USAGE, input_tokens: 7 }, content: [{ type: 'tool_use', id: 'x', name: 't', input: { b: 2 } }], calls: [resolution] },
+      type: 'model_completed',
+      run: 1,
+      turn: 1,
+      attempt: 1,
+      model: 'm',
+      stopReason: 'tool_use',
+      limits: { maxTurns: 5 },
+      usage: {
+        ...NO_USAGE,
+        input_tokens: 7,
+      },
+      content: [
+        {
+          type: 'tool_use',
+          id: 'x',
+          name: 't',
+          input: { b: 2 },
+        },
+      ],
+      calls: [resolution],
     },
     ...ends,
   )
@@ -42,7 +78,15 @@ describe('the fold', () => {
 
   it('knows whom the session is for, how far it is and when that was', () => {
     expect(folded({ type: 'message_rejected', code: 'c', reason: 'r' })).toMatchObject({
-      ...{ agent: 'a', context: { t: 1 }, tags: ['x'], epoch: 'e1', status: 'idle', seq: 2, createdAt: 10, updatedAt: 20, inbox: [] },
+      agent: 'a',
+      context: { t: 1 },
+      tags: ['x'],
+      epoch: 'e1',
+      status: 'idle',
+      seq: 2,
+      createdAt: 10,
+      updatedAt: 20,
+      inbox: [],
     })
   })
 
@@ -61,17 +105,39 @@ describe('the fold', () => {
     ['a replay', 'external', { type: 'tool_completed', ...CALL, attempt: 0, replayOf: 't_0_1_0' }, []],
     ['an unknown call', 'external', { type: 'tool_unknown', ...CALL, attempt: 1, message: 'm' }, ['t_1_1_0']],
     ['an unknown call that was not run', 'external', { type: 'tool_unknown', ...CALL, attempt: 0, message: 'm', again: 't_0_1_0' }, []],
-    ['an external call that failed, for then it did not happen', 'external', { type: 'tool_failed', ...CALL, attempt: 1, code: 'c', message: 'm' }, []],
-    ['an idempotent call that failed after it had begun', 'idempotent', { type: 'tool_failed', ...CALL, attempt: 1, code: 'c', message: 'm' }, ['t_1_1_0']],
-    ['an idempotent call that was stopped', 'idempotent', { type: 'tool_failed', ...CALL, attempt: 0, code: 'interrupted', message: 'm' }, ['t_1_1_0']],
-    ['an idempotent call with arguments that do not fit', 'idempotent', { type: 'tool_failed', ...CALL, attempt: 0, code: 'invalid_arguments', message: 'm' }, []],
+    [
+      'an external call that failed, for then it did not happen',
+      'external',
+      { type: 'tool_failed', ...CALL, attempt: 1, code: 'c', message: 'm' },
+      [],
+    ],
+    [
+      'an idempotent call that failed after it had begun',
+      'idempotent',
+      { type: 'tool_failed', ...CALL, attempt: 1, code: 'c', message: 'm' },
+      ['t_1_1_0'],
+    ],
+    [
+      'an idempotent call that was stopped',
+      'idempotent',
+      { type: 'tool_failed', ...CALL, attempt: 0, code: 'interrupted', message: 'm' },
+      ['t_1_1_0'],
+    ],
+    [
+      'an idempotent call with arguments that do not fit',
+      'idempotent',
+      { type: 'tool_failed', ...CALL, attempt: 0, code: 'invalid_arguments', message: 'm' },
+      [],
+    ],
   ])('counts %s among the effects that a restart would repeat, or not', (_, effect, end, effects) => {
     expect(oneCall(effect, end).current?.effects).toEqual(effects)
   })
 
   it('remembers what verify needs of an unknown call, until it is resolved', () => {
     const unknown: EventBody = { type: 'tool_unknown', ...CALL, attempt: 2, message: 'm' }
-    expect(oneCall('external', unknown).unknown).toMatchObject({ t_1_1_0: { run: 1, turn: 1, attempt: 2, input: { b: 2 }, resolution: { tool: 't' } } })
+    expect(oneCall('external', unknown).unknown).toMatchObject({
+      t_1_1_0: { run: 1, turn: 1, attempt: 2, input: { b: 2 }, resolution: { tool: 't' } },
+    })
     const happened = oneCall('external', unknown, { type: 'tool_resolved', ...CALL, by: 'verify', happened: true })
     expect(happened).toMatchObject({ unknown: {}, keys: { [shortHash('k')]: 't_1_1_0' }, current: { effects: ['t_1_1_0'] } })
     const not = oneCall('external', unknown, { type: 'tool_resolved', ...CALL, by: 'verify', happened: false })
@@ -82,20 +148,34 @@ describe('the fold', () => {
     const failed: EventBody = { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'restart_run' }
     const waiting: EventBody = { type: 'message_received', messageId: 'm2', content: 'and' }
     const restarted = oneCall('read', waiting, failed, { type: 'recovery_started', run: 1, strategy: 'restart_run' })
-    expect(restarted).toMatchObject({ status: 'error', current: null, run: 1, inbox: [{ messageId: 'm1', metadata: { a: 1 } }, { messageId: 'm2' }] })
+    expect(restarted).toMatchObject({
+      status: 'error',
+      current: null,
+      run: 1,
+      inbox: [{ messageId: 'm1', metadata: { a: 1 } }, { messageId: 'm2' }],
+    })
   })
 
   it('forgets an error when the run goes on, ends, or the session is resumed', () => {
     const error: EventBody = { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'automatic' }
     expect(oneCall('read', error)).toMatchObject({ status: 'error', error: { code: 'c', run: 1, strategy: 'automatic' } })
-    expect(oneCall('read', error, { type: 'recovery_ended', run: 1, strategy: 'automatic' })).toMatchObject({ status: 'running', error: null })
+    expect(oneCall('read', error, { type: 'recovery_ended', run: 1, strategy: 'automatic' })).toMatchObject({
+      status: 'running',
+      error: null,
+    })
     expect(oneCall('read', error, { type: 'run_interrupted', run: 1 })).toMatchObject({ status: 'idle', error: null, current: null })
     const resumed: EventBody = { type: 'session_resumed', executionId: 'e2', fromEpoch: 'e1', coreVersion: 1 }
-    expect(oneCall('read', error, { type: 'session_closed', reason: 'idle' }, resumed)).toMatchObject({ status: 'idle', error: null, epoch: 'e2' })
+    expect(oneCall('read', error, { type: 'session_closed', reason: 'idle' }, resumed)).toMatchObject({
+      status: 'idle',
+      error: null,
+      epoch: 'e2',
+    })
   })
 
   it('keeps the newest 2,000 message ids, as hashes', () => {
-    const state = folded(...Array.from({ length: 2_001 }, (_, n): EventBody => ({ type: 'message_received', messageId: `m${n}`, content: 'x' })))
+    const state = folded(
+      ...Array.from({ length: 2_001 }, (_, n): EventBody => ({ type: 'message_received', messageId: `m${n}`, content: 'x' })),
+    )
     expect(state.accepted).toHaveLength(2_000)
     expect(state.accepted).not.toContain(shortHash('m0'))
     expect(state.accepted).toContain(shortHash('m1'))

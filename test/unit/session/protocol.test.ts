@@ -57,8 +57,16 @@ describe('a message', () => {
     ['text that is none', { content: [{ type: 'text', text: 7 }] }, 'invalid_message'],
     ['an image without source', { content: [{ type: 'image' }] }, 'invalid_message'],
     ['an image with an empty source', { content: [{ type: 'image', source: {} }] }, 'invalid_message'],
-    ['an image of a kind that no model knows', { content: [{ type: 'image', source: { ...PIXEL.source, media_type: 'image/svg+xml' } }] }, 'invalid_message'],
-    ['an image that is no base64', { content: [{ type: 'image', source: { ...PIXEL.source, data: 'data:image/png;base64,iVBO' } }] }, 'invalid_message'],
+    [
+      'an image of a kind that no model knows',
+      { content: [{ type: 'image', source: { ...PIXEL.source, media_type: 'image/svg+xml' } }] },
+      'invalid_message',
+    ],
+    [
+      'an image that is no base64',
+      { content: [{ type: 'image', source: { ...PIXEL.source, data: 'data:image/png;base64,iVBO' } }] },
+      'invalid_message',
+    ],
     ['an image from a file', { content: [{ type: 'image', source: { type: 'url', url: 'file:///etc/passwd' } }] }, 'invalid_message'],
     ['one byte too much', { content: 'x'.repeat(MAX_MESSAGE_BYTES - 1) }, 'message_too_large'],
     ['too many bytes in few characters', { content: '€'.repeat(MAX_MESSAGE_BYTES / 3) }, 'message_too_large'],
@@ -77,10 +85,15 @@ describe('a message', () => {
   })
 
   it('never makes the check throw, whatever it is', () => {
-    const raw = fc.oneof(fc.anything(), fc.record({ messageId: fc.anything(), content: fc.anything(), metadata: fc.jsonValue() }, { requiredKeys: [] }))
+    const raw = fc.oneof(
+      fc.anything(),
+      fc.record({ messageId: fc.anything(), content: fc.anything(), metadata: fc.jsonValue() }, { requiredKeys: [] }),
+    )
     fc.assert(
       fc.property(raw, (value) => {
-        const json: unknown = JSON.parse(JSON.stringify(value, (_, one: unknown) => (typeof one === 'bigint' ? String(one) : one)) ?? 'null')
+        const json: unknown = JSON.parse(
+          JSON.stringify(value, (_, one: unknown) => (typeof one === 'bigint' ? String(one) : one)) ?? 'null',
+        )
         const checked = checkMessage(json)
         if ('refusal' in checked) expect(checked.refusal.reason).not.toBe('')
         // What is taken is taken again: checking twice, by the client and in the workflow, comes to the same.

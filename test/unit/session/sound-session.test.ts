@@ -54,11 +54,35 @@ describe('the random sessions', () => {
     }
     expect([...seen].sort()).toEqual(
       [
-        ...['session_started', 'session_resumed', 'session_closed', 'message_received', 'message_rejected'],
-        ...['run_started', 'run_completed', 'run_interrupted', 'turn_started', 'model_attempt_failed', 'model_completed'],
-        ...['tool_issued', 'tool_attempt_failed', 'tool_completed', 'tool_failed', 'tool_unknown', 'tool_resolved'],
-        ...['error_entered', 'recovery_started', 'recovery_ended', 'replayed', 'unknown again', 'steered', 'abandon', 'restart_run'],
-        ...['agent_not_served', 'model_call_failed', 'max_turns', 'deadline_exceeded'],
+        'session_started',
+        'session_resumed',
+        'session_closed',
+        'message_received',
+        'message_rejected',
+        'run_started',
+        'run_completed',
+        'run_interrupted',
+        'turn_started',
+        'model_attempt_failed',
+        'model_completed',
+        'tool_issued',
+        'tool_attempt_failed',
+        'tool_completed',
+        'tool_failed',
+        'tool_unknown',
+        'tool_resolved',
+        'error_entered',
+        'recovery_started',
+        'recovery_ended',
+        'replayed',
+        'unknown again',
+        'steered',
+        'abandon',
+        'restart_run',
+        'agent_not_served',
+        'model_call_failed',
+        'max_turns',
+        'deadline_exceeded',
       ].sort(),
     )
   })
@@ -165,7 +189,10 @@ describe('the transcript', () => {
 
 describe('effects', () => {
   /** Per key and per intent, when it was completed, and when nobody knew. */
-  function walk({ events, entered }: SoundSession, onEntered: (one: Entered, completed: Set<string>, unknown: Map<string, Entered>) => void): void {
+  function walk(
+    { events, entered }: SoundSession,
+    onEntered: (one: Entered, completed: Set<string>, unknown: Map<string, Entered>) => void,
+  ): void {
     const completed = new Set<string>()
     const unknown = new Map<string, Entered>()
     const byCall = new Map(entered.map((one) => [one.callId, one]))
@@ -175,7 +202,8 @@ describe('effects', () => {
     }
     let next = 0
     for (const event of events) {
-      for (; (entered[next]?.afterSeq ?? Number.POSITIVE_INFINITY) < event.seq; next++) onEntered(entered[next] as Entered, completed, unknown)
+      for (; (entered[next]?.afterSeq ?? Number.POSITIVE_INFINITY) < event.seq; next++)
+        onEntered(entered[next] as Entered, completed, unknown)
       if (event.type === 'tool_completed' && event.replayOf === undefined) complete(event.callId)
       if (event.type === 'tool_unknown' && event.again === undefined) unknown.set(event.callId, byCall.get(event.callId) as Entered)
       if (event.type !== 'tool_resolved') continue
@@ -213,7 +241,8 @@ describe('effects', () => {
       }
       if (event.type === 'tool_issued' && mayHave.has(event.callId)) begun.push(event.callId)
       // An external call that ends as failed surely did not happen.
-      if (event.type === 'tool_failed' && entered.some((one) => one.callId === event.callId && one.effect === 'external')) harmless.add(event.callId)
+      if (event.type === 'tool_failed' && entered.some((one) => one.callId === event.callId && one.effect === 'external'))
+        harmless.add(event.callId)
       if (event.type === 'recovery_started' && event.strategy === 'restart_run') {
         expect({ run, begun: begun.filter((callId) => !harmless.has(callId)) }).toEqual({ run, begun: [] })
       }

@@ -40,7 +40,7 @@ const MAX_TURNS = 6
 const INPUTS: Json[] = [{ id: 1 }, { id: 2 }, { note: 'ü', id: 1 }]
 
 /** Plays the session that `choices` stand for; when they are used up, all goes well and the session comes to rest. */
-export function play(choices: readonly number[]): SoundSession {
+function play(choices: readonly number[]): SoundSession {
   const left = [...choices]
   const events: SessionEvent[] = []
   const entries: LogEntry[] = []
@@ -112,7 +112,12 @@ export function play(choices: readonly number[]): SoundSession {
         snapshot()
         const { run, turn, takes } = decision
         // A run that is to be stopped takes in what opened it and no more.
-        return append({ type: 'turn_started', run, turn, takes: interrupted ? takes.filter((id) => id === now().current?.messageId) : takes })
+        return append({
+          type: 'turn_started',
+          run,
+          turn,
+          takes: interrupted ? takes.filter((id) => id === now().current?.messageId) : takes,
+        })
       }
       case 'call_model':
         return stoppable(decision.run, () => callModel(decision.run, decision.turn))
@@ -180,7 +185,12 @@ export function play(choices: readonly number[]): SoundSession {
         case 2:
           return answer(run, turn, attempt, [{ type: 'text', text: 'and then' }], 'pause_turn')
         case 3:
-          append({ type: 'model_attempt_failed', run, turn, error: { attempt, class: 'ModelError', message: 'overloaded', retryable: true } })
+          append({
+            type: 'model_attempt_failed',
+            run,
+            turn,
+            error: { attempt, class: 'ModelError', message: 'overloaded', retryable: true },
+          })
           continue
         case 4:
         case 5:
@@ -207,7 +217,13 @@ export function play(choices: readonly number[]): SoundSession {
     return { type: 'tool_use', id: `toolu_${pick(2)}`, name, input: INPUTS[pick(INPUTS.length)] ?? null }
   }
 
-  function answer(run: number, turn: number, attempt: number, content: AssistantBlock[], stop: 'end_turn' | 'pause_turn' = 'end_turn'): void {
+  function answer(
+    run: number,
+    turn: number,
+    attempt: number,
+    content: AssistantBlock[],
+    stop: 'end_turn' | 'pause_turn' = 'end_turn',
+  ): void {
     const uses = content.flatMap((block) => (block.type === 'tool_use' ? [block] : []))
     const calls = uses.map((use, index) => resolve(use.name, use.input, { run, turn, index }))
     const stopReason = calls.length > 0 ? 'tool_use' : stop
@@ -218,7 +234,13 @@ export function play(choices: readonly number[]): SoundSession {
 
   function resolve(name: string, input: Json, place: { run: number; turn: number; index: number }): Resolution {
     const tool = TOOLS.get(name)
-    const known = { index: place.index, tool: name, inputDigest: inputDigestOf(name, input), schemaDigest: tool?.schemaDigest ?? '', timeoutMs: 1_000 }
+    const known = {
+      index: place.index,
+      tool: name,
+      inputDigest: inputDigestOf(name, input),
+      schemaDigest: tool?.schemaDigest ?? '',
+      timeoutMs: 1_000,
+    }
     const retry = { maxRetries: 3, baseDelayMs: 10 }
     if (!tool) return { ...known, retry, effect: 'read', verify: false, invalid: { code: 'unknown_tool', message: 'no such tool' } }
     const key = idempotencyKeyOf(tool, { sessionId: 's', ...place, rawInput: input, input })
@@ -278,7 +300,13 @@ export function play(choices: readonly number[]): SoundSession {
       entered.push({ callId: call.callId, effect, key, inputDigest, afterSeq: last.seq })
       const ends = pick(5)
       if (ends <= 1) {
-        append({ type: 'tool_completed', ...where, attempt, value: { result: call.callId }, ...(chance(3) && { content: `did ${call.callId}` }) })
+        append({
+          type: 'tool_completed',
+          ...where,
+          attempt,
+          value: { result: call.callId },
+          ...(chance(3) && { content: `did ${call.callId}` }),
+        })
         return
       }
       if (ends === 2) return append({ type: 'tool_failed', ...where, attempt, code: 'tool_failed', message: 'it threw' })

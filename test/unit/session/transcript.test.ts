@@ -17,22 +17,53 @@ const runStarted = (run: number, messageId: string): EventBody => ({ type: 'run_
 const turnStarted = (run: number, turn: number, ...takes: string[]): EventBody => ({ type: 'turn_started', run, turn, takes })
 
 function answered(run: number, turn: number, ...content: AssistantBlock[]): EventBody {
-  return { type: 'model_completed', run, turn, attempt: 1, model: 'm', content, stopReason: 'end_turn', usage: NO_USAGE, calls: [], limits: { maxTurns: 9 } }
+  return {
+    type: 'model_completed',
+    run,
+    turn,
+    attempt: 1,
+    model: 'm',
+    content,
+    stopReason: 'end_turn',
+    usage: NO_USAGE,
+    calls: [],
+    limits: { maxTurns: 9 },
+  }
 }
 
 const asks = (name: string, id = 'same'): AssistantBlock => ({ type: 'tool_use', id, name, input: {} })
 const completed = (callId: string, value: Json, more: object = {}): EventBody => {
   return { type: 'tool_completed', run: 1, turn: 1, callId, tool: 'look', attempt: 1, value, ...more }
 }
-const failed = (callId: string, message: string): EventBody => ({ type: 'tool_failed', run: 1, turn: 1, callId, tool: 'look', attempt: 1, code: 'c', message })
-const result = (tool_use_id: string, content: unknown, error?: 'error') => ({ type: 'tool_result', tool_use_id, content, ...(error && { is_error: true }) })
+const failed = (callId: string, message: string): EventBody => ({
+  type: 'tool_failed',
+  run: 1,
+  turn: 1,
+  callId,
+  tool: 'look',
+  attempt: 1,
+  code: 'c',
+  message,
+})
+const result = (tool_use_id: string, content: unknown, error?: 'error') => ({
+  type: 'tool_result',
+  tool_use_id,
+  content,
+  ...(error && { is_error: true }),
+})
 
 const OPENED = [received('m1'), runStarted(1, 'm1'), turnStarted(1, 1, 'm1')]
 
 describe('the transcript', () => {
   it('has no message before a turn takes it, and then in the order of the turn', () => {
     expect(transcriptOf(received('m1'), received('m2')).messages).toEqual([])
-    const { messages, waiting } = transcriptOf(received('m1'), received('m2'), received('m3'), runStarted(1, 'm1'), turnStarted(1, 1, 'm1', 'm2'))
+    const { messages, waiting } = transcriptOf(
+      received('m1'),
+      received('m2'),
+      received('m3'),
+      runStarted(1, 'm1'),
+      turnStarted(1, 1, 'm1', 'm2'),
+    )
     expect(messages.map((message) => message.content)).toEqual(['m1', 'm2'])
     expect([...waiting.keys()]).toEqual(['m3'])
   })
@@ -57,7 +88,10 @@ describe('the transcript', () => {
       type: 'run_interrupted',
       run: 1,
     })
-    expect(messages.at(-1)?.content).toMatchObject([{ content: 'seen' }, { is_error: true, content: expect.stringContaining('was not run') }])
+    expect(messages.at(-1)?.content).toMatchObject([
+      { content: 'seen' },
+      { is_error: true, content: expect.stringContaining('was not run') },
+    ])
   })
 
   it('repeats the first result where an effect is asked for again, and says so', () => {
@@ -88,8 +122,14 @@ describe('the transcript', () => {
 
   it('loses a run that is restarted, and has its messages waiting again before the others', () => {
     const { messages, waiting } = transcriptOf(
-      ...[...OPENED, answered(1, 1, { type: 'text', text: 'one' }), { type: 'run_completed', run: 1, turns: 1, stopReason: 'end_turn', usage: NO_USAGE } as const],
-      ...[received('m2'), runStarted(2, 'm2'), turnStarted(2, 1, 'm2'), received('m3'), answered(2, 1, asks('look'))],
+      ...OPENED,
+      answered(1, 1, { type: 'text', text: 'one' }),
+      { type: 'run_completed', run: 1, turns: 1, stopReason: 'end_turn', usage: NO_USAGE } as const,
+      received('m2'),
+      runStarted(2, 'm2'),
+      turnStarted(2, 1, 'm2'),
+      received('m3'),
+      answered(2, 1, asks('look')),
       ...([{ type: 'error_entered', run: 2, code: 'c', reason: 'r', strategy: 'restart_run' }] as const),
       ...([{ type: 'recovery_started', run: 2, strategy: 'restart_run' }] as const),
     )

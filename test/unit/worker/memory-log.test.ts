@@ -75,7 +75,10 @@ describe('the event log', () => {
   })
 
   it('never gives events that do not connect the two watermarks, whatever it was told in whatever order', () => {
-    const branch = (after: readonly LogEntry[], name: string) => [...after, ...entries([`${name}1`, `${name}2`, `${name}3`], after.at(-1) ?? START)]
+    const branch = (after: readonly LogEntry[], name: string) => [
+      ...after,
+      ...entries([`${name}1`, `${name}2`, `${name}3`], after.at(-1) ?? START),
+    ]
     const main = entries(['a', 'b', 'c', 'd', 'e'])
     const chains = [main, branch(main.slice(0, 1), 'x'), branch(main.slice(0, 3), 'y'), branch([], 'z')]
     const marks = [START, ...chains.flat().map(markOf)]
@@ -118,7 +121,9 @@ describe('the event log', () => {
     const log = memoryLog(3 * (bytes + 10))
     for (const entry of long) for (const n of [1, 2, 3, 4, 5, 6]) log.append(ofSession(n), [entry])
     const held = [1, 2, 3, 4, 5, 6].map((n) => {
-      const first = long.findIndex((entry) => log.read(ofSession(n), { seq: entry.seq - 1, digest: entry.prev }, at(long, -1)) !== undefined)
+      const first = long.findIndex(
+        (entry) => log.read(ofSession(n), { seq: entry.seq - 1, digest: entry.prev }, at(long, -1)) !== undefined,
+      )
       return first === -1 ? 0 : long.slice(first).reduce((sum, entry) => sum + entry.json.length, 0)
     })
     expect(held.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(3 * (bytes + 10))

@@ -1,0 +1,181 @@
+// In other people's systems: their connection, client, namespace, queue, pool and schema, their converters and interceptors.
+import { createCipheriv, createDecipheriv, randomBytes, randomUUID } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { Client, Connection } from '@temporalio/client'
+import type { Payload, PayloadCodec } from '@temporalio/common'
+import { NativeConnection } from '@temporalio/worker'
+import { Pawl } from 'pawl/client'
+import { createWorker } from 'pawl/worker'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Deployment, deploy, SILENT } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { inOrder, resultsIn, type Stage, stage, use } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+
+let here: Deployment
+let player: Stage
+
+beforeAll(async () => {
+  here = await deploy()
+  player = stage()
+})
+afterAll(() => here?.stop())
+
+const SECRET = 'the-very-secret-word'
+const scene = { model: inOrder([use('put', SECRET)], `answer with ${SECRET}`), put: ({ what }: { what: string }) => what }
+
+/** All bytes of a workflow's history as text. */
+async function historyOf(client: Client, id: string): Promise<string> {
+  const { events } = await client.workflow.getHandle(`pawl:${id}`).fetchHistory()
+  const textIn = (held: unknown): string => {
+    if (held instanceof Uint8Array) return Buffer.from(held).toString('latin1')
+    return held !== null && typeof held === 'object' ? Object.values(held).map(textIn).join('\n') : String(held)
+  }
+  return textIn(events)
+}
+
+describe('a payload codec that encrypts', () => {
+  const key = randomBytes(32)
+  const codec: PayloadCodec = {
+    async encode(payloads) {
+      return payloads.map((payload) => {
+        const iv = randomBytes(12)
+        const cipher = createCipheriv('aes-256-gcm', key, iv)
+        const text = JSON.stringify({ metadata: payload.metadata, data: payload.data }, (_key, value: unknown) => (value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value))
+        const data = Buffer.concat([iv, cipher.update(text), cipher.final(), cipher.getAuthTag()])
+        return { metadata: { encoding: Buffer.from('binary/encrypted') }, data }
+      })
+    },
+    async decode(payloads) {
+      return payloads.map((payload): Payload => {
+        if (Buffer.from(payload.metadata?.encoding ?? []).toString() !== 'binary/encrypted') return payload
+        const data = Buffer.from(payload.data ?? [])
+        const decipher = createDecipheriv('aes-256-gcm', key, data.subarray(0, 12))
+        decipher.setAuthTag(data.subarray(-16))
+        const text = Buffer.concat([decipher.update(data.subarray(12, -16)), decipher.final()]).toString()
+        const plain = JSON.parse(text) as { metadata: Record<string, unknown>; data: unknown }
+        const bytes = (value: unknown): Uint8Array => (typeof value === 'string' ? Buffer.from(value, 'base64') : Buffer.from((value as { data: number[] }).data))
+        return { metadata: Object.fromEntries(Object.entries(plain.metadata).map(([name, value]) => [name, bytes(value)])), data: bytes(plain.data) }
+      })
+    },
+  }
+  const dataConverter = { payloadCodecs: [codec] }
+
+  it('is used for everything that goes through Temporal, retries and refilled logs included', async () => {
+    const own = await deploy()
+    try {
+      const first = await own.startWorker({ agents: [player.agent], dataConverter })
+      const pawl = await own.connect({ dataConverter })
+      let failed = false
+      const { session, id, requests } = player.play(pawl, {
+        ...scene,
+        put(input) {
+          if (!failed) {
+            failed = true
+            throw new Error(SECRET)
+          }
+          return input.what
+        },
+      })
+      expect(await (await session.send(SECRET)).result({ timeoutMs: 30_000 })).toMatchObject({ text: `answer with ${SECRET}` })
+      await first.stop()
+      await own.startWorker({ agents: [player.agent], dataConverter })
+      await (await session.send('again')).result({ timeoutMs: 30_000 })
+      expect(requests.at(-1)!.messages).toHaveLength(5)
+      expect((await session.state()).run).toBe(2)
+      expect(ofType(await eventsOf(session), 'tool_attempt_failed')).toHaveLength(1)
+      expect(await historyOf(own.temporal, id)).not.toContain(SECRET)
+    } finally {
+      await own.stop()
+    }
+  })
+})
+
+describe('a payload converter and interceptors of their own', () => {
+  it('are bundled with the workflow; what the converter cannot decode still ends as message_rejected', async () => {
+    const payloadConverterPath = fileURLToPath(new URL('../support/own/reversing-converter.js', import.meta.url))
+    const interceptorModule = fileURLToPath(new URL('../support/own/workflow-interceptors.js', import.meta.url))
+    const own = await deploy()
+    try {
+      const seen: string[] = []
+      const dataConverter = { payloadConverterPath }
+      await own.startWorker({
+        agents: [player.agent],
+        dataConverter,
+        interceptors: {
+          workflowModules: [interceptorModule],
+          activity: [
+            ({ info }) => ({
+              inbound: {
+                execute(input, next) {
+                  if (input.headers.seen) seen.push(info.activityType)
+                  return next(input)
+                },
+              },
+            }),
+          ],
+        },
+      })
+      const pawl = await own.connect({ dataConverter })
+      const { session, id, requests } = player.play(pawl, scene)
+      expect(await (await session.send(SECRET)).result({ timeoutMs: 30_000 })).toMatchObject({ text: `answer with ${SECRET}` })
+      expect(resultsIn(requests[1]!)).toMatchObject([{ content: SECRET }])
+      expect(new Set(seen)).toEqual(new Set(['loadSession', 'callModel', 'executeTool', 'flush']))
+      expect(await historyOf(own.temporal, id)).not.toContain(SECRET)
+
+      const before = (await session.state()).seq
+      await own.temporal.workflow.getHandle(`pawl:${id}`).signal('message', { content: 'not reversed' })
+      await until('it is rejected', async () => ofType(await eventsOf(session, before), 'message_rejected')[0]?.code === 'undecodable')
+    } finally {
+      await own.stop()
+    }
+  })
+})
+
+describe('their connections', () => {
+  it('a NativeConnection, a Connection or a Client, a namespace, a pool and a schema of theirs are used and left open', async () => {
+    const { temporalAddress: address, databaseUrl } = here.stack
+    const namespace = `ns-${randomUUID().slice(0, 8)}`
+    const connection = await Connection.connect({ address })
+    const native = await NativeConnection.connect({ address })
+    const pool = new pg.Pool({ connectionString: databaseUrl, max: 3 })
+    const [taskQueue, schema] = [`own-${randomUUID().slice(0, 8)}`, `own_${randomUUID().slice(0, 8)}`]
+    await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: { seconds: 86_400 as never } })
+    await until('the namespace is there', () => connection.workflowService.describeNamespace({ namespace }))
+    const options = { agents: [player.agent], connection: native, namespace, taskQueue, postgres: pool, schema, logger: SILENT }
+    const worker = await until('the worker can be created', () => createWorker(options))
+    const serving = worker.run()
+    try {
+      const byConnection = await Pawl.connect({ temporal: connection, namespace, taskQueue, postgres: pool, schema })
+      const byClient = await Pawl.connect({ temporal: new Client({ connection, namespace }), taskQueue, postgres: pool, schema })
+      for (const pawl of [byConnection, byClient]) {
+        const { session, id } = player.play(pawl, scene)
+        await (await session.send(SECRET)).result({ timeoutMs: 30_000 })
+        await until('the rows are in their schema', async () => {
+          const { rows } = await pool.query(`select status from ${pg.escapeIdentifier(schema)}.sessions where session_id = $1`, [id])
+          return rows[0]?.status === 'idle'
+        })
+        await pawl.close()
+      }
+    } finally {
+      await worker.shutdown()
+      await serving
+    }
+    await connection.workflowService.getSystemInfo({})
+    await (await native.workflowService).getSystemInfo({})
+    await pool.query(`drop schema ${pg.escapeIdentifier(schema)} cascade`)
+    await Promise.all([pool.end(), connection.close(), native.close()])
+  })
+
+  it('a task queue may be one session’s own', async () => {
+    const own = await deploy()
+    try {
+      await own.startWorker({ agents: [player.agent] })
+      const { session } = player.play(here.pawl, scene, { taskQueue: own.taskQueue })
+      await (await session.send(SECRET)).result({ timeoutMs: 30_000 })
+    } finally {
+      await own.stop()
+    }
+  })
+})
