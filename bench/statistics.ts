@@ -14,7 +14,7 @@ export function sampleOf(values: readonly number[]): Sample {
 }
 
 /** The value below which the part `q` of the values lies, interpolated. */
-function quantile(values: readonly number[], q: number): number {
+export function quantile(values: readonly number[], q: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   const position = (sorted.length - 1) * q
   const [below, above] = [sorted[Math.floor(position)], sorted[Math.ceil(position)]]

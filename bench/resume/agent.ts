@@ -5,8 +5,8 @@ import { defineAgent, defineTool } from 'pawl'
 import { scripted } from 'pawl/testing'
 import { z } from 'zod'
 
-/** The tool that takes long enough to be killed in. */
 export const AGENT = 'resume'
+/** The call that is killed would last for so long. */
 const LONG_MS = 60_000
 
 const step = defineTool({
@@ -35,9 +35,8 @@ export default defineAgent({
   instructions: '',
   model: scripted(({ messages, turn }) => {
     const turns = Number(messages[0]?.content)
-    if (turn > turns + 1) return 'done'
-    const name = turn <= turns ? 'step' : 'held'
-    return [{ type: 'tool_use', id: 'toolu_1', name, input: name === 'step' ? { turn } : {} }]
+    if (turn <= turns) return [{ type: 'tool_use', id: 'toolu_1', name: 'step', input: { turn } }]
+    return turn === turns + 1 ? [{ type: 'tool_use', id: 'toolu_1', name: 'held', input: {} }] : 'done'
   }),
   tools: [step, held],
   limits: { maxTurns: 1_000 },

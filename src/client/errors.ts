@@ -59,6 +59,19 @@ export class SessionNotFound extends PawlError {
   }
 }
 
+/** The session cannot be looked at now: no worker answers, and the store has nothing of it yet. Code `session_unavailable`. */
+export class SessionUnavailable extends PawlError {
+  override readonly name = 'SessionUnavailable'
+
+  constructor(sessionId: string, options?: { cause?: unknown }) {
+    super(
+      'session_unavailable',
+      `Session "${sessionId}" cannot be looked at now; what was sent to it is kept. Start a worker on its task queue and ask again.`,
+      options,
+    )
+  }
+}
+
 /** The session cannot be recovered so. Codes: `not_in_error`, `effects_completed`, `recovers_by_itself`, `no_run`, `unknown_strategy`. */
 export class RecoveryRefused extends PawlError {
   override readonly name = 'RecoveryRefused'

@@ -4,6 +4,15 @@ export type { TemporalAddress } from '../connect/temporal.ts'
 export type { SessionEvent } from '../session/events.ts'
 export type { SessionState } from '../session/state.ts'
 export type { MessageRow } from '../store/store.ts'
-export { InvalidMessage, MessageRejected, RecoveryRefused, ResultTimeout, RunFailed, RunInterrupted, SessionNotFound } from './errors.ts'
+export {
+  InvalidMessage,
+  MessageRejected,
+  RecoveryRefused,
+  ResultTimeout,
+  RunFailed,
+  RunInterrupted,
+  SessionNotFound,
+  SessionUnavailable,
+} from './errors.ts'
 export { Pawl } from './pawl.ts'
 export type { ConnectOptions, RunHandle, RunResult, RunSettled, SendOptions, SessionHandle, SessionOptions } from './types.ts'

@@ -15,12 +15,24 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
     addToTranscript(transcript, event)
     if (event.type === 'message_received') {
       const { messageId, seq, content, metadata, at } = event
-      received.set(messageId, { messageId, seq, run: null, turn: null, role: 'user', kind: 'user', content, metadata: metadata ?? null, at: new Date(at) })
+      received.set(messageId, {
+        messageId,
+        seq,
+        run: null,
+        turn: null,
+        role: 'user',
+        kind: 'user',
+        content,
+        metadata: metadata ?? null,
+        at: new Date(at),
+      })
       continue
     }
     const taken = event.type === 'turn_started' ? [...event.takes] : []
     // A restart takes messages out of the transcript again.
-    if (transcript.messages.length < before) for (const row of rows.splice(transcript.messages.length)) if (row.kind === 'user') received.set(row.messageId, { ...row, run: null, turn: null })
+    if (transcript.messages.length < before)
+      for (const row of rows.splice(transcript.messages.length))
+        if (row.kind === 'user') received.set(row.messageId, { ...row, run: null, turn: null })
     const added = transcript.messages.slice(before)
     // Results that were still missing are closed by the turn that follows: they are the turn's before.
     const results = added.length - taken.length
@@ -35,7 +47,16 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
       if (event.type === 'model_completed') place = { run: event.run, turn: event.turn }
       const kind = message.role === 'assistant' ? 'assistant' : 'tool_results'
       const messageId = `${kind === 'assistant' ? 'm' : 'r'}_${place.run}_${place.turn}`
-      rows.push({ messageId, seq: event.seq, ...place, role: message.role, kind, content: message.content, metadata: null, at: new Date(event.at) })
+      rows.push({
+        messageId,
+        seq: event.seq,
+        ...place,
+        role: message.role,
+        kind,
+        content: message.content,
+        metadata: null,
+        at: new Date(event.at),
+      })
     }
   }
   return [...rows, ...[...received.values()].sort((a, b) => a.seq - b.seq)]

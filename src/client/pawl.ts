@@ -30,7 +30,12 @@ export class Pawl {
     const { client, close } = await temporalClient(options)
     const postgres = options.postgres ?? process.env.DATABASE_URL
     const store = postgres
-      ? openStore({ postgres, migrate: 'off', ...(options.schema !== undefined && { schema: options.schema }), ...(options.logger && { logger: options.logger }) })
+      ? openStore({
+          postgres,
+          migrate: 'off',
+          ...(options.schema !== undefined && { schema: options.schema }),
+          ...(options.logger && { logger: options.logger }),
+        })
       : undefined
     return new Pawl({ client, store, taskQueue: options.taskQueue ?? DEFAULT_TASK_QUEUE }, async () => {
       await store?.close()

@@ -1,8 +1,9 @@
 // A session's events as a backend reads them: from the store, and, where that is away or behind, from the workflow itself.
-import type { Client } from '@temporalio/client'
+import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import type { SessionEvent } from '../session/events.ts'
 import { type EventsPage, QUERIES, workflowIdOf } from '../session/protocol.ts'
 import type { Store } from '../store/store.ts'
+import { SessionNotFound } from './errors.ts'
 
 /** Where events are read. */
 export interface EventSource {
@@ -23,15 +24,15 @@ const DOUBT_AT_MOST_MS = 30_000
 /** The events above `after` that can be had now. Rejects only if neither the store nor the workflow answers. */
 export async function readEvents(source: EventSource, after: number): Promise<SessionEvent[]> {
   const { store, sessionId } = source
-  if (store) {
-    try {
-      const stored = await store.events(sessionId, { after })
-      if (stored.length > 0) return stored
-    } catch {
-      // The workflow has them.
-    }
+  const stored = await readStore(store, sessionId, after)
+  if (stored && stored.length > 0) return stored
+  try {
+    return await queryEvents(source, after)
+  } catch (cause) {
+    // The store has all that there is of a session whose workflow is gone.
+    if (stored) return stored
+    throw cause instanceof WorkflowNotFoundError ? new SessionNotFound(sessionId, { cause }) : cause
   }
-  return queryEvents(source, after)
 }
 
 /** The events above `after` of the live chain of executions. */
@@ -69,17 +70,7 @@ async function queryExecution(
   }
 }
 
-/** The events above `after`, as they come, until `signal` aborts. */
-export async function* followEvents(source: EventSource, after: number, signal: AbortSignal): AsyncGenerator<SessionEvent> {
-  for await (const batch of followBatches(source, after, signal)) {
-    for (const event of batch) {
-      if (signal.aborted) return
-      yield event
-    }
-  }
-}
-
-/** The same, all that is known at a time: what follows an event may change what it means. */
+/** The events above `after` as they come, all that are known at a time (what follows may change what one means), until `signal` aborts. */
 export async function* followBatches(source: EventSource, after: number, signal: AbortSignal): AsyncGenerator<SessionEvent[]> {
   const { store, sessionId } = source
   const bell = startBell(signal)

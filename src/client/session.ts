@@ -22,9 +22,9 @@ import {
 import type { SessionState } from '../session/state.ts'
 import type { Store } from '../store/store.ts'
 import { messageRowsOf } from './message-rows.ts'
-import { InvalidMessage, RecoveryRefused, SessionNotFound } from './errors.ts'
+import { InvalidMessage, RecoveryRefused, SessionNotFound, SessionUnavailable } from './errors.ts'
 import { runHandle } from './run.ts'
-import { type EventSource, followEvents, readEvents } from './session-events.ts'
+import { type EventSource, followBatches, readEvents } from './session-events.ts'
 import type { RunHandle, SendOptions, SessionHandle, SessionOptions } from './types.ts'
 
 const QUERY_TIMEOUT_MS = 5_000
@@ -47,7 +47,12 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
 
   async function send(content: string | UserBlock[], sendOptions: SendOptions = {}): Promise<RunHandle> {
     const { messageId = randomUUID(), metadata } = sendOptions
-    const message: MessageSignal = { messageId, content, ...(metadata && { metadata }), ...(options.agent !== undefined && { agent: options.agent }) }
+    const message: MessageSignal = {
+      messageId,
+      content,
+      ...(metadata && { metadata }),
+      ...(options.agent !== undefined && { agent: options.agent }),
+    }
     const checked = checkMessage(message)
     if ('refusal' in checked) throw new InvalidMessage(checked.refusal.code, checked.refusal.reason)
     if (options.agent === undefined) return signalOnly(message)
@@ -68,22 +73,29 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
       await workflow.signal(SIGNALS.message, message)
     } catch (cause) {
       if (!(cause instanceof WorkflowNotFoundError)) throw cause
-      throw new InvalidMessage('no_agent', `Session "${id}" is not open: name the agent, pawl.session(id, { agent }), to start or resume it.`, { cause })
+      throw new InvalidMessage(
+        'no_agent',
+        `Session "${id}" is not open: name the agent, pawl.session(id, { agent }), to start or resume it.`,
+        { cause },
+      )
     }
     return runHandle(source, message.messageId ?? '')
   }
 
   async function state(): Promise<SessionState> {
+    let cause: unknown
     try {
-      const answer = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () => workflow.query<SessionState | { status: 'loading' }>(QUERIES.state))
+      const answer = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
+        workflow.query<SessionState | { status: 'loading' }>(QUERIES.state),
+      )
       if (answer.status !== 'loading') return answer
-    } catch (cause) {
-      // Closed long ago, or no worker to ask: the store has it. A session that exists nowhere is not found.
-      if (!store) throw cause instanceof WorkflowNotFoundError ? new SessionNotFound(id, { cause }) : cause
+    } catch (error) {
+      // Closed long ago, or no worker to ask: the store has it.
+      cause = error
     }
     const stored = fold(undefined, await storedEvents())
-    if (!stored) throw new SessionNotFound(id)
-    return stored
+    if (stored) return stored
+    throw cause instanceof WorkflowNotFoundError ? new SessionNotFound(id, { cause }) : new SessionUnavailable(id, { cause })
   }
 
   async function storedEvents(): Promise<SessionEvent[]> {
@@ -120,9 +132,10 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
     },
     async *events({ after = 0, follow, signal } = {}) {
       if (follow) {
-        for await (const event of followEvents(source, after, signal ?? new AbortController().signal)) {
-          yield event
-          if (event.type === 'session_closed') return
+        for await (const batch of followBatches(source, after, signal ?? new AbortController().signal)) {
+          yield* batch
+          // One that went on since is followed on.
+          if (batch.at(-1)?.type === 'session_closed') return
         }
         return
       }
@@ -170,5 +183,8 @@ function startOf<C>(sessionId: string, options: SessionOptions<C>, isNew: boolea
 function durationOf(duration: unknown, name: string): number | undefined {
   const ms = milliseconds(duration)
   if (duration === undefined || ms !== undefined) return ms
-  throw new InvalidMessage('invalid_option', `${name} is ${JSON.stringify(duration)}: give milliseconds, or text like '30s', up to 24 days.`)
+  throw new InvalidMessage(
+    'invalid_option',
+    `${name} is ${JSON.stringify(duration)}: give milliseconds, or text like '30s', up to 24 days.`,
+  )
 }

@@ -91,7 +91,7 @@ export interface SessionHandle {
   send(content: string | UserBlock[], options?: SendOptions): Promise<RunHandle>
   /** The handle of a message that was sent before. */
   run(messageId: string): RunHandle
-  /** The session's state, from the workflow, else from the store. @throws SessionNotFound. */
+  /** The session's state, from the workflow, else from the store. @throws SessionNotFound, SessionUnavailable. */
   state(): Promise<SessionState>
   messages(): Promise<MessageRow[]>
   /** The session's events above `after`; with `follow` it goes on until the session closes or `signal` aborts. */

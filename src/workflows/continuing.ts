@@ -41,7 +41,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
       const { historyLength, historySize } = workflowInfo()
       // A stop is answered by the next step, here.
       if ((historyLength < EVENTS_DUE && historySize < BYTES_DUE) || stopping.isRequested()) return false
-      return mustWait() || triedAt === 0 || historyLength >= triedAt + EVENTS_BETWEEN_TRIES
+      return mustWait() || flushing.isDrained() || triedAt === 0 || historyLength >= triedAt + EVENTS_BETWEEN_TRIES
     },
     async attempt() {
       triedAt = workflowInfo().historyLength

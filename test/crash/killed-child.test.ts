@@ -12,14 +12,15 @@ describe('a process that is killed', () => {
 
   beforeAll(async () => {
     rig = await startRig()
-    workers = await rig.supervise()
+    workers = await rig.supervise({ processes: 3 })
   })
 
   afterAll(() => rig.close())
 
   /** Runs the plan and kills the process of the first mark that fits, there and then. */
   async function killedAt(plan: Plan, at: MarkFilter) {
-    await workers.full()
+    // A spare will do: the one that was killed last may still be starting again.
+    await workers.serving(2)
     const held = rig.ledger.holdNext(at)
     const run = await rig.start(plan)
     const mark: HeldMark = await held
@@ -107,7 +108,7 @@ describe('a process that is killed', () => {
 
   it('within a verify has it asked again', async () => {
     const plan = call('charge')
-    await workers.full()
+    await workers.serving(2)
     const entered = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
     const verifying = rig.ledger.holdNext({ stage: 'verify', what: 'charge' })
     const run = await rig.start(plan)
@@ -120,17 +121,17 @@ describe('a process that is killed', () => {
   })
 
   it('is replaced: another one is told of, serves, and stands in pids()', async () => {
-    await workers.full()
+    await workers.serving()
     const before = workers.supervisor.pids()
     const [victim = expect.fail('no process')] = before
     const from = workers.events.length
     process.kill(victim, 'SIGKILL')
     await until(() => workers.events.slice(from).some(({ event }) => event === 'worker_died'))
-    await workers.full()
+    await workers.serving()
     const told = workers.events.slice(from)
     const after = workers.supervisor.pids()
     const [fresh] = after.filter((pid) => !before.includes(pid))
-    expect(after).toHaveLength(2)
+    expect(after).toHaveLength(3)
     expect(after).not.toContain(victim)
     expect(told).toContainEqual(expect.objectContaining({ event: 'worker_died', pid: victim, signal: 'SIGKILL' }))
     expect(told.filter(({ event }) => event === 'worker_started').map(({ pid }) => pid)).toEqual([fresh])
@@ -143,12 +144,12 @@ describe('a call that takes its process with it each time', () => {
 
   beforeAll(async () => {
     rig = await startRig()
-    await rig.supervise()
+    await rig.supervise({ processes: 3 })
   })
 
   afterAll(() => rig.close())
 
-  it('ends as an error result after a few deaths if it is a tool, and the session goes on', async () => {
+  it.concurrent('ends as an error result after a few deaths if it is a tool, and the session goes on', async () => {
     const run = await rig.start([[{ tool: 'crash', input: { name: 'a' } }], [{ tool: 'look', input: { name: 'b' } }]])
     const { text } = await run.result()
     expect(text).toMatch(/^Done: .*given up.*; look b$/)
@@ -158,7 +159,7 @@ describe('a call that takes its process with it each time', () => {
     expect(errors.map(({ attempt, class: of }) => [attempt, of])).toEqual([1, 2, 3, 4, 5].map((attempt) => [attempt, 'WorkerDied']))
   })
 
-  it('puts the session into error if it is the model', async () => {
+  it.concurrent('puts the session into error if it is the model', async () => {
     const run = await rig.start(['crash'])
     expect(await run.settled()).toMatchObject({ status: 'failed', code: 'worker_died' })
     expect(await rig.pawl.session(run.sessionId).state()).toMatchObject({ status: 'error', error: { code: 'worker_died' } })

@@ -32,7 +32,7 @@ describe('a supervisor that is killed', () => {
   afterAll(() => rig.close())
 
   async function startGroup(): Promise<Group> {
-    const supervisor = await rig.serve('supervise.ts')
+    const supervisor = await rig.serve('supervise')
     const workers = (): number[] => supervisor.lines.flatMap((line) => /^worker (\d+)$/.exec(line)?.[1] ?? []).map(Number)
     await until(() => workers().length === 2)
     return { supervisor, pids: () => [supervisor.pid, ...workers()] }
@@ -63,7 +63,7 @@ describe('a supervisor that is killed', () => {
   })
 
   it('while its processes are still starting leaves none of them', async () => {
-    const supervisor = await rig.serve('supervise.ts', { until: 'started' })
+    const supervisor = await rig.serve('supervise', { until: 'started' })
     const pids = supervisor.lines.flatMap((line) => /^started (\d+)$/.exec(line)?.[1] ?? []).map(Number)
     expect(pids.length).toBeGreaterThan(0)
     process.kill(supervisor.pid, 'SIGKILL')

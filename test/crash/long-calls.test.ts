@@ -17,7 +17,7 @@ describe.each(['supervised', 'unsupervised'] as const)('%s, a call that takes lo
   beforeAll(async () => {
     rig = await startRig()
     if (kind === 'supervised') workers = await rig.supervise({ processes: 1 })
-    else await rig.serve('run-worker.ts')
+    else await rig.serve('run-worker')
   })
 
   afterAll(() => rig.close())

@@ -31,7 +31,7 @@ describe('a supervised process', () => {
   })
 
   it('that holds a body past its timeout and grace is killed; verify is asked after that, and neighbours are not to blame', async () => {
-    await workers.full()
+    await workers.serving()
     // On the same process: the neighbour is there first, and is held until that process is dead.
     const [neighbour, overrun] = await sameProcess()
     const { sessionId: session } = overrun
@@ -50,7 +50,7 @@ describe('a supervised process', () => {
   })
 
   it('that is paused for too long is killed as it is, and nothing is done twice', async () => {
-    await workers.full()
+    await workers.serving()
     const entered = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
     const run = await rig.start(plan('charge'))
     const mark = await entered

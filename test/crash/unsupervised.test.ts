@@ -17,11 +17,11 @@ describe('a worker without a supervisor', () => {
 
   it('that is killed within a read has the read go on in another one within seconds', async () => {
     const plan = call('look')
-    const first = await rig.serve('run-worker.ts')
+    const first = await rig.serve('run-worker')
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'look' })
     const run = await rig.start(plan)
     const mark = await held
-    await rig.serve('run-worker.ts')
+    await rig.serve('run-worker')
     process.kill(first.pid, 'SIGKILL')
     const at = Date.now()
     expect((await run.result()).text).toBe(peacefulAnswer(plan))
@@ -36,12 +36,12 @@ describe('a worker without a supervisor', () => {
 
   it('that is paused past its heartbeats and comes back does not bring an external call to a second execution', async () => {
     const plan = call('charge')
-    const first = await rig.serve('run-worker.ts')
+    const first = await rig.serve('run-worker')
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
     const run = await rig.start(plan)
     const { sessionId: session } = run
     const mark = await held
-    await rig.serve('run-worker.ts')
+    await rig.serve('run-worker')
     process.kill(first.pid, 'SIGSTOP')
     mark.release()
     await until(async () => (await rig.pendingActivities(session)).length === 0)
@@ -59,11 +59,11 @@ describe('a worker without a supervisor', () => {
 
   it('finishes and records what it holds when it is asked to end, and ends well', async () => {
     const plan = call('charge')
-    const first = await rig.serve('run-worker.ts')
+    const first = await rig.serve('run-worker')
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
     const run = await rig.start(plan)
     const mark = await held
-    await rig.serve('run-worker.ts')
+    await rig.serve('run-worker')
     process.kill(first.pid, 'SIGTERM')
     mark.release()
     expect(await first.ended).toEqual([0, null])

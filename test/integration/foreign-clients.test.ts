@@ -31,7 +31,10 @@ async function temporalProgram(): Promise<string> {
   const { PATH = '', PAWL_CACHE_DIR, XDG_CACHE_HOME, HOME = homedir() } = process.env
   const cache = PAWL_CACHE_DIR ?? join(XDG_CACHE_HOME ?? join(HOME, '.cache'), 'pawl')
   for (const path of [...PATH.split(delimiter).map((folder) => join(folder, 'temporal')), join(cache, 'bin', 'temporal')]) {
-    const found = await access(path).then(() => true, () => false)
+    const found = await access(path).then(
+      () => true,
+      () => false,
+    )
     if (found) return path
   }
   throw new Error('no temporal program on PATH or in the cache')
@@ -54,9 +57,20 @@ describe('the temporal command line', () => {
   it('starts a session with signal-with-start, and reads its state and events', async () => {
     const { id, session } = player.play(here.pawl, { model: inOrder('hello, command line') })
     await temporal(
-      'workflow', 'signal-with-start', '-w', `pawl:${id}`, '--type', 'pawlSession', '--task-queue', here.taskQueue,
-      '--input', JSON.stringify({ sessionId: id, agent: 'player' }), '--signal-name', 'message',
-      '--signal-input', JSON.stringify({ messageId: 'm1', content: 'hello' }),
+      'workflow',
+      'signal-with-start',
+      '-w',
+      `pawl:${id}`,
+      '--type',
+      'pawlSession',
+      '--task-queue',
+      here.taskQueue,
+      '--input',
+      JSON.stringify({ sessionId: id, agent: 'player' }),
+      '--signal-name',
+      'message',
+      '--signal-input',
+      JSON.stringify({ messageId: 'm1', content: 'hello' }),
     )
     expect(await session.run('m1').result({ timeoutMs: 20_000 })).toMatchObject({ text: 'hello, command line' })
     expect(await query<SessionState>(id, 'state')).toMatchObject({ sessionId: id, agent: 'player', status: 'idle', run: 1 })
@@ -64,14 +78,22 @@ describe('the temporal command line', () => {
     expect(page.from.seq).toBe(2)
     expect(page.events.map(({ seq }) => seq)).toEqual(Array.from({ length: page.to.seq - 2 }, (_, index) => index + 3))
     expect(page.more).toBe(false)
-    expect((await query<EventsPage>(id, 'events')).events.map(({ type }) => type)).toEqual((await eventsOf(session)).map(({ type }) => type))
+    expect((await query<EventsPage>(id, 'events')).events.map(({ type }) => type)).toEqual(
+      (await eventsOf(session)).map(({ type }) => type),
+    )
   })
 
   it('starts a session without arguments: its first message says which agent it is for', async () => {
     const { id, session } = player.play(here.pawl, { model: inOrder('hello anyway') })
     await temporal('workflow', 'start', '-w', `pawl:${id}`, '--type', 'pawlSession', '--task-queue', here.taskQueue)
     expect(await query(id, 'state')).toMatchObject({ status: 'loading' })
-    await temporal('workflow', 'signal', '-w', `pawl:${id}`, ...messageOf({ messageId: 'm1', content: 'hello', agent: 'player', context: { tenant: 't' } }))
+    await temporal(
+      'workflow',
+      'signal',
+      '-w',
+      `pawl:${id}`,
+      ...messageOf({ messageId: 'm1', content: 'hello', agent: 'player', context: { tenant: 't' } }),
+    )
     expect(await session.run('m1').result({ timeoutMs: 20_000 })).toMatchObject({ text: 'hello anyway' })
     expect(await session.state()).toMatchObject({ agent: 'player', context: { tenant: 't' } })
   })
@@ -139,7 +161,13 @@ describe('a signal that cannot be a message', () => {
     const before = (await played.session.state()).seq
     const { namespace } = here.stack
     const workflowExecution = { workflowId: `pawl:${played.id}` }
-    await here.temporal.workflowService.signalWorkflowExecution({ namespace, workflowExecution, signalName, input: { payloads }, requestId: randomUUID() })
+    await here.temporal.workflowService.signalWorkflowExecution({
+      namespace,
+      workflowExecution,
+      signalName,
+      input: { payloads },
+      requestId: randomUUID(),
+    })
     return before
   }
 
@@ -157,7 +185,10 @@ describe('a signal that cannot be a message', () => {
 
   it('because no signal has its name ends as message_rejected', async () => {
     const before = await signal('massage', [payload('json/plain', '{"content":"hello"}')])
-    await until('the rejection is there', async () => ofType(await eventsOf(played.session, before), 'message_rejected')[0]?.code === 'undecodable')
+    await until(
+      'the rejection is there',
+      async () => ofType(await eventsOf(played.session, before), 'message_rejected')[0]?.code === 'undecodable',
+    )
   })
 
   it('because it is empty, too large or has a bad id ends as message_rejected with the reason', async () => {
@@ -206,7 +237,13 @@ describe('arguments that cannot be decoded', () => {
 
   it('of a start that are of the wrong types are left out', async () => {
     const { id, session } = player.play(here.pawl, { model: inOrder('hello') })
-    const start = { sessionId: 'somebody-else', agent: 'player', tags: ['a', 7, null], settings: { idleTimeoutMs: 'soon', notServedAfterMs: -1 }, carried: 'x' }
+    const start = {
+      sessionId: 'somebody-else',
+      agent: 'player',
+      tags: ['a', 7, null],
+      settings: { idleTimeoutMs: 'soon', notServedAfterMs: -1 },
+      carried: 'x',
+    }
     await here.temporal.workflow.signalWithStart('pawlSession', {
       workflowId: `pawl:${id}`,
       taskQueue: here.taskQueue,

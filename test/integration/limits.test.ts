@@ -115,7 +115,10 @@ describe.concurrent('a model that fails', () => {
         throw new ModelError('invalid_request_error', 'no such model', { retryable: false, status: 400 })
       },
     })
-    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'invalid_request_error', reason: 'no such model' })
+    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({
+      code: 'invalid_request_error',
+      reason: 'no such model',
+    })
     const errors = await until('the errors are stored', async () => {
       const rows = await store.errors(id)
       return rows.length === 2 && rows
@@ -151,7 +154,10 @@ describe.concurrent('a model that fails', () => {
         throw new Error('the network is down')
       },
     })
-    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'model_call_failed', reason: 'the network is down' })
+    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({
+      code: 'model_call_failed',
+      reason: 'the network is down',
+    })
     const attempts = ofType(await eventsOf(session), 'model_attempt_failed').map(({ error }) => [error.attempt, error.retryable])
     expect(attempts).toEqual([
       [1, true],
@@ -171,7 +177,9 @@ describe.concurrent('a model that fails', () => {
     })
     expect(await (await session.send('go')).result({ timeoutMs: 20_000 })).toMatchObject({ text: 'patience' })
     expect(at[1]! - at[0]!).toBeGreaterThanOrEqual(1_950)
-    expect(ofType(await eventsOf(session), 'model_attempt_failed')).toMatchObject([{ error: { code: 'rate_limit_error', nextDelayMs: 2_000 } }])
+    expect(ofType(await eventsOf(session), 'model_attempt_failed')).toMatchObject([
+      { error: { code: 'rate_limit_error', nextDelayMs: 2_000 } },
+    ])
   })
 
   it('leaves a session that the next message takes up', async () => {

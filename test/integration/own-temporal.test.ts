@@ -42,7 +42,9 @@ describe('a payload codec that encrypts', () => {
       return payloads.map((payload) => {
         const iv = randomBytes(12)
         const cipher = createCipheriv('aes-256-gcm', key, iv)
-        const text = JSON.stringify({ metadata: payload.metadata, data: payload.data }, (_key, value: unknown) => (value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value))
+        const text = JSON.stringify({ metadata: payload.metadata, data: payload.data }, (_key, value: unknown) =>
+          value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value,
+        )
         const data = Buffer.concat([iv, cipher.update(text), cipher.final(), cipher.getAuthTag()])
         return { metadata: { encoding: Buffer.from('binary/encrypted') }, data }
       })
@@ -55,8 +57,12 @@ describe('a payload codec that encrypts', () => {
         decipher.setAuthTag(data.subarray(-16))
         const text = Buffer.concat([decipher.update(data.subarray(12, -16)), decipher.final()]).toString()
         const plain = JSON.parse(text) as { metadata: Record<string, unknown>; data: unknown }
-        const bytes = (value: unknown): Uint8Array => (typeof value === 'string' ? Buffer.from(value, 'base64') : Buffer.from((value as { data: number[] }).data))
-        return { metadata: Object.fromEntries(Object.entries(plain.metadata).map(([name, value]) => [name, bytes(value)])), data: bytes(plain.data) }
+        const bytes = (value: unknown): Uint8Array =>
+          typeof value === 'string' ? Buffer.from(value, 'base64') : Buffer.from((value as { data: number[] }).data)
+        return {
+          metadata: Object.fromEntries(Object.entries(plain.metadata).map(([name, value]) => [name, bytes(value)])),
+          data: bytes(plain.data),
+        }
       })
     },
   }

@@ -45,7 +45,10 @@ describe('restart_run', () => {
     scene.mended = true
     await session.recover({ strategy: 'restart_run', by: 'me' })
     for (const run of [first, second]) {
-      expect(await until('the new run has completed', () => run.result({ timeoutMs: 2_000 }))).toMatchObject({ run: 2, text: 'mended: one, two' })
+      expect(await until('the new run has completed', () => run.result({ timeoutMs: 2_000 }))).toMatchObject({
+        run: 2,
+        text: 'mended: one, two',
+      })
     }
     expect(requests.at(-1)!.messages).toEqual([
       { role: 'user', content: 'one' },

@@ -27,6 +27,7 @@ describe('a message', () => {
       const run = await session.send('hello')
       const { status } = await elsewhere.temporal.workflow.getHandle(`pawl:${id}`).describe()
       expect(status.name).toBe('RUNNING')
+      await expect(session.state()).rejects.toMatchObject({ code: 'session_unavailable' })
       await elsewhere.startWorker({ agents: [player.agent] })
       const result = await run.result({ timeoutMs: 20_000 })
       expect(result).toMatchObject({ run: 1, text: 'hello to you', stopReason: 'end_turn' })
@@ -163,7 +164,12 @@ describe('the handle of a run', () => {
       await pawl.close()`
     const { stack } = here
     const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', code, id], {
-      env: { ...process.env, TEMPORAL_ADDRESS: stack.temporalAddress, TEMPORAL_NAMESPACE: stack.namespace, DATABASE_URL: stack.databaseUrl },
+      env: {
+        ...process.env,
+        TEMPORAL_ADDRESS: stack.temporalAddress,
+        TEMPORAL_NAMESPACE: stack.namespace,
+        DATABASE_URL: stack.databaseUrl,
+      },
     })
     expect(JSON.parse(stdout)).toMatchObject({ run: 1, text: 'for everybody' })
   })

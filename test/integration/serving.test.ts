@@ -12,7 +12,6 @@ import { gate, until } from '../support/until.ts'
 
 const RETRY = { maxRetries: 5, baseDelayMs: 10 }
 
-
 /** A deployment of the test's own, gone when `work` has ended. */
 async function deployed(work: (own: Deployment) => Promise<void>): Promise<void> {
   const own = await deploy()
@@ -74,7 +73,8 @@ describe.concurrent('an agent that no worker serves', () => {
 
 describe.concurrent('a tool that no worker has any more', () => {
   const input = z.object({ what: z.string() })
-  const put = (execute: Tool['execute']): Tool => defineTool({ name: 'put', description: 'put', input, effect: 'idempotent', retry: RETRY, execute })
+  const put = (execute: Tool['execute']): Tool =>
+    defineTool({ name: 'put', description: 'put', input, effect: 'idempotent', retry: RETRY, execute })
   const script = inOrder([use('put', 'it')], (request) => `told: ${String(resultsIn(request)[0]?.content)}`)
 
   it('is waited for, without history once the session is in error, and executed when somebody has it', () =>
@@ -123,7 +123,13 @@ describe.concurrent('a tool that has become stricter since its call was resolved
           throw new ToolError('not now', { retryAfterMs: 1_000 })
         },
       })
-      const strict = defineTool({ name: 'touch', description: 'touch', input, effect: 'external', execute: (_input, ctx) => void keys.push(ctx.idempotencyKey) })
+      const strict = defineTool({
+        name: 'touch',
+        description: 'touch',
+        input,
+        effect: 'external',
+        execute: (_input, ctx) => void keys.push(ctx.idempotencyKey),
+      })
       const first = await own.startWorker({ agents: [build(name, script, [lax])] })
       const session = own.pawl.session(undefined, { agent: name })
       const run = await session.send('go')
@@ -148,7 +154,11 @@ describe.concurrent('a tool that has become stricter since its call was resolved
     deployed(async (own) => {
       const name = `a-${randomUUID()}`
       const failing = gate()
-      const script = inOrder([use('touch', 'it'), use('touch', 'that')], (request) => resultsIn(request).map(({ content }) => content).join(' | '))
+      const script = inOrder([use('touch', 'it'), use('touch', 'that')], (request) =>
+        resultsIn(request)
+          .map(({ content }) => content)
+          .join(' | '),
+      )
       const before = defineTool({
         name: 'touch',
         description: 'touch',

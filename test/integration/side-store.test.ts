@@ -34,7 +34,10 @@ async function everythingIsStored(id: string): Promise<void> {
   expect(await store.events(id)).toEqual(events)
   const client = new pg.Client(stack.databaseUrl)
   await client.connect()
-  const { rows } = await client.query('select count(*)::int as n, count(distinct seq)::int as seqs, max(seq)::int as last from pawl.events where session_id = $1', [id])
+  const { rows } = await client.query(
+    'select count(*)::int as n, count(distinct seq)::int as seqs, max(seq)::int as last from pawl.events where session_id = $1',
+    [id],
+  )
   const calls = await client.query('select count(*)::int as n from pawl.tool_calls where session_id = $1', [id])
   await client.end()
   expect(rows).toEqual([{ n: events.length, seqs: events.length, last: events.length }])
@@ -93,7 +96,9 @@ it('Postgres stopped in the middle of a run and started again: the run finishes 
   await everythingIsStored(id)
   expect(count('put')).toBe(6)
   expect((await store.errors(id)).map(({ attempt, message }) => [attempt, message])).toEqual([[1, 'fails once, while Postgres is down']])
-  expect((await session.messages()).map(({ messageId, seq, role }) => [messageId, seq, role])).toEqual(rows.map(({ messageId, seq, role }) => [messageId, seq, role]))
+  expect((await session.messages()).map(({ messageId, seq, role }) => [messageId, seq, role])).toEqual(
+    rows.map(({ messageId, seq, role }) => [messageId, seq, role]),
+  )
 })
 
 it('a close waits for the store, and the next send finds everything', async () => {

@@ -18,7 +18,10 @@ beforeAll(async () => {
 afterAll(() => here?.stop())
 
 /** Answers with `then` as soon as a second message was sent. */
-const onceTold = (script: ReturnType<typeof inOrder>): ReturnType<typeof inOrder> => (request) => (saidIn(request).length > 1 ? 'go on' : script(request))
+const onceTold =
+  (script: ReturnType<typeof inOrder>): ReturnType<typeof inOrder> =>
+  (request) =>
+    saidIn(request).length > 1 ? 'go on' : script(request)
 
 describe.concurrent('an interrupt', () => {
   it('stops a model call; the run is interrupted, and the next message is answered', async () => {
@@ -105,7 +108,9 @@ describe.concurrent('an interrupt', () => {
     expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'interrupted' })
     const events = await eventsOf(session)
     expect(ofType(events, 'tool_attempt_failed')).toMatchObject([{ error: { attempt: 1, message: 'busy' } }])
-    expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'interrupted', message: expect.stringContaining('may have taken effect') }])
+    expect(ofType(events, 'tool_failed')).toMatchObject([
+      { code: 'interrupted', message: expect.stringContaining('may have taken effect') },
+    ])
   })
 
   it('right after send stops the run that the message opens, also before it has begun', async () => {
@@ -134,7 +139,9 @@ describe.concurrent('an interrupt', () => {
 
   it('leaves messages that no turn has taken to the next run', async () => {
     const door = gate()
-    const { session } = player.play(here.pawl, { model: (request, ctx) => (saidIn(request).length > 1 ? 'go on' : door.pass(ctx.signal).then(() => 'late')) })
+    const { session } = player.play(here.pawl, {
+      model: (request, ctx) => (saidIn(request).length > 1 ? 'go on' : door.pass(ctx.signal).then(() => 'late')),
+    })
     const first = await session.send('one')
     await door.reached
     const second = await session.send('two')
@@ -157,7 +164,15 @@ describe.concurrent('close', () => {
     expect(ofType(await eventsOf(session), 'session_closed')).toMatchObject([{ reason: 'requested', by: 'me' }])
 
     expect(await (await session.send('two')).result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'again' })
-    expect(requests.at(-1)!.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant', 'user', 'assistant', 'user'])
+    expect(requests.at(-1)!.messages.map(({ role }) => role)).toEqual([
+      'user',
+      'assistant',
+      'user',
+      'assistant',
+      'user',
+      'assistant',
+      'user',
+    ])
     expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two'])
     expect(count('put')).toBe(2)
     const events = await eventsOf(session)
@@ -208,12 +223,52 @@ describe.concurrent('close', () => {
     expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'failed', code: 'bad' })
   })
 
+  it('and all that came before can be read where Temporal knows nothing of it any more', async () => {
+    const { session, id } = player.play(here.pawl, {})
+    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    await session.close()
+    await until('the session is closed', async () => (await session.state()).status === 'closed')
+    // A namespace that is always there and never has our workflows: as after the retention.
+    const namespace = 'temporal-system'
+    const later = (await here.connect({ namespace })).session(id)
+    expect(await later.state()).toMatchObject({ status: 'closed', run: 1 })
+    expect((await eventsOf(later)).at(-1)?.type).toBe('session_closed')
+    expect(await later.messages()).toHaveLength(2)
+    const nobody = (await here.connect({ namespace, postgres: false })).session(id)
+    await expect(nobody.messages()).rejects.toMatchObject({ code: 'session_not_found' })
+    await expect(eventsOf(nobody)).rejects.toMatchObject({ code: 'session_not_found' })
+  })
+
+  it('ends those who follow the events, unless the session has gone on since', async () => {
+    const { session } = player.play(here.pawl, {})
+    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    const follow = async (): Promise<string[]> => {
+      const types: string[] = []
+      for await (const event of session.events({ follow: true, signal: AbortSignal.timeout(20_000) })) types.push(event.type)
+      return types
+    }
+    const following = follow()
+    await session.close()
+    expect((await following).at(-1)).toBe('session_closed')
+    await (await session.send('two')).result({ timeoutMs: 20_000 })
+    await session.close()
+    await until('the session is closed', async () => (await session.state()).status === 'closed')
+    const all = await follow()
+    expect(all.filter((type) => type === 'session_closed')).toHaveLength(2)
+    expect(all.at(-1)).toBe('session_closed')
+  })
+
   it('of a session that is closed already is not found, and its past stays readable', async () => {
     const { session } = player.play(here.pawl, {})
     await (await session.send('one')).result({ timeoutMs: 20_000 })
     await session.close()
     await until('the session is closed', async () => (await session.state()).status === 'closed')
-    await until('the workflow has completed', () => session.close().then(() => false, (error: { code?: string }) => error.code === 'session_not_found'))
+    await until('the workflow has completed', () =>
+      session.close().then(
+        () => false,
+        (error: { code?: string }) => error.code === 'session_not_found',
+      ),
+    )
     expect((await session.messages()).map(({ role }) => role)).toEqual(['user', 'assistant'])
     expect(ofType(await eventsOf(session), 'run_completed')).toHaveLength(1)
   })

@@ -54,7 +54,11 @@ describe.concurrent('a body that throws', () => {
   const thrown: [string, unknown, { retried: boolean; code: string; says: string }][] = [
     ['an Error', new Error('it broke'), { retried: true, code: 'tool_failed', says: 'it broke' }],
     ['a ToolError', new ToolError('out of stock', { code: 'stock' }), { retried: true, code: 'stock', says: 'out of stock' }],
-    ['a ToolError that is not retryable', new ToolError('never', { retryable: false }), { retried: false, code: 'tool_error', says: 'never' }],
+    [
+      'a ToolError that is not retryable',
+      new ToolError('never', { retryable: false }),
+      { retried: false, code: 'tool_error', says: 'never' },
+    ],
     ['a string', 'just text', { retried: true, code: 'tool_failed', says: 'just text' }],
     ['undefined', undefined, { retried: true, code: 'tool_failed', says: 'undefined' }],
     ['an object', { status: 500 }, { retried: true, code: 'tool_failed', says: 'object' }],
@@ -117,7 +121,11 @@ describe.concurrent('an external call that throws', () => {
   }
 
   it('is unknown, and if verify says that it happened, its result is used and it is not done again', async () => {
-    const played = player.play(here.pawl, { model: inOrder(pay, 'paid'), pay: lostReply, verify: () => ({ happened: true, result: { id: 'p1' } }) })
+    const played = player.play(here.pawl, {
+      model: inOrder(pay, 'paid'),
+      pay: lostReply,
+      verify: () => ({ happened: true, result: { id: 'p1' } }),
+    })
     expect(await answered(played)).toBe('paid')
     expect(played.entries.map(({ tool, attempt }) => [tool, attempt])).toEqual([
       ['pay', 1],
@@ -309,7 +317,10 @@ describe('the calls of one turn', () => {
   })
 
   it('may all have the same tool_use id: the model sees pawl’s own', async () => {
-    const played = player.play(here.pawl, { model: inOrder([use('look', 'a'), use('look', 'b')], [use('look', 'c')], 'done'), look: ({ what }) => what })
+    const played = player.play(here.pawl, {
+      model: inOrder([use('look', 'a'), use('look', 'b')], [use('look', 'c')], 'done'),
+      look: ({ what }) => what,
+    })
     await answered(played)
     const ids = played.requests[2]!.messages.flatMap(({ content }) =>
       typeof content === 'string' ? [] : content.flatMap((block) => (block.type === 'tool_use' ? [block.id] : [])),

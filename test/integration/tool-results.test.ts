@@ -77,7 +77,8 @@ const witness = defineTool({
     return { mine: await ctx.stillMine(), secret: ctx.services.secret }
   },
 })
-const script = (request: Parameters<Parameters<typeof scripted>[0]>[0]) => inOrder(...(JSON.parse(String(request.messages[0]!.content)) as never[]))(request)
+const script = (request: Parameters<Parameters<typeof scripted>[0]>[0]) =>
+  inOrder(...(JSON.parse(String(request.messages[0]!.content)) as never[]))(request)
 const oddAgent = defineAgent({ name: 'odd', instructions: 'Be odd.', model: scripted(script), tools: [odd, mapped, lenient, witness] })
 /** Answers what the message says, unchecked: a Model is somebody else's code. */
 const raw: Model = {
@@ -97,7 +98,10 @@ beforeAll(async () => {
   here = await deploy()
   player = stage()
   store = openStore({ postgres: here.stack.databaseUrl })
-  await here.startWorker({ agents: [player.agent, oddAgent, tenant, defineAgent({ name: 'raw', instructions: '', model: raw })], services: { secret: 's3cret' } })
+  await here.startWorker({
+    agents: [player.agent, oddAgent, tenant, defineAgent({ name: 'raw', instructions: '', model: raw })],
+    services: { secret: 's3cret' },
+  })
 })
 afterAll(async () => {
   await store?.close()
@@ -111,9 +115,14 @@ async function play(...answers: unknown[]) {
   const events = await eventsOf(session)
   const rows = await until('the messages are stored', async () => {
     const stored = await session.messages()
-    return stored.filter(({ role }) => role === 'assistant').length === ofType(events, 'model_completed').filter(({ content }) => content.length > 0).length && stored
+    return (
+      stored.filter(({ role }) => role === 'assistant').length ===
+        ofType(events, 'model_completed').filter(({ content }) => content.length > 0).length && stored
+    )
   })
-  const told = rows.flatMap(({ content }) => (typeof content === 'string' ? [] : content.flatMap((block) => (block.type === 'tool_result' ? [block] : []))))
+  const told = rows.flatMap(({ content }) =>
+    typeof content === 'string' ? [] : content.flatMap((block) => (block.type === 'tool_result' ? [block] : [])),
+  )
   return { session, result, events, told }
 }
 
@@ -158,7 +167,10 @@ describe('a result that is', () => {
 
   it('mapped by toModel is recorded as it is, and effectId names the effect', async () => {
     const { session, events, told } = await play([use('mapped', 'it')], 'done')
-    expect(ofType(events, 'tool_completed')[0]).toMatchObject({ value: { id: 'id of it', secret: 'not for the model' }, effectId: 'id of it' })
+    expect(ofType(events, 'tool_completed')[0]).toMatchObject({
+      value: { id: 'id of it', secret: 'not for the model' },
+      effectId: 'id of it',
+    })
     expect(told).toMatchObject([{ content: 'id of it, attempt 1' }])
     expect(await store.toolCalls(session.id)).toMatchObject([{ tool: 'mapped', status: 'completed', effectId: 'id of it' }])
   })
@@ -203,7 +215,10 @@ describe('the context', () => {
 
   it('that does not fit ends the run as invalid_context', async () => {
     const session = here.pawl.session(undefined, { agent: 'tenant', context: { tenant: 7 } })
-    await expect((await session.send('hello')).result({ timeoutMs: 30_000 })).rejects.toMatchObject({ name: 'RunFailed', code: 'invalid_context' })
+    await expect((await session.send('hello')).result({ timeoutMs: 30_000 })).rejects.toMatchObject({
+      name: 'RunFailed',
+      code: 'invalid_context',
+    })
   })
 })
 
@@ -249,7 +264,10 @@ describe('an answer of the model that', () => {
   }
 
   it('asks for a tool with NUL bytes and lone surrogates everywhere runs it', async () => {
-    const { session, requests } = player.play(here.pawl, { model: inOrder([use('put', 'a\u0000\ud800')], 'd\u0000ne\udfff'), put: ({ what }) => what })
+    const { session, requests } = player.play(here.pawl, {
+      model: inOrder([use('put', 'a\u0000\ud800')], 'd\u0000ne\udfff'),
+      put: ({ what }) => what,
+    })
     const result = await (await session.send('x\u0000\ud800')).result({ timeoutMs: 30_000 })
     expect(result.text).toBe('d\u0000ne\udfff')
     expect(resultsIn(requests[1]!)).toMatchObject([{ content: 'a\u0000\ud800' }])

@@ -40,7 +40,13 @@ export interface DeploymentOptions {
 export async function deploy(options: DeploymentOptions = {}): Promise<Deployment> {
   const { stack = inject('stack'), taskQueue = `test-${randomUUID().slice(0, 8)}` } = options
   const { temporalAddress: address, namespace, databaseUrl: postgres } = stack
-  const common = { temporal: { address, namespace }, postgres, taskQueue, logger: SILENT, ...(options.schema !== undefined && { schema: options.schema }) }
+  const common = {
+    temporal: { address, namespace },
+    postgres,
+    taskQueue,
+    logger: SILENT,
+    ...(options.schema !== undefined && { schema: options.schema }),
+  }
   const connection = await Connection.connect({ address })
   const open: { close(): Promise<void> }[] = []
   const workers = new Set<RunningWorker>()

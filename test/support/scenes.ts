@@ -1,6 +1,17 @@
 // One agent for all tests of a file, whose model and tools do for each session what its test says: a worker is started once.
 import { randomUUID } from 'node:crypto'
-import { type Agent, type AgentOptions, defineAgent, defineTool, type Json, type ModelCallContext, type ModelRequest, type ToolContext, type ToolUseBlock, type Verdict } from 'pawl'
+import {
+  type Agent,
+  type AgentOptions,
+  defineAgent,
+  defineTool,
+  type Json,
+  type ModelCallContext,
+  type ModelRequest,
+  type ToolContext,
+  type ToolUseBlock,
+  type Verdict,
+} from 'pawl'
 import type { Pawl, SessionHandle, SessionOptions } from 'pawl/client'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import { z } from 'zod'
@@ -75,7 +86,13 @@ export function stage(options: Partial<AgentOptions> = {}): Stage {
 
   const input = z.object({ what: z.string(), n: z.number().optional() })
   const tool = (name: 'look' | 'put' | 'pay' | 'wire') =>
-    ({ name, description: `${name} something`, input, retry: RETRY, execute: (given: Input, ctx: ToolContext) => enter(name, given, ctx) }) as const
+    ({
+      name,
+      description: `${name} something`,
+      input,
+      retry: RETRY,
+      execute: (given: Input, ctx: ToolContext) => enter(name, given, ctx),
+    }) as const
   const agent = defineAgent({
     name: 'player',
     instructions: 'Play.',
@@ -118,7 +135,9 @@ export function stage(options: Partial<AgentOptions> = {}): Stage {
 }
 
 /** A script that gives its answers one after another, by how many the transcript has already. */
-export function inOrder(...answers: readonly (ScriptedAnswer | ((request: ModelRequest) => ScriptedAnswer))[]): (request: ModelRequest) => ScriptedAnswer {
+export function inOrder(
+  ...answers: readonly (ScriptedAnswer | ((request: ModelRequest) => ScriptedAnswer))[]
+): (request: ModelRequest) => ScriptedAnswer {
   return (request) => {
     const answer = answers[answersIn(request)] ?? 'nothing more to say'
     return typeof answer === 'function' ? answer(request) : answer
@@ -142,7 +161,9 @@ export function saidIn({ messages }: ModelRequest): string[] {
 
 /** The results of the newest turn's calls, as the model sees them. */
 export function resultsIn({ messages }: ModelRequest): { id: string; content: unknown; isError: boolean }[] {
-  const last = messages.findLast((message) => Array.isArray(message.content) && message.content.some((block) => block.type === 'tool_result'))
+  const last = messages.findLast(
+    (message) => Array.isArray(message.content) && message.content.some((block) => block.type === 'tool_result'),
+  )
   if (!last || typeof last.content === 'string') return []
   return last.content.flatMap((block) =>
     block.type === 'tool_result' ? [{ id: block.tool_use_id, content: block.content, isError: block.is_error === true }] : [],

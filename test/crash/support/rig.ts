@@ -3,16 +3,14 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { Client, Connection } from '@temporalio/client'
 import { Pawl, type RunHandle } from 'pawl/client'
 import { type SuperviseOptions, type Supervisor, type SupervisorEvent, superviseWorkers } from 'pawl/worker'
 import pg from 'pg'
 import { expect, inject } from 'vitest'
+import { buildFixtures } from './build.ts'
 import { type Ledger, startLedger } from './ledger.ts'
 import { type Plan, planText } from './plan.ts'
-
-const MODULE = fixture('agents.ts')
 
 /** A failed attempt, or a failed run, as the store has it. */
 export interface ErrorRow {
@@ -27,8 +25,8 @@ export interface ErrorRow {
 export interface Supervised {
   supervisor: Supervisor
   events: SupervisorEvent[]
-  /** Resolves when as many processes serve as there should be. */
-  full(): Promise<void>
+  /** Resolves when `processes` of them serve; default: as many as there should be. */
+  serving(processes?: number): Promise<void>
 }
 
 /** A process of a fixture script that serves. */
@@ -48,7 +46,7 @@ export interface Rig {
   start(plan: Plan): Promise<RunHandle>
   supervise(options?: Partial<SuperviseOptions>): Promise<Supervised>
   /** Runs a fixture script that serves, and waits for a line that begins as `until`; default `ready`. */
-  serve(script: 'run-worker.ts' | 'supervise.ts', options?: { until: string }): Promise<ServingProcess>
+  serve(script: 'run-worker' | 'supervise', options?: { until: string }): Promise<ServingProcess>
   /** The session's rows of `errors` once there are `count`. */
   errors(sessionId: string, count: number): Promise<ErrorRow[]>
   /** Names of the activities that the session's workflow waits for, as the server sees it. */
@@ -62,6 +60,7 @@ export async function startRig(): Promise<Rig> {
   const stack = inject('stack')
   const taskQueue = `crash-${randomUUID()}`
   const ledger = await startLedger()
+  const fixtures = await buildFixtures()
   const env = { ...process.env, LEDGER_URL: ledger.url, CRASH_TASK_QUEUE: taskQueue }
   // Supervised processes inherit this process's environment.
   process.env.LEDGER_URL = ledger.url
@@ -70,7 +69,7 @@ export async function startRig(): Promise<Rig> {
   const connection = await Connection.connect({ address: temporal.address })
   const client = new Client({ connection, namespace: temporal.namespace })
   const pool = new pg.Pool({ connectionString: stack.databaseUrl, max: 1 })
-  const ends: (() => Promise<unknown>)[] = [() => pool.end(), () => connection.close(), () => pawl.close(), () => ledger.close()]
+  const ends: (() => Promise<unknown>)[] = [() => pool.end(), () => connection.close(), () => pawl.close(), () => ledger.close(), () => fixtures.remove()]
 
   return {
     ledger,
@@ -80,7 +79,7 @@ export async function startRig(): Promise<Rig> {
       const events: SupervisorEvent[] = []
       const processes = options.processes ?? 2
       const supervisor = await superviseWorkers({
-        module: MODULE,
+        module: fixtures.path('agents'),
         processes,
         temporal,
         taskQueue,
@@ -90,12 +89,12 @@ export async function startRig(): Promise<Rig> {
       })
       ends.push(() => supervisor.shutdown())
       const isReady = (pid: number): boolean => events.some((event) => event.event === 'worker_ready' && event.pid === pid)
-      const full = async (): Promise<void> => void (await until(() => supervisor.pids().filter(isReady).length === processes))
-      await full()
-      return { supervisor, events, full }
+      const serving = async (count = processes): Promise<void> => void (await until(() => supervisor.pids().filter(isReady).length >= count))
+      await serving()
+      return { supervisor, events, serving }
     },
     async serve(script, { until: begin } = { until: 'ready' }) {
-      const child = spawn(process.execPath, ['--import', 'tsx', fixture(script)], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+      const child = spawn(process.execPath, [fixtures.path(script)], { env, stdio: ['ignore', 'pipe', 'inherit'] })
       const ended = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
       ends.push(() => endOf(child, ended))
       const lines: string[] = []
@@ -138,10 +137,6 @@ export function isAlive(pid: number): boolean {
   } catch {
     return false
   }
-}
-
-function fixture(name: string): string {
-  return fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
 }
 
 async function endOf(child: ChildProcess, ended: Promise<unknown>): Promise<void> {

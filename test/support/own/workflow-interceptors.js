@@ -2,7 +2,8 @@
 export const interceptors = () => ({
   outbound: [
     {
-      scheduleActivity: (input, next) => next({ ...input, headers: { ...input.headers, seen: { metadata: {}, data: new Uint8Array([7]) } } }),
+      scheduleActivity: (input, next) =>
+        next({ ...input, headers: { ...input.headers, seen: { metadata: {}, data: new Uint8Array([7]) } } }),
     },
   ],
 })
