@@ -15,7 +15,11 @@ const HOUSE = {
   workflows: { values: [], types: ['activities'], packages: ['node:*', '@temporalio/worker', '@temporalio/client', 'pg', 'zod'] },
   activities: { values: ['agent', 'store', 'models'], types: [], packages: ['@temporalio/workflow', 'pg'] },
   worker: { values: ['activities', 'agent', 'connect', 'store', 'models'], types: ['workflows'], packages: ['@temporalio/workflow'] },
-  client: { values: ['connect', 'store'], types: ['agent'], packages: ['@temporalio/worker', '@temporalio/activity', '@temporalio/workflow'] },
+  client: {
+    values: ['connect', 'store'],
+    types: ['agent'],
+    packages: ['@temporalio/worker', '@temporalio/activity', '@temporalio/workflow'],
+  },
   service: { values: ['client'], types: ['store'], packages: ['@temporalio/*', 'pg'] },
   local: { values: [], types: [], packages: ['@temporalio/worker', '@temporalio/workflow'] },
   testing: { values: ['agent', 'local', 'worker', 'client'], types: [], packages: [] },
@@ -94,7 +98,11 @@ export default defineConfig({
           {
             patterns: [
               { group: ['./worker/**', '!./worker/definition.ts'], message: 'Of worker, only its definition: the rest loads the SDK.' },
-              { group: ['activities', 'workflows', 'store', 'client', 'cli', 'local', 'service', 'testing', 'connect'].map((other) => `./${other}/**`) },
+              {
+                group: ['activities', 'workflows', 'store', 'client', 'cli', 'local', 'service', 'testing', 'connect'].map(
+                  (other) => `./${other}/**`,
+                ),
+              },
             ],
           },
         ],
@@ -106,7 +114,12 @@ export default defineConfig({
     },
     {
       files: ['examples/**/*.ts'],
-      rules: { 'no-restricted-imports': ['error', { patterns: [{ group: ['**/src/**', '**/dist/**'], message: 'Examples use the public API, as users do.' }] }] },
+      rules: {
+        'no-restricted-imports': [
+          'error',
+          { patterns: [{ group: ['**/src/**', '**/dist/**'], message: 'Examples use the public API, as users do.' }] },
+        ],
+      },
     },
   ],
 })

@@ -1,6 +1,7 @@
 // `npm run bench -- <benchmark> [options]`: each benchmark is a file beside this one and reads its own options.
 const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<void> }>> = {
   turn: () => import('./turn.ts'),
+  resume: () => import('./resume.ts'),
 }
 
 const [name = '', ...args] = process.argv.slice(2)

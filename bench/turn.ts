@@ -40,7 +40,9 @@ export async function run(args: string[]): Promise<void> {
   const say = (line: string) => void (options.output === 'json' ? process.stderr : process.stdout).write(`${line}\n`)
   process.env.BENCH_RESULT_BYTES = String(options.resultBytes)
   await withBench(async (bench) => {
-    say(`${options.rounds} rounds of ${options.turns} turns, ${options.resultBytes} bytes a result; median ± half the distance of the quartiles\n`)
+    say(
+      `${options.rounds} rounds of ${options.turns} turns, ${options.resultBytes} bytes a result; median ± half the distance of the quartiles\n`,
+    )
     say(head())
     const measured: Measured[] = []
     for (const setup of SETUPS) {

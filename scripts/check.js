@@ -37,7 +37,9 @@ const failed = []
 for (const [name, commands] of Object.entries(CHECKS)) {
   if (asked.length > 0 && !asked.includes(name)) continue
   const started = Date.now()
-  const ok = commands.every((command) => spawnSync(command, { cwd: ROOT, env, shell: true, stdio: ['ignore', 'inherit', 'inherit'] }).status === 0)
+  const ok = commands.every(
+    (command) => spawnSync(command, { cwd: ROOT, env, shell: true, stdio: ['ignore', 'inherit', 'inherit'] }).status === 0,
+  )
   console.log(`${ok ? 'ok    ' : 'FAILED'} ${name} (${((Date.now() - started) / 1000).toFixed(1)} s)`)
   if (!ok) failed.push(name)
   // Without a build the rest would speak of an old one.

@@ -9,7 +9,12 @@ interface Reference {
 }
 
 const activities = {
-  model: async ({ turn }: Reference) => ({ role: 'assistant', content: askFor(turn), stopReason: 'tool_use', usage: { input: 10, output: 10 } }),
+  model: async ({ turn }: Reference) => ({
+    role: 'assistant',
+    content: askFor(turn),
+    stopReason: 'tool_use',
+    usage: { input: 10, output: 10 },
+  }),
   tool: (_call: Reference & { name: string }) => fill(),
 }
 export type FloorActivities = typeof activities

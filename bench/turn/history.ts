@@ -20,7 +20,8 @@ export async function turnsOf(client: Client, workflowId: string, modelActivity:
   let bytesBefore = 0
   let carriedBefore = 0
   for (const event of await chainOf(client, workflowId)) {
-    if (event.activityTaskScheduledEventAttributes?.activityType?.name === modelActivity) turns.push({ atMs: timeOf(event), bytesBefore, carriedBefore })
+    if (event.activityTaskScheduledEventAttributes?.activityType?.name === modelActivity)
+      turns.push({ atMs: timeOf(event), bytesBefore, carriedBefore })
     const bytes = HistoryEvent.encode(event).finish().length
     bytesBefore += bytes
     if (event.workflowExecutionContinuedAsNewEventAttributes || event.workflowExecutionStartedEventAttributes) carriedBefore += bytes

@@ -18,21 +18,28 @@ export type HistoryBytesPerTurn = Record<'10' | '100' | '1000', { all: number; c
 /** One line of the table. */
 export function row({ processes, eager, workers, floor, pawl, ratio }: Measured): string {
   const cells = [`${processes}`, eager, workers, timeOf(floor), timeOf(pawl), `${ratio.median.toFixed(2)} ± ${ratio.noise.toFixed(2)}`]
-  return cells.map((cell, index) => cell.padEnd(WIDTHS[index] ?? 0)).join('  ').trimEnd()
+  return cells
+    .map((cell, index) => cell.padEnd(WIDTHS[index] ?? 0))
+    .join('  ')
+    .trimEnd()
 }
 
 const HEADS = ['processes', 'eager', 'workers', 'floor ms/turn', 'pawl ms/turn', 'ratio']
 const WIDTHS = [9, 5, 12, 14, 14, 12]
 
 /** The table's first line. */
-export const head = (): string => HEADS.map((name, index) => name.padEnd(WIDTHS[index] ?? 0)).join('  ').trimEnd()
+export const head = (): string =>
+  HEADS.map((name, index) => name.padEnd(WIDTHS[index] ?? 0))
+    .join('  ')
+    .trimEnd()
 
 const timeOf = ({ median, noise }: Sample): string => `${median.toFixed(1)} ± ${(noise * 100).toFixed(0)} %`
 
 /** Of the history. */
 export function historyLines(bytes: HistoryBytesPerTurn): string[] {
   const stages = Object.entries(bytes).map(
-    ([turns, { all, carried }]) => `  up to turn ${turns.padEnd(5)} ${Math.round(all)}, of which ${Math.round(carried)} carried over by continue-as-new`,
+    ([turns, { all, carried }]) =>
+      `  up to turn ${turns.padEnd(5)} ${Math.round(all)}, of which ${Math.round(carried)} carried over by continue-as-new`,
   )
   return ['history bytes a turn:', ...stages, `  at 1,000 turns ${(bytes['1000'].all / bytes['10'].all).toFixed(3)} of what it is at 10`]
 }

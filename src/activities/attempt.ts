@@ -106,7 +106,8 @@ export function failedAttempt(
   error: unknown,
   about: { retryable: boolean; worker: string; nextDelayMs?: number },
 ): FailedAttempt {
-  const thrown = error instanceof Error ? error : new Error(typeof error === 'string' ? error : `A value that is no Error was thrown: ${String(error)}`)
+  const thrown =
+    error instanceof Error ? error : new Error(typeof error === 'string' ? error : `A value that is no Error was thrown: ${String(error)}`)
   const code = (thrown as { code?: unknown }).code
   return {
     attempt,

@@ -35,9 +35,13 @@ export function callModelActivity(needs: ActivityNeeds, reader: SessionReader, f
       ...(input.untilServed && { uncounted: true }),
     })
     // Also those that the answer below adds.
-    const withFailed = (result: CallModelResult): CallModelResult => ({ ...result, ...(attempt.failed.length > 0 && { failed: attempt.failed }) })
+    const withFailed = (result: CallModelResult): CallModelResult => ({
+      ...result,
+      ...(attempt.failed.length > 0 && { failed: attempt.failed }),
+    })
     try {
-      if (attempt.givenUp) return withFailed({ kind: 'failed', code: 'worker_died', reason: 'The model call took too many worker processes with it.' })
+      if (attempt.givenUp)
+        return withFailed({ kind: 'failed', code: 'worker_died', reason: 'The model call took too many worker processes with it.' })
       const { epoch, watermark } = input
       const target = { sessionId: attempt.sessionId, epoch, executionId: attempt.executionId, watermark }
       const { client } = Context.current()
@@ -55,11 +59,21 @@ export function callModelActivity(needs: ActivityNeeds, reader: SessionReader, f
   }
 }
 
-async function answer(needs: ActivityNeeds, agent: Agent, input: CallModelInput, attempt: Attempt, view: SessionView): Promise<CallModelResult> {
+async function answer(
+  needs: ActivityNeeds,
+  agent: Agent,
+  input: CallModelInput,
+  attempt: Attempt,
+  view: SessionView,
+): Promise<CallModelResult> {
   const { state } = view
   const context = agent.context?.safeParse(state.context)
   if (context && !context.success) {
-    return { kind: 'failed', code: 'invalid_context', reason: `The session's context does not fit the agent's schema: ${context.error.message}`.slice(0, 4_000) }
+    return {
+      kind: 'failed',
+      code: 'invalid_context',
+      reason: `The session's context does not fit the agent's schema: ${context.error.message}`.slice(0, 4_000),
+    }
   }
   const ctx: AgentContext = {
     sessionId: attempt.sessionId,
@@ -88,8 +102,17 @@ async function answer(needs: ActivityNeeds, agent: Agent, input: CallModelInput,
     }
     const response = await stoppable(model.generate(request, { signal, attempt: attempt.number, onDelta: () => undefined }), signal)
     const { content, stopReason, usage } = checkResponse(response)
-    const calls = await resolveCalls(agent, content, input, attempt.sessionId)
-    return { kind: 'completed', attempt: attempt.number, content, stopReason, usage, model: response.model ?? model.name, calls, limits: limitsOf(agent) }
+    const calls = await resolveCalls(agent, content, input, attempt.sessionId, view.transcript.keys)
+    return {
+      kind: 'completed',
+      attempt: attempt.number,
+      content,
+      stopReason,
+      usage,
+      model: response.model ?? model.name,
+      calls,
+      limits: limitsOf(agent),
+    }
   } catch (error) {
     if (attempt.hold.signal.aborted) return { kind: 'interrupted' }
     if (signal.aborted) return deadlineExceeded(agent)
@@ -108,7 +131,11 @@ function timeLeft(agent: Agent, { startedAt }: CallModelInput): number {
 }
 
 function deadlineExceeded(agent: Agent): CallModelResult {
-  return { kind: 'failed', code: 'deadline_exceeded', reason: `The run took longer than ${agent.limits.deadlineMs} ms, its limit (limits.deadline).` }
+  return {
+    kind: 'failed',
+    code: 'deadline_exceeded',
+    reason: `The run took longer than ${agent.limits.deadlineMs} ms, its limit (limits.deadline).`,
+  }
 }
 
 /** A model that ignores its signal must not hold up the run. */
@@ -149,12 +176,22 @@ function giveUpOrRetry(needs: ActivityNeeds, agent: Agent, input: CallModelInput
   return { kind: 'again', afterMs: Math.max(0, Math.min(nextDelayMs, timeLeft(agent, input))) }
 }
 
-const STOP_REASONS: readonly string[] = ['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'pause_turn', 'refusal', 'model_context_window_exceeded']
+const STOP_REASONS: readonly string[] = [
+  'end_turn',
+  'max_tokens',
+  'stop_sequence',
+  'tool_use',
+  'pause_turn',
+  'refusal',
+  'model_context_window_exceeded',
+]
 
 /** The response as plain JSON of the right shape and size: a Model is somebody else's code. */
 function checkResponse(response: ModelResponse): { content: AssistantBlock[]; stopReason: StopReason; usage: Usage } {
   const bad = (what: string): never => {
-    throw new ModelError('invalid_response', `The model's answer cannot be used: ${what}. Mend the Model's generate().`, { retryable: false })
+    throw new ModelError('invalid_response', `The model's answer cannot be used: ${what}. Mend the Model's generate().`, {
+      retryable: false,
+    })
   }
   if (!Array.isArray(response?.content)) return bad('content is no list of blocks')
   const content = plainJson(response.content) as unknown as AssistantBlock[]
@@ -185,7 +222,15 @@ function isSound(block: AssistantBlock | null): boolean {
   }
 }
 
-async function resolveCalls(agent: Agent, content: AssistantBlock[], { run, turn }: CallModelInput, sessionId: string): Promise<Resolution[]> {
+async function resolveCalls(
+  agent: Agent,
+  content: AssistantBlock[],
+  { run, turn }: CallModelInput,
+  sessionId: string,
+  completed: ReadonlyMap<string, string>,
+): Promise<Resolution[]> {
   const asked = content.flatMap((block) => (block.type === 'tool_use' ? [block] : []))
-  return Promise.all(asked.map((block, index) => resolveCall(agent, { sessionId, run, turn, index, tool: block.name, input: block.input })))
+  return Promise.all(
+    asked.map((block, index) => resolveCall(agent, { sessionId, run, turn, index, tool: block.name, input: block.input }, completed)),
+  )
 }

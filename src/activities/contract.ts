@@ -136,4 +136,3 @@ export interface PawlActivities {
   flush(input: FlushInput): Promise<FlushResult>
   loadSession(): Promise<LoadSessionResult>
 }
-

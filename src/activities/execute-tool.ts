@@ -19,7 +19,7 @@ const SHOW_RUNNING_AFTER_MS = 200
 const STRICTNESS = { read: 0, idempotent: 1, external: 2 } as const
 
 /** The tool that may run the call, as it was resolved; undefined if this build has another one, or none. */
-export function servedTool(needs: ActivityNeeds, input: ToolCallInput): { agent: Agent; tool: Tool } | undefined {
+function servedTool(needs: ActivityNeeds, input: ToolCallInput): { agent: Agent; tool: Tool } | undefined {
   const agent = needs.agents.get(input.agent)
   const tool = agent?.tools.get(input.resolution.tool)
   if (!agent || !tool) return undefined
@@ -56,18 +56,40 @@ export function callIdOfInput({ run, turn, resolution }: ToolCallInput): string 
 }
 
 /** How this build would resolve the call, if it knows the tool. */
-async function otherResolution(needs: ActivityNeeds, input: ExecuteToolInput): Promise<Partial<Pick<ExecuteToolResult & { kind: 'not_begun' }, 'resolution'>>> {
+async function otherResolution(
+  needs: ActivityNeeds,
+  input: ExecuteToolInput,
+): Promise<Partial<Pick<ExecuteToolResult & { kind: 'not_begun' }, 'resolution'>>> {
   const agent = needs.agents.get(input.agent)
   const { tool, index } = input.resolution
   if (!agent?.tools.has(tool)) return {}
   const workflowId = Context.current().info.workflowExecution?.workflowId ?? ''
-  const resolution = await resolveCall(agent, { sessionId: sessionIdOf(workflowId), run: input.run, turn: input.turn, index, tool, input: input.input })
+  const resolution = await resolveCall(agent, {
+    sessionId: sessionIdOf(workflowId),
+    run: input.run,
+    turn: input.turn,
+    index,
+    tool,
+    input: input.input,
+  })
   return { resolution }
 }
 
-async function execute(needs: ActivityNeeds, flusher: Flusher, tool: Tool, input: ExecuteToolInput, attempt: Attempt): Promise<ExecuteToolResult> {
+async function execute(
+  needs: ActivityNeeds,
+  flusher: Flusher,
+  tool: Tool,
+  input: ExecuteToolInput,
+  attempt: Attempt,
+): Promise<ExecuteToolResult> {
   const { number } = attempt
-  if (attempt.givenUp) return { kind: 'failed', attempt: number, code: 'worker_died', message: 'This call took too many worker processes with it and was given up.' }
+  if (attempt.givenUp)
+    return {
+      kind: 'failed',
+      attempt: number,
+      code: 'worker_died',
+      message: 'This call took too many worker processes with it and was given up.',
+    }
   const parsed = await parseInput(tool, input.input)
   if ('problem' in parsed) return { kind: 'failed', attempt: number, code: 'invalid_arguments', message: parsed.problem }
   const { effect } = input.resolution
@@ -99,7 +121,13 @@ async function execute(needs: ActivityNeeds, flusher: Flusher, tool: Tool, input
 }
 
 /** Brings the call to the store and says there that it runs. Best effort: nothing depends on it. */
-async function showRunning(needs: ActivityNeeds, flusher: Flusher, input: ExecuteToolInput, attempt: Attempt, client: Client): Promise<void> {
+async function showRunning(
+  needs: ActivityNeeds,
+  flusher: Flusher,
+  input: ExecuteToolInput,
+  attempt: Attempt,
+  client: Client,
+): Promise<void> {
   const { sessionId, executionId, number } = attempt
   try {
     await flusher.flush({ sessionId, executionId, epoch: input.epoch, watermark: input.watermark }, client)
@@ -129,7 +157,12 @@ function whenThrown(needs: ActivityNeeds, tool: Tool, effect: Effect, attempt: A
 }
 
 /** What `execute` and `verify` are given. */
-export function toolContext(needs: ActivityNeeds, input: ToolCallInput, attempt: Pick<Attempt, 'number' | 'sessionId' | 'hold'>, signal: AbortSignal): ToolContext {
+export function toolContext(
+  needs: ActivityNeeds,
+  input: ToolCallInput,
+  attempt: Pick<Attempt, 'number' | 'sessionId' | 'hold'>,
+  signal: AbortSignal,
+): ToolContext {
   return {
     sessionId: attempt.sessionId,
     agent: input.agent,

@@ -32,7 +32,10 @@ export function createActivities(needs: ActivityNeeds): { activities: PawlActivi
       const page = await store.entries(sessionId, { after, limit: 1_000 })
       const last = page.at(-1)
       if (!last) break
-      state = fold(state, page.map((entry) => JSON.parse(entry.json) as SessionEvent))
+      state = fold(
+        state,
+        page.map((entry) => JSON.parse(entry.json) as SessionEvent),
+      )
       after = last.seq
     }
     return state ? { found: true, state, digest: head.digest } : { found: false }

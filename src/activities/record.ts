@@ -23,8 +23,8 @@ export function recordResult(tool: Tool, result: unknown, ctx: ToolContext): Rec
 }
 
 /** An effect's name; a tool may have none to tell. */
-function asName(name: unknown): string | undefined {
-  return name === undefined || name === null ? undefined : String(name)
+function asName(name: string | number | null | undefined): string | undefined {
+  return name === undefined || name === null ? undefined : `${name}`
 }
 
 /** What a model takes: text or blocks, as plain JSON. */

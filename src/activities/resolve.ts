@@ -16,14 +16,20 @@ export interface RequestedCall {
   input: Json
 }
 
-/** Resolves a call: effect, key, timeouts, or why it cannot run. */
-export async function resolveCall(agent: Agent, call: RequestedCall): Promise<Resolution> {
+/** Resolves a call: effect, key, timeouts, or why it cannot run. `completed`: by key, the calls that completed it. */
+export async function resolveCall(agent: Agent, call: RequestedCall, completed?: ReadonlyMap<string, string>): Promise<Resolution> {
   const { index, input: rawInput } = call
   const tool = agent.tools.get(call.tool)
   const inputDigest = inputDigestOf(call.tool, rawInput)
   if (!tool) {
     const has = [...agent.tools.keys()].join(', ') || 'none'
-    return { ...NOT_RUN, index, tool: call.tool.slice(0, 200), inputDigest, invalid: { code: 'unknown_tool', message: `There is no tool "${call.tool.slice(0, 200)}". The tools are: ${has}.` } }
+    return {
+      ...NOT_RUN,
+      index,
+      tool: call.tool.slice(0, 200),
+      inputDigest,
+      invalid: { code: 'unknown_tool', message: `There is no tool "${call.tool.slice(0, 200)}". The tools are: ${has}.` },
+    }
   }
   const known = {
     index,
@@ -37,8 +43,21 @@ export async function resolveCall(agent: Agent, call: RequestedCall): Promise<Re
   }
   const parsed = await parseInput(tool, rawInput)
   if ('problem' in parsed) return { ...known, invalid: { code: 'invalid_arguments', message: parsed.problem } }
-  const key = idempotencyKeyOf(tool, { ...call, rawInput, input: parsed.input })
-  return { ...known, ...(key !== undefined && { key }) }
+  let key: string | undefined
+  try {
+    key = idempotencyKeyOf(tool, { ...call, rawInput, input: parsed.input })
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    return {
+      ...known,
+      invalid: {
+        code: 'invalid_idempotency_key',
+        message: `The call cannot be made: its idempotency key could not be told. ${reason}`.slice(0, 4_000),
+      },
+    }
+  }
+  const replayOf = key === undefined ? undefined : completed?.get(key)
+  return { ...known, ...(key !== undefined && { key }), ...(replayOf !== undefined && { replayOf }) }
 }
 
 const NOT_RUN = { effect: 'read', schemaDigest: '', timeoutMs: 0, retry: { maxRetries: 0, baseDelayMs: 0 }, verify: false } as const

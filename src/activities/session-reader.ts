@@ -113,7 +113,13 @@ async function refill(target: ReadTarget, from: Watermark, client: Client, store
   let executionId: string | undefined = target.executionId
   while (upTo.seq > from.seq) {
     if (executionId === undefined) throw new StaleWatermark('no execution and no store has the older events')
-    const read: { entries: LogEntry[]; base: Watermark; previous?: string } = await queryExecution(target.sessionId, executionId, from, upTo, client)
+    const read: { entries: LogEntry[]; base: Watermark; previous?: string } = await queryExecution(
+      target.sessionId,
+      executionId,
+      from,
+      upTo,
+      client,
+    )
     found.unshift(read.entries)
     upTo = read.base.seq > from.seq ? read.base : from
     executionId = read.previous
@@ -144,7 +150,9 @@ async function queryExecution(
   const entries: LogEntry[] = []
   let after = from.seq
   for (;;) {
-    const page = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () => handle.query<EventsPage, [object]>(QUERIES.events, { after }))
+    const page = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
+      handle.query<EventsPage, [object]>(QUERIES.events, { after }),
+    )
     if (!('base' in page)) throw new StaleWatermark('the execution is still loading')
     entries.push(...entriesOf(page).filter((entry) => entry.seq <= upTo.seq))
     after = page.to.seq

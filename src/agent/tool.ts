@@ -126,13 +126,17 @@ export function defineTool<S extends z.ZodType, R>(options: ToolOptions<S, R>): 
     throw new DeclarationError('invalid_tool', `Tool "${name}": ${what}`)
   }
   if (!EFFECTS.includes(effect)) {
-    bad(`effect is ${JSON.stringify(effect)}; declare 'read' (safe to repeat), 'idempotent' (safe with the same key) or 'external' (never repeated).`)
+    bad(
+      `effect is ${JSON.stringify(effect)}; declare 'read' (safe to repeat), 'idempotent' (safe with the same key) or 'external' (never repeated).`,
+    )
   }
   if (typeof options.description !== 'string' || options.description.trim() === '') bad('description is empty; say what the tool does.')
   if (typeof options.execute !== 'function') bad('execute is not a function.')
   if (options.verify !== undefined && effect !== 'external') bad(`verify is for 'external' tools; this one is '${effect}'.`)
   if (options.idempotency !== undefined && effect === 'read') bad("a 'read' has no idempotency key: leave out `idempotency`.")
-  const timeoutMs = milliseconds(options.timeout ?? DEFAULT_TIMEOUT) ?? bad("timeout must be a positive number of milliseconds, or text like '30s', up to 24 days.")
+  const timeoutMs =
+    milliseconds(options.timeout ?? DEFAULT_TIMEOUT) ??
+    bad("timeout must be a positive number of milliseconds, or text like '30s', up to 24 days.")
   const retry = { maxRetries: options.retry?.maxRetries ?? 3, baseDelayMs: options.retry?.baseDelayMs ?? 500 }
   if (!(Number.isInteger(retry.maxRetries) && retry.maxRetries >= 0)) bad('retry.maxRetries must be an integer from 0.')
   if (!(Number.isFinite(retry.baseDelayMs) && retry.baseDelayMs >= 0)) bad('retry.baseDelayMs must be a number of milliseconds from 0.')

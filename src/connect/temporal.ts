@@ -41,7 +41,10 @@ export function resolveTemporal(temporal: TemporalAddress = {}): ResolvedTempora
 }
 
 /** A client of our own. @throws ConnectError `no_temporal`. */
-export async function connectClient(temporal: TemporalAddress, dataConverter?: DataConverter): Promise<{ client: Client; close(): Promise<void> }> {
+export async function connectClient(
+  temporal: TemporalAddress,
+  dataConverter?: DataConverter,
+): Promise<{ client: Client; close(): Promise<void> }> {
   const { namespace, ...where } = resolveTemporal(temporal)
   try {
     const connection = await Connection.connect({ ...where, connectTimeout: CONNECT_TIMEOUT_MS })

@@ -94,7 +94,12 @@ async function layGround(dataDir: string | undefined, say: Say): Promise<Ground>
   }
 }
 
-async function haveTemporal(options: StackOptions, env: NodeJS.ProcessEnv, say: Say, ground: () => Promise<Ground>): Promise<TemporalServer> {
+async function haveTemporal(
+  options: StackOptions,
+  env: NodeJS.ProcessEnv,
+  say: Say,
+  ground: () => Promise<Ground>,
+): Promise<TemporalServer> {
   const ways = options.temporal ?? TEMPORAL_WAYS
   const address = env.TEMPORAL_ADDRESS
   if (address && ways.includes('address')) return sayIfSlow(say, `waiting for Temporal at ${address}`, foundTemporal(address, env))
@@ -104,14 +109,26 @@ async function haveTemporal(options: StackOptions, env: NodeJS.ProcessEnv, say: 
   return sayIfSlow(say, 'starting Temporal', startTemporal(binary, place))
 }
 
-async function havePostgres(options: StackOptions, env: NodeJS.ProcessEnv, say: Say, ground: () => Promise<Ground>): Promise<PostgresServer> {
+async function havePostgres(
+  options: StackOptions,
+  env: NodeJS.ProcessEnv,
+  say: Say,
+  ground: () => Promise<Ground>,
+): Promise<PostgresServer> {
   const ways = options.postgres ?? POSTGRES_WAYS
   const url = env.DATABASE_URL
   if (url && ways.includes('url')) return sayIfSlow(say, 'waiting for Postgres at DATABASE_URL', foundPostgres(url))
   if (!ways.includes('embedded')) {
-    throw new StackError('no_postgres', 'There is no Postgres: DATABASE_URL is not set, and an embedded one is not wanted. Set DATABASE_URL=postgres://….')
+    throw new StackError(
+      'no_postgres',
+      'There is no Postgres: DATABASE_URL is not set, and an embedded one is not wanted. Set DATABASE_URL=postgres://….',
+    )
   }
-  return sayIfSlow(say, 'starting Postgres', ground().then((laid) => startPostgres({ ...laid, env })))
+  return sayIfSlow(
+    say,
+    'starting Postgres',
+    ground().then((laid) => startPostgres({ ...laid, env })),
+  )
 }
 
 function assemble(temporal: TemporalServer, postgres: PostgresServer, stop: () => Promise<void>): Stack {

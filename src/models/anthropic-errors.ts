@@ -73,7 +73,11 @@ export function noApiKey(): ModelError {
  */
 export function isThinkingRefused(error: unknown): boolean {
   const { status, message } = thrownOf(error)
-  return status === 400 && /thinking/.test(message) && /bound to a different|invalid .?signature|cannot be modified|must match the parameters/i.test(message)
+  return (
+    status === 400 &&
+    /thinking/.test(message) &&
+    /bound to a different|invalid .?signature|cannot be modified|must match the parameters/i.test(message)
+  )
 }
 
 /** Milliseconds that `retry-after-ms` or `retry-after` (seconds or an HTTP date) ask for; undefined where they say nothing usable. */
@@ -116,12 +120,17 @@ function detailOf(thrown: Thrown, error: unknown): string {
   const said = (error as { apiMessage?: unknown } | null | undefined)?.apiMessage
   if (typeof said === 'string' && said !== '') return thrown.status === undefined ? said : `${thrown.status} ${said}`
   const causes = causesOf(error).map((cause) => cause.message.replace(/\.$/, ''))
-  return [...new Set([thrown.message.replace(/\.$/, ''), ...causes])].filter((text) => text !== '').join(': ').slice(0, 2000)
+  return [...new Set([thrown.message.replace(/\.$/, ''), ...causes])]
+    .filter((text) => text !== '')
+    .join(': ')
+    .slice(0, 2000)
 }
 
 /** undici ends a body that is silent for 5 minutes, and a request without an answer, with errors of its own. */
 function isSocketTimeout(error: unknown): boolean {
-  return causesOf(error).some((cause) => /^UND_ERR_(BODY|HEADERS|CONNECT)_TIMEOUT$|^ETIMEDOUT$/.test(String((cause as { code?: unknown }).code)))
+  return causesOf(error).some((cause) =>
+    /^UND_ERR_(BODY|HEADERS|CONNECT)_TIMEOUT$|^ETIMEDOUT$/.test(String((cause as { code?: unknown }).code)),
+  )
 }
 
 function causesOf(error: unknown): Error[] {

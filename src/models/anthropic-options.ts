@@ -1,5 +1,10 @@
 // What a user says about a Claude model, and what of it cannot work.
-import type { MessageCreateParamsStreaming, OutputConfig, RawMessageStreamEvent, ThinkingConfigParam } from '@anthropic-ai/sdk/resources/messages'
+import type {
+  MessageCreateParamsStreaming,
+  OutputConfig,
+  RawMessageStreamEvent,
+  ThinkingConfigParam,
+} from '@anthropic-ai/sdk/resources/messages'
 import { DeclarationError } from '../agent/errors.ts'
 
 /** What pawl needs of a client of the Anthropic SDK; those for Bedrock and Vertex have it too. */

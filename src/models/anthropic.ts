@@ -52,7 +52,12 @@ export function modelOf(name: string): Model {
   return model
 }
 
-async function streamedCall(client: MessagesClient, params: AnthropicParams, timeoutMs: number, ctx: ModelCallContext): Promise<ModelResponse> {
+async function streamedCall(
+  client: MessagesClient,
+  params: AnthropicParams,
+  timeoutMs: number,
+  ctx: ModelCallContext,
+): Promise<ModelResponse> {
   const answer = assemble(ctx.onDelta)
   const guard = guardSilence(ctx.signal, timeoutMs)
   let phase: CallPhase = 'request'

@@ -54,9 +54,7 @@ export type AssistantBlock = TextBlock | ThinkingBlock | RedactedThinkingBlock |
 export type ContentBlock = TextBlock | ImageBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ToolResultBlock
 
 /** One message of a transcript, as the model is sent it. */
-export type Message =
-  | { role: 'user'; content: string | ContentBlock[] }
-  | { role: 'assistant'; content: AssistantBlock[] }
+export type Message = { role: 'user'; content: string | ContentBlock[] } | { role: 'assistant'; content: AssistantBlock[] }
 
 /** Why the model stopped. */
 export type StopReason =

@@ -82,7 +82,8 @@ export function admit(state: SessionState, call: CallState): CallAdmission {
   if (resolution.invalid) return { as: 'invalid', ...resolution.invalid }
   if (resolution.effect === 'read') return { as: 'execute' }
   if (resolution.key !== undefined) {
-    const of = state.keys[shortHash(resolution.key)]
+    // The state knows what has completed since the call was resolved; the resolution, all that had before.
+    const of = state.keys[shortHash(resolution.key)] ?? resolution.replayOf
     if (of !== undefined) return { as: 'replay', of }
   }
   for (const [callId, unknown] of Object.entries(state.unknown)) {

@@ -30,10 +30,12 @@ export interface Resolution {
   index: number
   tool: string
   /** Why the call cannot run at all: the model gets this as an error result. */
-  invalid?: { code: 'unknown_tool' | 'invalid_arguments'; message: string }
+  invalid?: { code: 'unknown_tool' | 'invalid_arguments' | 'invalid_idempotency_key'; message: string }
   effect: Effect
   /** The idempotency key; never for `read`. */
   key?: string
+  /** The call that completed this key's effect before, where one did. */
+  replayOf?: string
   /** Digest of tool name and canonical raw arguments: tells that two calls are the same intent. */
   inputDigest: string
   /** Digest of the tool's input schema, so that another build notices a change. */

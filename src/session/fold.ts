@@ -6,7 +6,9 @@ import { callIdOf } from './events.ts'
 import type { CallState, RunState, SessionState } from './state.ts'
 
 const ACCEPTED_KEPT = 2_000
-const KEYS_KEPT = 1_000
+// A snapshot is twice in every execution's history: what grows with the session is bounded.
+const KEYS_KEPT = 100
+const EFFECTS_KEPT = 10
 
 /** The state that a session's first event gives. */
 export function initialState(event: EventOf<'session_started'>): SessionState {
@@ -134,6 +136,7 @@ function openRun(event: EventOf<'run_started'>): RunState {
     usage: NO_USAGE,
     taken: [],
     effects: [],
+    moreEffects: 0,
   }
 }
 
@@ -191,7 +194,7 @@ function completeCall(state: SessionState, event: EventOf<'tool_completed'>): vo
   updateCall(state, event.callId, (call, run) => {
     if (event.replayOf !== undefined || call.resolution.effect === 'read') return
     if (call.resolution.key !== undefined) rememberKey(state, call.resolution.key, event.callId)
-    run.effects.push(event.callId)
+    addEffect(run, event.callId)
   })
   endCall(state, event.callId, 'completed')
 }
@@ -200,9 +203,27 @@ function completeCall(state: SessionState, event: EventOf<'tool_completed'>): vo
 function failCall(state: SessionState, event: EventOf<'tool_failed'>): void {
   const mayHaveBegun = event.attempt > 0 || event.code === 'interrupted'
   updateCall(state, event.callId, (call, run) => {
-    if (call.resolution.effect === 'idempotent' && mayHaveBegun) run.effects.push(event.callId)
+    if (call.resolution.effect === 'idempotent' && mayHaveBegun) addEffect(run, event.callId)
   })
   endCall(state, event.callId, 'failed')
+}
+
+function addEffect(run: RunState, callId: string): void {
+  run.effects.push(callId)
+  if (run.effects.length <= EFFECTS_KEPT) return
+  run.effects.shift()
+  run.moreEffects += 1
+}
+
+function removeEffect(run: RunState, callId: string): void {
+  const kept = run.effects.filter((one) => one !== callId)
+  if (kept.length === run.effects.length) run.moreEffects -= 1
+  run.effects = kept
+}
+
+/** Whether the run has done, or may have done, what a restart would repeat. */
+export function hasEffects(run: RunState): boolean {
+  return run.effects.length + run.moreEffects > 0
 }
 
 function rememberKey(state: SessionState, key: string, callId: string): void {
@@ -218,7 +239,7 @@ function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>): void 
     if (event.again !== undefined) return
     const { input = null, resolution } = call
     state.unknown[event.callId] = { run: event.run, turn: event.turn, attempt: event.attempt, input, resolution }
-    run.effects.push(event.callId)
+    addEffect(run, event.callId)
   })
   endCall(state, event.callId, 'unknown')
 }
@@ -228,7 +249,7 @@ function resolveCall(state: SessionState, event: EventOf<'tool_resolved'>): void
   if (!known) return
   delete state.unknown[event.callId]
   if (event.happened && known.resolution.key !== undefined) rememberKey(state, known.resolution.key, event.callId)
-  if (!event.happened && state.current) state.current.effects = state.current.effects.filter((callId) => callId !== event.callId)
+  if (!event.happened && state.current?.run === known.run) removeEffect(state.current, event.callId)
 }
 
 function startRecovery(state: SessionState, event: EventOf<'recovery_started'>): void {

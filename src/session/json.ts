@@ -14,7 +14,9 @@ export function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value]
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > MAX_DEPTH) return true
-    level = level.flatMap((one) => (typeof one === 'object' && one !== null ? Object.values(one).filter((inner) => typeof inner === 'object') : []))
+    level = level.flatMap((one) =>
+      typeof one === 'object' && one !== null ? Object.values(one).filter((inner) => typeof inner === 'object') : [],
+    )
   }
   return false
 }

@@ -166,13 +166,19 @@ function checkContent(content: unknown): Refusal | undefined {
   if (typeof content === 'string') {
     if (content.trim() === '') return bad('empty_message', 'The message is empty: send some text.')
   } else if (!Array.isArray(content) || !content.every(isUserBlock)) {
-    return bad('invalid_message', 'content must be a string or a list of blocks: text, and images as base64 (JPEG, PNG, GIF, WebP) or by URL.')
+    return bad(
+      'invalid_message',
+      'content must be a string or a list of blocks: text, and images as base64 (JPEG, PNG, GIF, WebP) or by URL.',
+    )
   } else if (!content.some((block) => block.type === 'image' || block.text.trim() !== '')) {
     return bad('empty_message', 'The message is empty: send some text or an image.')
   }
   const bytes = jsonBytes(content)
   if (bytes > MAX_MESSAGE_BYTES) {
-    return bad('message_too_large', `The message has ${bytes} bytes of JSON, the limit is ${MAX_MESSAGE_BYTES}: store it elsewhere and send a reference.`)
+    return bad(
+      'message_too_large',
+      `The message has ${bytes} bytes of JSON, the limit is ${MAX_MESSAGE_BYTES}: store it elsewhere and send a reference.`,
+    )
   }
   return undefined
 }

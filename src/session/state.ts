@@ -29,8 +29,10 @@ export interface RunState {
   usage: Usage
   /** The messages that the run's turns have taken, in order. */
   taken: QueuedMessage[]
-  /** Effects other than reads that completed, or may have: what `restart_run` would repeat. */
+  /** Effects other than reads that completed, or may have, the newest 10: what `restart_run` would repeat. */
   effects: string[]
+  /** How many more there are. */
+  moreEffects: number
 }
 
 /** A message that was accepted, with what `run_started` needs of it. */
@@ -80,11 +82,10 @@ export interface SessionState {
   inbox: QueuedMessage[]
   /** Short hashes of the newest 2,000 message ids accepted, for deduplication. */
   accepted: string[]
-  /** By short hash of the idempotency key, the newest 1,000: effects that completed. */
+  /** By short hash of the idempotency key, the newest 100: effects that completed. Older ones are found when a call is resolved. */
   keys: Record<string, string>
   /** Calls whose outcome is unknown, by call id. */
   unknown: Record<string, UnknownCall>
   turns: number
   usage: Usage
 }
-

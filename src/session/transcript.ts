@@ -20,6 +20,10 @@ export interface Transcript {
   waiting: Map<string, string | UserBlock[]>
   /** The calls of the newest assistant message, and the results so far; null once they stand in `messages`. */
   open: { callIds: string[]; results: Map<string, ToolResult> } | null
+  /** By idempotency key: the calls that completed it. */
+  keys: Map<string, string>
+  /** Keys of calls that have no outcome yet, by call. */
+  pendingKeys: Map<string, string>
   /** Results of completed effects, for replays of their key. */
   completed: Map<string, ResultContent>
   /** Of the newest run: where it begins in `messages`, and the messages it took. */
@@ -28,7 +32,15 @@ export interface Transcript {
 
 /** The transcript of no events. */
 export function emptyTranscript(): Transcript {
-  return { messages: [], waiting: new Map(), open: null, completed: new Map(), newestRun: { run: 0, from: 0, took: new Map() } }
+  return {
+    messages: [],
+    waiting: new Map(),
+    open: null,
+    completed: new Map(),
+    keys: new Map(),
+    pendingKeys: new Map(),
+    newestRun: { run: 0, from: 0, took: new Map() },
+  }
 }
 
 /** Adds one event to the transcript, in place. */
@@ -48,17 +60,23 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
     case 'model_completed':
       addAnswer(transcript, event)
       return
+    case 'tool_issued':
+      if (event.key !== undefined) transcript.pendingKeys.set(event.callId, event.key)
+      return
     case 'tool_completed': {
       const replayed = event.replayOf === undefined ? undefined : transcript.completed.get(event.replayOf)
       const result = resultOf(event, replayed)
-      if (event.replayOf === undefined) transcript.completed.set(event.callId, result.content)
+      if (event.replayOf === undefined) complete(transcript, event.callId, result.content)
       addResult(transcript, event.callId, result)
       return
     }
     case 'tool_resolved':
-      if (event.happened) transcript.completed.set(event.callId, event.content ?? resultText(event.value ?? null))
+      if (event.happened) complete(transcript, event.callId, event.content ?? resultText(event.value ?? null))
       return
     case 'tool_failed':
+      transcript.pendingKeys.delete(event.callId)
+      addResult(transcript, event.callId, resultOf(event))
+      return
     case 'tool_unknown':
       addResult(transcript, event.callId, resultOf(event))
       return
@@ -75,14 +93,18 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
   }
 }
 
+function complete(transcript: Transcript, callId: string, content: ResultContent): void {
+  transcript.completed.set(callId, content)
+  const key = transcript.pendingKeys.get(callId)
+  transcript.pendingKeys.delete(callId)
+  if (key !== undefined && !transcript.keys.has(key)) transcript.keys.set(key, callId)
+}
+
 /**
  * A call's result as the model sees it: text and blocks as they are, anything else as JSON.
  * `replayed` is the first call's result, for the replay of a completed key.
  */
-function resultOf(
-  event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown'>,
-  replayed?: ResultContent,
-): ToolResult {
+function resultOf(event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown'>, replayed?: ResultContent): ToolResult {
   if (event.type !== 'tool_completed') return { content: event.message, isError: true }
   if (event.replayOf === undefined) return { content: event.content ?? resultText(event.value ?? null), isError: false }
   const note = `[idempotent replay of ${event.replayOf}]`

@@ -6,7 +6,8 @@ import { StoreError } from './errors.ts'
 import type { Schema } from './schema.ts'
 
 /** The same place beside this file in `src` and in `dist`. */
-const FOLDER = new URL('./migrations/', import.meta.url)
+// Not read before there is something to migrate: where a bundler made CommonJS of this, there is no such place.
+const folder = (): URL => new URL('./migrations/', import.meta.url)
 const FILE_NAME = /^\d{4}_[a-z0-9_]+\.sql$/
 /** A migration of large tables takes its time; so does waiting for another process that migrates. */
 const MIGRATION_MS = 10 * 60_000
@@ -45,7 +46,7 @@ async function migrateLocked(tx: Queryable, schema: Schema): Promise<string[]> {
     migrations: (await migrationNames()).map((name) => ({
       name,
       up: async ({ context }) => {
-        const sql = await readFile(new URL(`${name}.sql`, FOLDER), 'utf8')
+        const sql = await readFile(new URL(`${name}.sql`, folder()), 'utf8')
         await context.query(schema.fill(sql))
       },
     })),
@@ -75,10 +76,10 @@ async function appliedMigrations(database: Queryable, schema: Schema): Promise<s
 }
 
 async function migrationNames(): Promise<string[]> {
-  const files = await readdir(FOLDER).catch((cause: unknown) => {
+  const files = await readdir(folder()).catch((cause: unknown) => {
     throw new StoreError(
       'store_failed',
-      `The migration files are not at ${FOLDER.pathname} (was pawl bundled?): keep pawl out of the bundle, or open the store with migrate: 'off'.`,
+      `The migration files are not at ${folder().pathname} (was pawl bundled?): keep pawl out of the bundle, or open the store with migrate: 'off'.`,
       { cause },
     )
   })

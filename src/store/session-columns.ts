@@ -27,6 +27,7 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
   switch (event.type) {
     case 'session_resumed':
       session.status = 'idle'
+      session.error = null
       return
     case 'run_started':
       session.status = 'running'

@@ -20,14 +20,17 @@ const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
 const TOTAL_CONVERTER = here(`../workflows/payload-converter.${extension}`)
 
 /** The bundle to run, and the payload converter that the worker must use with it. */
-export async function workflowBundle(options: BundleOptions): Promise<{ workflowBundle: WorkflowBundleOption; payloadConverterPath: string }> {
+export async function workflowBundle(
+  options: BundleOptions,
+): Promise<{ workflowBundle: WorkflowBundleOption; payloadConverterPath: string }> {
   const own = options.payloadConverterPath !== undefined || (options.workflowInterceptors?.length ?? 0) > 0
   if (!own && (await prebuiltFits())) {
     return { workflowBundle: { codePath: here('../workflow-bundle.js') }, payloadConverterPath: TOTAL_CONVERTER }
   }
   const folder = await mkdtemp(join(tmpdir(), 'pawl-bundle-'))
   try {
-    const payloadConverterPath = options.payloadConverterPath === undefined ? TOTAL_CONVERTER : await wrapConverter(folder, options.payloadConverterPath)
+    const payloadConverterPath =
+      options.payloadConverterPath === undefined ? TOTAL_CONVERTER : await wrapConverter(folder, options.payloadConverterPath)
     const { code } = await bundleWorkflowCode({
       workflowsPath: here(`../workflows/index.${extension}`),
       payloadConverterPath,

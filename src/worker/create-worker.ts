@@ -66,7 +66,10 @@ export function storeOptions<P>(options: { postgres?: P; schema?: string; migrat
 } {
   const postgres = options.postgres ?? process.env.DATABASE_URL
   if (postgres === undefined || postgres === '') {
-    throw new WorkerError('no_postgres', 'No side store is configured: set DATABASE_URL, give { postgres }, or use `pawl dev`, which brings its own.')
+    throw new WorkerError(
+      'no_postgres',
+      'No side store is configured: set DATABASE_URL, give { postgres }, or use `pawl dev`, which brings its own.',
+    )
   }
   return {
     postgres,
@@ -75,8 +78,13 @@ export function storeOptions<P>(options: { postgres?: P; schema?: string; migrat
   }
 }
 
-async function startBeats(options: CreateWorkerOptions, namespace: string, connection: NonNullable<CreateWorkerOptions['connection']>): Promise<LocalBeats> {
+async function startBeats(
+  options: CreateWorkerOptions,
+  namespace: string,
+  connection: NonNullable<CreateWorkerOptions['connection']>,
+): Promise<LocalBeats> {
   // A connection of the user's cannot be shared with a thread, and what it was made of is not known.
-  if (options.connection) return inLoopBeats(new Client({ connection, namespace, ...(options.dataConverter && { dataConverter: options.dataConverter }) }))
+  if (options.connection)
+    return inLoopBeats(new Client({ connection, namespace, ...(options.dataConverter && { dataConverter: options.dataConverter }) }))
   return startThreadBeats({ ...resolveTemporal(options.temporal), namespace })
 }

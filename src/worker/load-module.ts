@@ -13,11 +13,15 @@ import { WorkerError } from './errors.ts'
  */
 export async function loadWorkerModule(path: string): Promise<WorkerDefinition> {
   const file = resolve(path)
-  if (!existsSync(file)) throw new WorkerError('module_not_found', `There is no module ${file}: give the path of the file that exports your agents.`)
+  if (!existsSync(file))
+    throw new WorkerError('module_not_found', `There is no module ${file}: give the path of the file that exports your agents.`)
   const exported = await importModule(file)
   const found = definitionIn(exported.default) ?? definitionIn(exported.agents) ?? definitionIn(exported.agent)
   if (!found) {
-    throw new WorkerError('no_agents', `${file} exports no agents: export default defineWorker({ agents: [ … ] }), an agent, a list of agents, or \`agents\`.`)
+    throw new WorkerError(
+      'no_agents',
+      `${file} exports no agents: export default defineWorker({ agents: [ … ] }), an agent, a list of agents, or \`agents\`.`,
+    )
   }
   return defineWorker(found)
 }

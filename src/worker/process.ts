@@ -30,9 +30,18 @@ export function hear(child: ChildProcess, listener: (message: FromWorker) => voi
 function typescriptLoader(module: string): string[] {
   if (!/\.[mc]?tsx?$/.test(module)) return []
   try {
-    return ['--import', import.meta.resolve('tsx'), '--import', new URL(`./typescript${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url).href]
+    return [
+      '--import',
+      import.meta.resolve('tsx'),
+      '--import',
+      new URL(`./typescript${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url).href,
+    ]
   } catch (cause) {
     if ((process.features as { typescript?: unknown }).typescript) return []
-    throw new WorkerError('no_typescript_loader', `${module} is TypeScript and the optional package tsx is not installed: npm install tsx, or give a compiled module.`, { cause })
+    throw new WorkerError(
+      'no_typescript_loader',
+      `${module} is TypeScript and the optional package tsx is not installed: npm install tsx, or give a compiled module.`,
+      { cause },
+    )
   }
 }

@@ -72,7 +72,10 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     shutdownGraceTime: '1 day',
     interceptors: {
       ...workerInterceptors,
-      activity: [lateAnswers({ connection, namespace, dataConverter: converter, logger: options.logger }), ...(workerInterceptors.activity ?? [])],
+      activity: [
+        lateAnswers({ connection, namespace, dataConverter: converter, logger: options.logger }),
+        ...(workerInterceptors.activity ?? []),
+      ],
     },
     ...(tuner ? { tuner } : {}),
   } satisfies WorkerOptions)
@@ -104,4 +107,3 @@ export async function makeServices(services: CreateWorkerOptions['services']): P
     },
   }
 }
-

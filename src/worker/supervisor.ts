@@ -86,13 +86,19 @@ function startSupervision(
     const process = start()
     const { pid } = process
     if (pid === undefined) {
-      process.once('error', (cause) => firstReady.reject(new WorkerError('worker_start_failed', 'A worker process could not be started.', { cause })))
+      process.once('error', (cause) =>
+        firstReady.reject(new WorkerError('worker_start_failed', 'A worker process could not be started.', { cause })),
+      )
       return
     }
     const child: Child = {
       process,
       pid,
-      desk: openBeatDesk(client, (message) => tell(process, message), (id) => child.stoppedAt.set(id, Date.now())),
+      desk: openBeatDesk(
+        client,
+        (message) => tell(process, message),
+        (id) => child.stoppedAt.set(id, Date.now()),
+      ),
       cached: new Map(),
       aliveAt: Date.now(),
       turningSince: Date.now(),
@@ -167,13 +173,23 @@ function startSupervision(
     }
     const cached = [...child.cached.values()]
     const drained = stopping && held.length === 0
-    if (!drained) clock.died(held.map(([, hold]) => hold), at)
-    const handedOver = handOver(client, { held: held.map(([, hold]) => hold), cached: drained ? [] : cached, causeOf }, logger).finally(() => {
-      handingOver.delete(handedOver)
-      finishIfDone()
-    })
+    if (!drained)
+      clock.died(
+        held.map(([, hold]) => hold),
+        at,
+      )
+    const handedOver = handOver(client, { held: held.map(([, hold]) => hold), cached: drained ? [] : cached, causeOf }, logger).finally(
+      () => {
+        handingOver.delete(handedOver)
+        finishIfDone()
+      },
+    )
     handingOver.add(handedOver)
-    tellOfDeath(child, held.map(([, hold]) => hold), at)
+    tellOfDeath(
+      child,
+      held.map(([, hold]) => hold),
+      at,
+    )
     if (!stopping) respawnLater(child)
   }
 

@@ -42,7 +42,12 @@ export function toolCalls(resolution: Resolution, how: 'first' | 'again' | 'unti
     ...COMMON,
     startToCloseTimeout: resolution.timeoutMs + 2 * GRACE_MS,
     heartbeatTimeout: external ? 2_000 : 5_000,
-    retry: how === 'until_served' ? RETRIED : external ? { maximumAttempts: 1 } : { ...RETRIED, maximumAttempts: resolution.retry.maxRetries + MAX_DEATHS + 1 },
+    retry:
+      how === 'until_served'
+        ? RETRIED
+        : external
+          ? { maximumAttempts: 1 }
+          : { ...RETRIED, maximumAttempts: resolution.retry.maxRetries + MAX_DEATHS + 1 },
     ...(how !== 'first' && { allowEagerDispatch: false }),
   })
 }

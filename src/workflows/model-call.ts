@@ -36,7 +36,8 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
       }
       attempts.lost(lost)
       const { deaths, failures } = attempts.used
-      if (deaths >= MAX_DEATHS) return { end: 'failed', code: 'worker_died', reason: `The model call took ${deaths} worker processes with it.` }
+      if (deaths >= MAX_DEATHS)
+        return { end: 'failed', code: 'worker_died', reason: `The model call took ${deaths} worker processes with it.` }
       if (failures >= MAX_DEATHS) return { end: 'failed', code: 'model_call_failed', reason: lost.message }
       continue
     }
@@ -62,7 +63,11 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
         continue
       case 'stale_watermark':
         if (++stale < MAX_STALE) continue
-        return { end: 'failed', code: 'stale_watermark', reason: 'The events of the session could not be read back; the log of its execution differs.' }
+        return {
+          end: 'failed',
+          code: 'stale_watermark',
+          reason: 'The events of the session could not be read back; the log of its execution differs.',
+        }
       case 'interrupted':
         return { end: 'stopped' }
     }

@@ -1,6 +1,7 @@
 // How a person takes a session out of `error`.
 import { ApplicationFailure } from '@temporalio/workflow'
 import type { RecoverRequest } from '../session/protocol.ts'
+import { hasEffects } from '../session/fold.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Journal } from './journal.ts'
 
@@ -9,18 +10,22 @@ export function checkRecovery(state: SessionState | undefined, request: RecoverR
   const refuse = (code: string, message: string): never => {
     throw ApplicationFailure.nonRetryable(message, code)
   }
-  if (state?.status !== 'error') return refuse('not_in_error', `The session is ${state?.status ?? 'loading'}, not in error: there is nothing to recover.`)
+  if (state?.status !== 'error')
+    return refuse('not_in_error', `The session is ${state?.status ?? 'loading'}, not in error: there is nothing to recover.`)
   if (request?.strategy === 'abandon') return
   if (request?.strategy !== 'restart_run') refuse('unknown_strategy', 'The strategy must be restart_run or abandon.')
   if (state.error?.strategy === 'automatic') {
-    refuse('recovers_by_itself', `The session leaves this error (${state.error.code}) by itself once its cause is gone; abandon the run if it must not.`)
+    refuse(
+      'recovers_by_itself',
+      `The session leaves this error (${state.error.code}) by itself once its cause is gone; abandon the run if it must not.`,
+    )
   }
   const run = state.current
   if (!run) refuse('no_run', 'The session has no failed run to restart: send a message.')
-  if (run && run.effects.length > 0) {
+  if (run && hasEffects(run)) {
     refuse(
       'effects_completed',
-      `Run ${run.run} has effects that completed or may have (${run.effects.join(', ')}); restarting would do them again. Abandon it and send a message.`,
+      `Run ${run.run} has effects that completed or may have (${run.effects.join(', ')}${run.moreEffects > 0 ? ` and ${run.moreEffects} more` : ''}); restarting would do them again. Abandon it and send a message.`,
     )
   }
 }

@@ -10,6 +10,7 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow'
+import { hasEffects } from '../session/fold.ts'
 import { decide, type Decision } from '../session/decide.ts'
 import { QUERIES, SIGNALS, UNDECODABLE, UPDATES } from '../session/protocol.ts'
 import type { Closing, EventsPage, EventsQuery, RecoverRequest, SessionStart, StopSignal } from '../session/protocol.ts'
@@ -119,7 +120,8 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
       }
       if (decision.do === 'wait' || (decision.do === 'start_run' && closing?.when === 'now')) {
         flushing.nudge()
-        const spoken = !closing && (await condition(() => closing !== undefined || nextStep(journal) !== 'wait' || continuing.isDue(), idleTimeoutMs))
+        const spoken =
+          !closing && (await condition(() => closing !== undefined || nextStep(journal) !== 'wait' || continuing.isDue(), idleTimeoutMs))
         if (!spoken && (await close(open))) return
         continue
       }
@@ -202,7 +204,8 @@ async function inRun(session: Session, step: (run: RunState) => Promise<void>): 
 }
 
 function failRun(session: Session, run: number, code: string, reason: string): void {
-  const strategy = session.journal.state.current?.effects.length ? 'abandon' : 'restart_run'
+  const { current } = session.journal.state
+  const strategy = current && hasEffects(current) ? 'abandon' : 'restart_run'
   session.journal.append({ type: 'error_entered', run, code, reason, strategy })
   endRun(session)
 }

@@ -37,7 +37,17 @@ export async function runToolCall(turn: Turn, requested: CallState): Promise<voi
 function issue({ journal }: Turn, call: Call, anew?: Resolution): void {
   const { tool, effect, inputDigest, index, key } = call.resolution
   const { input } = call
-  journal.append({ type: 'tool_issued', ...whereOf(call), tool, effect, inputDigest, index, ...(key && { key }), input, ...(anew && { resolution: anew }) })
+  journal.append({
+    type: 'tool_issued',
+    ...whereOf(call),
+    tool,
+    effect,
+    inputDigest,
+    index,
+    ...(key && { key }),
+    input,
+    ...(anew && { resolution: anew }),
+  })
 }
 
 /** Whether the call is to be executed; if not, what it is answered with is recorded. */
@@ -73,7 +83,12 @@ async function untilServed(turn: Turn, call: Call): Promise<void> {
   if (turn.journal.state.status !== 'error') return
   try {
     const { epoch } = turn.journal.state
-    await toolCalls(call.resolution, 'until_served').executeTool({ ...inputOf(turn, call), epoch, watermark: turn.journal.watermark(), untilServed: true })
+    await toolCalls(call.resolution, 'until_served').executeTool({
+      ...inputOf(turn, call),
+      epoch,
+      watermark: turn.journal.watermark(),
+      untilServed: true,
+    })
   } catch (error) {
     // Whatever else became of it: it only asked.
     if (whyLost(error).how === 'cancelled') throw error
@@ -90,7 +105,8 @@ async function execute(turn: Turn, call: Call, attempts: Attempts): Promise<Reso
     journal.append({ type: 'tool_failed', ...where, attempt: attempts.used.attempts, code, message })
   }
   /** No attempt is going on; an earlier one of an idempotent call may have done its work before it failed. */
-  const failInterrupted = (): undefined => fail('interrupted', attempts.used.attempts > 0 && resolution.effect === 'idempotent' ? INTERRUPTED_BEGUN : INTERRUPTED)
+  const failInterrupted = (): undefined =>
+    fail('interrupted', attempts.used.attempts > 0 && resolution.effect === 'idempotent' ? INTERRUPTED_BEGUN : INTERRUPTED)
 
   for (;;) {
     const startedAt = Date.now()

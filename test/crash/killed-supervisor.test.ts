@@ -1,5 +1,5 @@
 // The supervisor is killed, alone or with all that it started: what is going on is finished or taken over, and no process is left.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Plan, peacefulAnswer } from './support/plan.ts'
 import { isAlive, type Rig, type ServingProcess, startRig, until } from './support/rig.ts'
 
@@ -23,13 +23,12 @@ describe('a supervisor that is killed', () => {
     rig = await startRig()
   })
 
-  // Two, as on two machines: what the workers of one hold is not for the other to know.
-  beforeEach(async () => {
-    const missing = Array.from({ length: 2 - groups.length }, startGroup)
-    groups.push(...(await Promise.all(missing)))
-  })
-
   afterAll(() => rig.close())
+
+  /** Tops up to so many groups. Two are as two machines: what the workers of one hold is not for the other to know. */
+  async function have(count: number): Promise<void> {
+    groups.push(...(await Promise.all(Array.from({ length: count - groups.length }, startGroup))))
+  }
 
   async function startGroup(): Promise<Group> {
     const supervisor = await rig.serve('supervise')
@@ -45,7 +44,35 @@ describe('a supervisor that is killed', () => {
     return group
   }
 
+  it('together with its processes has what they held go on elsewhere within seconds', async () => {
+    await have(1)
+    const calls = []
+    for (const [what, stage] of [
+      ['model', 'model'],
+      ['look', 'entered'],
+      ['put', 'entered'],
+    ] as const) {
+      const plan = call(what === 'model' ? 'look' : what)
+      const held = rig.ledger.holdNext({ stage, what })
+      const run = await rig.start(plan)
+      calls.push({ what, stage, plan, run, pid: (await held).pid })
+    }
+    await have(2)
+    const pids = doomed(calls[0]?.pid ?? 0).pids()
+    for (const pid of pids) process.kill(pid, 'SIGKILL')
+    const at = Date.now()
+    for (const { what, stage, plan, run } of calls) {
+      expect((await run.result()).text).toBe(peacefulAnswer(plan))
+      const again = await rig.ledger.reached({ session: run.sessionId, what, stage, attempt: 2 })
+      console.log(`all killed within ${what}: running again after ${again.at - at} ms`)
+      expect(again.at - at).toBeLessThan(NOTICED_MS)
+      expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ attempt: 1, class: 'HeartbeatTimeout' }])
+    }
+    await until(() => !pids.some(isAlive))
+  })
+
   it('leaves processes that finish what they hold, beating for themselves, and then go', async () => {
+    await have(2)
     const plan: Plan = [...call('dawdle', 6_000), ...call('look')]
     const entered = rig.ledger.reached({ stage: 'entered', what: 'dawdle' })
     const run = await rig.start(plan)
@@ -70,43 +97,26 @@ describe('a supervisor that is killed', () => {
     await until(() => !pids.some(isAlive))
   })
 
-  async function allKilledAt(plan: Plan, what: string) {
-    const held = rig.ledger.holdNext({ stage: what === 'model' ? 'model' : 'entered', what })
-    const run = await rig.start(plan)
-    const { pid } = await held
-    const pids = doomed(pid).pids()
-    for (const one of pids) process.kill(one, 'SIGKILL')
-    const at = Date.now()
-    const { text } = await run.result()
-    expect(text).toBe(peacefulAnswer(plan))
-    await until(() => !pids.some(isAlive))
-    return { session: run.sessionId, at }
-  }
-
-  it.each(['model', 'look', 'put'])('together with its processes has a call (%s) go on elsewhere within seconds', async (what) => {
-    const { session, at } = await allKilledAt(call(what === 'model' ? 'look' : what), what)
-    const [, again] = rig.ledger.marks({ session, what, stage: what === 'model' ? 'model' : 'entered' })
-    const ms = (again?.at ?? Number.POSITIVE_INFINITY) - at
-    console.log(`all killed within ${what}: running again after ${ms} ms`)
-    expect(ms).toBeLessThan(NOTICED_MS)
-    const [error] = await rig.errors(session, 1)
-    expect(error).toMatchObject({ attempt: 1, class: 'HeartbeatTimeout' })
-  })
-
   it('together with its processes has an external call verified once its time is over', async () => {
-    const { session, at } = await allKilledAt(call('charge'), 'charge')
+    await have(2)
+    const held = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
+    const run = await rig.start(call('charge'))
+    const { sessionId: session } = run
+    const { pid } = await held
+    for (const one of doomed(pid).pids()) process.kill(one, 'SIGKILL')
+    expect((await run.result()).text).toBe(peacefulAnswer(call('charge')))
     const entered = rig.ledger.marks({ session, stage: 'entered' })
     const [verified] = rig.ledger.marks({ session, stage: 'verify' })
     expect(entered.map(({ attempt }) => attempt)).toEqual([1, 2])
     expect(rig.ledger.marks({ session, stage: 'applied' })).toHaveLength(1)
     expect(rig.ledger.marks({ session, stage: 'verified_too_early' })).toEqual([])
     expect((verified?.at ?? 0) - (entered[0]?.at ?? 0)).toBeGreaterThan(SURELY_DEAD_MS - 500)
-    console.log(`all killed within charge: verified ${(verified?.at ?? 0) - at} ms after`)
     const [error] = await rig.errors(session, 1)
     expect(error).toMatchObject({ context: 'tool:charge', attempt: 1, class: 'HeartbeatTimeout' })
   })
 
   it('is not needed to end well: asked by SIGTERM, all finish and record what they hold', async () => {
+    await have(1)
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
     const run = await rig.start(call('charge'))
     const mark = await held

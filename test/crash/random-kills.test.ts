@@ -55,7 +55,9 @@ it(`ends ${SESSIONS} sessions as in peace through ${KILLS} random kills (seed ${
   }
   for (const { plan, session, text } of await ended) {
     expect(text).toBe(peacefulAnswer(plan))
-    const calls = plan.flatMap((step, turn) => (step === 'crash' ? [] : step.map(({ tool }, at) => ({ tool, callId: `t_1_${turn + 1}_${at}` }))))
+    const calls = plan.flatMap((step, turn) =>
+      step === 'crash' ? [] : step.map(({ tool }, at) => ({ tool, callId: `t_1_${turn + 1}_${at}` })),
+    )
     for (const { tool, callId } of calls) {
       const marks = rig.ledger.marks({ session, what: tool }).filter((mark) => mark.callId === callId)
       const applied = marks.filter(({ stage }) => stage === 'applied')

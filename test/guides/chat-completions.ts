@@ -27,7 +27,10 @@ export function chatCompletions(name: string, options: { baseURL: string; apiKey
           max_completion_tokens: request.maxTokens,
           messages: [{ role: 'system', content: request.system }, ...request.messages.flatMap(toChat)],
           ...(request.tools.length > 0 && {
-            tools: request.tools.map(({ input_schema, ...tool }) => ({ type: 'function', function: { ...tool, parameters: input_schema } })),
+            tools: request.tools.map(({ input_schema, ...tool }) => ({
+              type: 'function',
+              function: { ...tool, parameters: input_schema },
+            })),
           }),
         }),
       })
@@ -80,7 +83,13 @@ function toChat({ role, content }: Message): object[] {
   )
   const results = content.flatMap((block) =>
     block.type === 'tool_result'
-      ? [{ role: 'tool', tool_call_id: block.tool_use_id, content: typeof block.content === 'string' ? block.content : JSON.stringify(block.content) }]
+      ? [
+          {
+            role: 'tool',
+            tool_call_id: block.tool_use_id,
+            content: typeof block.content === 'string' ? block.content : JSON.stringify(block.content),
+          },
+        ]
       : [],
   )
   if (calls.length > 0) return [{ role, content: text || null, tool_calls: calls }]

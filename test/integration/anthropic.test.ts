@@ -11,13 +11,18 @@ import { type AnthropicOptions, anthropic, modelOf } from '../../src/models/inde
 import type { Message } from '../../src/session/content.ts'
 
 const MODEL = 'claude-sonnet-5-5'
-const tools = [{ name: 'find_order', description: 'Finds an order.', input_schema: { type: 'object', properties: { id: { type: 'string' } } } }]
+const tools = [
+  { name: 'find_order', description: 'Finds an order.', input_schema: { type: 'object', properties: { id: { type: 'string' } } } },
+]
 
 function asking(content: string, more: Partial<ModelRequest> = {}): ModelRequest {
   return { system: 'Be brief.', messages: [{ role: 'user', content }], tools, sessionId: 's', run: 1, turn: 1, ...more }
 }
 
-function callContext(signal = new AbortController().signal, onDelta?: (delta: ModelDelta) => void): ModelCallContext & { deltas: ModelDelta[] } {
+function callContext(
+  signal = new AbortController().signal,
+  onDelta?: (delta: ModelDelta) => void,
+): ModelCallContext & { deltas: ModelDelta[] } {
   const deltas: ModelDelta[] = []
   return {
     signal,
@@ -88,7 +93,12 @@ describe('against an independent fake of the API', () => {
     fake.onToolResult('toolu_1', { content: 'Found.' })
     fake.onMessage(
       'think',
-      { toolCalls: [{ name: 'find_order', arguments: '{}', id: 'toolu_1' }], reasoning: 'An order it is.', reasoningSignature: 'c2ln', redactedThinking: ['eA=='] },
+      {
+        toolCalls: [{ name: 'find_order', arguments: '{}', id: 'toolu_1' }],
+        reasoning: 'An order it is.',
+        reasoningSignature: 'c2ln',
+        redactedThinking: ['eA=='],
+      },
       { chunkSize: 4 },
     )
     const first = await model({ thinking }).generate(asking('think'), callContext())
@@ -122,7 +132,9 @@ describe('against an independent fake of the API', () => {
 
   it('429 is one request, tried again after what retry-after says', async () => {
     fake.onMessage('hello', { error: { type: 'rate_limit_error', message: 'Slow down.' }, status: 429, retryAfter: 3 })
-    const error = await failureOf(model({ client: new Anthropic({ apiKey: 'test', baseURL: fake.url, maxRetries: 5 }) }).generate(asking('hello'), callContext()))
+    const error = await failureOf(
+      model({ client: new Anthropic({ apiKey: 'test', baseURL: fake.url, maxRetries: 5 }) }).generate(asking('hello'), callContext()),
+    )
     expect(error).toMatchObject({ code: 'rate_limit_error', status: 429, retryable: true, retryAfterMs: 3000 })
     expect(error.message).toContain('Slow down.')
     expect(fake.getRequests()).toHaveLength(1)
@@ -145,7 +157,11 @@ describe('against an independent fake of the API', () => {
   it('a stream cut in the middle of the answer is tried again', async () => {
     fake.onMessage('hello', { content: 'A long answer that never ends' }, { chunkSize: 2, truncateAfterChunks: 5, latency: 10 })
     const ctx = callContext()
-    expect(await failureOf(model().generate(asking('hello'), ctx))).toMatchObject({ code: 'stream_cut', retryable: true, status: undefined })
+    expect(await failureOf(model().generate(asking('hello'), ctx))).toMatchObject({
+      code: 'stream_cut',
+      retryable: true,
+      status: undefined,
+    })
     expect(ctx.deltas.length).toBeGreaterThan(0)
   })
 
@@ -206,12 +222,14 @@ async function wireServer() {
 
 type WireEvent = { type: string; [key: string]: unknown }
 
-const sse = (events: WireEvent[], end: 'end' | 'open' | 'destroy' = 'end') => (res: ServerResponse) => {
-  res.writeHead(200, { 'content-type': 'text/event-stream' })
-  for (const event of events) res.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
-  if (end === 'end') res.end()
-  if (end === 'destroy') setTimeout(() => res.destroy(), 20)
-}
+const sse =
+  (events: WireEvent[], end: 'end' | 'open' | 'destroy' = 'end') =>
+  (res: ServerResponse) => {
+    res.writeHead(200, { 'content-type': 'text/event-stream' })
+    for (const event of events) res.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+    if (end === 'end') res.end()
+    if (end === 'destroy') setTimeout(() => res.destroy(), 20)
+  }
 
 const refusal = (status: number, type: string, message: string) => (res: ServerResponse) => {
   res.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify({ type: 'error', error: { type, message } }))
@@ -219,7 +237,16 @@ const refusal = (status: number, type: string, message: string) => (res: ServerR
 
 const start = (usage: object = { input_tokens: 3, output_tokens: 1 }): WireEvent => ({
   type: 'message_start',
-  message: { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-x-1', content: [], stop_reason: null, stop_sequence: null, usage },
+  message: {
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    model: 'claude-x-1',
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    usage,
+  },
 })
 const end = (stop_reason: string | null, usage: object = { output_tokens: 9 }): WireEvent[] => [
   { type: 'message_delta', delta: { stop_reason, stop_sequence: null }, usage },
@@ -252,7 +279,13 @@ describe('on the wire', () => {
     server.answer(sse([start(), ...textBlock(0, 'ok'), ...end('end_turn')]))
     const messages: Message[] = [
       { role: 'user', content: 'one' },
-      { role: 'assistant', content: [{ type: 'thinking', thinking: '', signature: 's' }, { type: 'tool_use', id: 't_1_1_0', name: 'find_order', input: { id: 'A' } }] },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'thinking', thinking: '', signature: 's' },
+          { type: 'tool_use', id: 't_1_1_0', name: 'find_order', input: { id: 'A' } },
+        ],
+      },
       { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't_1_1_0', content: 'found' }] },
       { role: 'user', content: 'two' },
     ]
@@ -286,7 +319,13 @@ describe('on the wire', () => {
 
   it('counts tokens, with null and absent counters as nothing new', async () => {
     const usage = { input_tokens: 20, output_tokens: 1, cache_creation_input_tokens: null, cache_read_input_tokens: 400 }
-    server.answer(sse([start(usage), ...textBlock(0, 'ok'), ...end('end_turn', { output_tokens: 12, input_tokens: null, cache_creation_input_tokens: 50 })]))
+    server.answer(
+      sse([
+        start(usage),
+        ...textBlock(0, 'ok'),
+        ...end('end_turn', { output_tokens: 12, input_tokens: null, cache_creation_input_tokens: 50 }),
+      ]),
+    )
     const response = await model().generate(asking('hi'), callContext())
     expect(response.usage).toEqual({ input_tokens: 20, output_tokens: 12, cache_creation_input_tokens: 50, cache_read_input_tokens: 400 })
     expect(response.model).toBe('claude-x-1')
@@ -312,7 +351,11 @@ describe('on the wire', () => {
   })
 
   it('leaves out blocks of tools that run at Anthropic, and empty text', async () => {
-    const foreign = { type: 'content_block_start', index: 1, content_block: { type: 'server_tool_use', id: 'srv', name: 'web_search', input: {} } }
+    const foreign = {
+      type: 'content_block_start',
+      index: 1,
+      content_block: { type: 'server_tool_use', id: 'srv', name: 'web_search', input: {} },
+    }
     server.answer(sse([start(), ...textBlock(0, ''), foreign, { type: 'ping' }, ...textBlock(2, 'ok'), ...end('end_turn')]))
     expect((await model().generate(asking('hi'), callContext())).content).toEqual([{ type: 'text', text: 'ok' }])
   })
@@ -359,12 +402,22 @@ describe('on the wire', () => {
 
   it('sends the call once more without thinking where the API does not take the old thinking back', async () => {
     server.answer(
-      refusal(400, 'invalid_request_error', 'messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation.'),
+      refusal(
+        400,
+        'invalid_request_error',
+        'messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation.',
+      ),
       sse([start(), ...textBlock(0, 'ok'), ...end('end_turn')]),
     )
     const messages: Message[] = [
       { role: 'user', content: 'one' },
-      { role: 'assistant', content: [{ type: 'thinking', thinking: 'hm', signature: 's' }, { type: 'text', text: 'two' }] },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'thinking', thinking: 'hm', signature: 's' },
+          { type: 'text', text: 'two' },
+        ],
+      },
       { role: 'user', content: 'three' },
     ]
     expect((await model().generate(asking('', { messages }), callContext())).content).toEqual([{ type: 'text', text: 'ok' }])

@@ -107,12 +107,18 @@ const exists = (path: string) =>
   )
 
 describe('the local stack', () => {
-  it('starts a Temporal and a Postgres that answer, keeps closed executions for 30 days, and leaves nothing behind', { timeout: 10 * MINUTE }, async () => {
+  it('starts a Temporal and a Postgres that answer, keeps closed executions for 30 days, and leaves nothing behind', {
+    timeout: 10 * MINUTE,
+  }, async () => {
     const temporary = await folder()
     vi.stubEnv('TMPDIR', temporary)
     const stack = await start()
     expect(await stacksIn(temporary)).toHaveLength(1)
-    expect(stack.env).toMatchObject({ TEMPORAL_ADDRESS: stack.temporalAddress, TEMPORAL_NAMESPACE: 'default', DATABASE_URL: stack.databaseUrl })
+    expect(stack.env).toMatchObject({
+      TEMPORAL_ADDRESS: stack.temporalAddress,
+      TEMPORAL_NAMESPACE: 'default',
+      DATABASE_URL: stack.databaseUrl,
+    })
     expect(await query(stack.databaseUrl, 'show fsync')).toEqual([{ fsync: 'on' }])
     expect(await query(stack.databaseUrl, 'show max_connections')).toEqual([{ max_connections: '200' }])
     const { config } = await temporal(stack, (client) => client.workflowService.describeNamespace({ namespace: 'default' }))
@@ -233,7 +239,10 @@ describe('a stack that cannot be had', () => {
   it('says which address does not answer', { timeout: MINUTE }, async () => {
     const env = { TEMPORAL_ADDRESS: '127.0.0.1:1', DATABASE_URL: 'postgres://me:secret@127.0.0.1:1/mine' }
     await expect(startStack({ env })).rejects.toMatchObject({ name: 'StackError' })
-    const noPostgres = await startStack({ env: { ...process.env, DATABASE_URL: env.DATABASE_URL }, temporal: ['path', 'cache', 'download', 'go'] }).catch((error: unknown) => error)
+    const noPostgres = await startStack({
+      env: { ...process.env, DATABASE_URL: env.DATABASE_URL },
+      temporal: ['path', 'cache', 'download', 'go'],
+    }).catch((error: unknown) => error)
     expect(noPostgres).toMatchObject({ code: 'postgres_unreachable' })
     expect(String(noPostgres)).toContain('postgres://me@127.0.0.1:1/mine')
     expect(String(noPostgres)).not.toContain('secret')
@@ -253,16 +262,29 @@ describe('a stack that cannot be had', () => {
 
   it('says how to get the Postgres package where it was left out', { timeout: MINUTE }, async () => {
     const project = await folder()
-    for (const part of ['local', 'session', 'testing', 'agent']) await cp(join(ROOT, 'src', part), join(project, 'src', part), { recursive: true })
+    for (const part of ['local', 'session', 'testing', 'agent'])
+      await cp(join(ROOT, 'src', part), join(project, 'src', part), { recursive: true })
     await writeFile(join(project, 'package.json'), '{"type":"module"}')
     // Everything the local stack needs but the optional package.
-    for (const name of ['tsx', 'pg', '@temporalio/client', '@temporalio/common', '@temporalio/envconfig', '@noble/hashes', 'canonicalize', 'zod']) {
+    for (const name of [
+      'tsx',
+      'pg',
+      '@temporalio/client',
+      '@temporalio/common',
+      '@temporalio/envconfig',
+      '@noble/hashes',
+      'canonicalize',
+      'zod',
+    ]) {
       const link = join(project, 'node_modules', name)
       await mkdir(dirname(link), { recursive: true })
       await symlink(join(ROOT, 'node_modules', name), link)
     }
     const script = join(project, 'try.mts')
-    await writeFile(script, `import { startStack } from './src/local/index.ts'\nstartStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] }).catch((error) => console.log(error.code, error.message))`)
+    await writeFile(
+      script,
+      `import { startStack } from './src/local/index.ts'\nstartStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] }).catch((error) => console.log(error.code, error.message))`,
+    )
     const child = spawn(process.execPath, ['--import', TSX, script], { cwd: project, stdio: ['ignore', 'pipe', 'inherit'] })
     const lines: string[] = []
     createInterface(child.stdout).on('line', (line) => lines.push(line))

@@ -34,7 +34,10 @@ describe('the guide’s adapter for another provider', () => {
     fake.onToolResult('t_1_1_0', { content: 'It is on its way.' })
     fake.onMessage('order', { toolCalls: [{ name: 'find_order', arguments: '{"id":"A7"}', id: 'call_1' }] })
     const first = await model().generate(asking, ctx)
-    expect(first).toMatchObject({ stopReason: 'tool_use', content: [{ type: 'tool_use', id: 'call_1', name: 'find_order', input: { id: 'A7' } }] })
+    expect(first).toMatchObject({
+      stopReason: 'tool_use',
+      content: [{ type: 'tool_use', id: 'call_1', name: 'find_order', input: { id: 'A7' } }],
+    })
     const second = await model().generate(
       {
         ...asking,

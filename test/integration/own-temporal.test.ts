@@ -169,7 +169,7 @@ describe('their connections', () => {
       await serving
     }
     await connection.workflowService.getSystemInfo({})
-    await (await native.workflowService).getSystemInfo({})
+    await native.workflowService.getSystemInfo({})
     await pool.query(`drop schema ${pg.escapeIdentifier(schema)} cascade`)
     await Promise.all([pool.end(), connection.close(), native.close()])
   })

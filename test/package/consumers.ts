@@ -39,7 +39,8 @@ export async function makeConsumer(manifest: Record<string, unknown> = {}): Prom
     const tarball = (await npm(['pack', '--silent', '--ignore-scripts', '--pack-destination', folder], ROOT)).trim()
     await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'consumer', private: true, ...manifest }))
     await cp(SOURCES, folder, { recursive: true })
-    const install = (...packages: string[]) => npm(['install', '--prefer-offline', '--no-audit', '--no-fund', '--omit=optional', ...packages])
+    const install = (...packages: string[]) =>
+      npm(['install', '--prefer-offline', '--no-audit', '--no-fund', '--omit=optional', ...packages])
     await install(join(folder, tarball), 'zod@4')
     return {
       folder,

@@ -17,7 +17,8 @@ beforeAll(async () => {
 afterAll(() => consumer?.remove())
 
 it('serves a session with a bundle of its own', async () => {
-  const read = async (path: string) => JSON.parse(await readFile(join(consumer.folder, 'node_modules', path), 'utf8')) as Record<string, string>
+  const read = async (path: string) =>
+    JSON.parse(await readFile(join(consumer.folder, 'node_modules', path), 'utf8')) as Record<string, string>
   expect((await read('@temporalio/worker/package.json')).version).toBe(OTHER_SDK)
   expect((await read('pawl/dist/workflow-bundle.json')).sdk).not.toBe(OTHER_SDK)
   const env = {

@@ -60,7 +60,9 @@ describe.each(Object.entries(NODES))('the packed package under %s', (name, versi
   it('serves an agent and answers its backend', async ({ skip }) => {
     if (!node) return skip()
     const taskQueue = `package-${name.replace(' ', '-')}-${process.pid}`
-    const answer = answerOf<{ node: string; text: string }>(await consumer.node(['ask.mjs'], { node, env: { ...env, TASK_QUEUE: taskQueue } }))
+    const answer = answerOf<{ node: string; text: string }>(
+      await consumer.node(['ask.mjs'], { node, env: { ...env, TASK_QUEUE: taskQueue } }),
+    )
     expect(answer.text).toMatch(/^They make .*5/)
     expect(answer.node).toMatch(version ? new RegExp(`^v${version}\\.`) : process.version)
   })
@@ -68,7 +70,14 @@ describe.each(Object.entries(NODES))('the packed package under %s', (name, versi
 
 describe('the packed package', () => {
   it('type-checks in a strict TypeScript project, its own declarations too', async () => {
-    const compilerOptions = { strict: true, exactOptionalPropertyTypes: true, module: 'nodenext', target: 'es2023', noEmit: true, types: [NODE_TYPES] }
+    const compilerOptions = {
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      module: 'nodenext',
+      target: 'es2023',
+      noEmit: true,
+      types: [NODE_TYPES],
+    }
     await writeFile(join(consumer.folder, 'package.json'), JSON.stringify({ ...(await manifest()), type: 'module' }))
     await writeFile(join(consumer.folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['backend.ts'] }))
     const { stdout } = await consumer.node([TSC, '-p', '.'])
@@ -85,7 +94,8 @@ describe('the packed package', () => {
   })
 
   it('has a workflow bundle that the SDK beside it accepts', async () => {
-    const read = async (path: string) => JSON.parse(await readFile(join(consumer.folder, 'node_modules', path), 'utf8')) as Record<string, string>
+    const read = async (path: string) =>
+      JSON.parse(await readFile(join(consumer.folder, 'node_modules', path), 'utf8')) as Record<string, string>
     const [bundle, sdk] = await Promise.all([read('pawl/dist/workflow-bundle.json'), read('@temporalio/worker/package.json')])
     expect(bundle.sdk).toBe(sdk.version)
   })
@@ -102,7 +112,10 @@ describe('the packed package', () => {
 describe('pawl/client bundled for a serverless backend', () => {
   let metafile: Metafile
   beforeAll(async () => {
-    await writeFile(join(consumer.folder, 'serverless.mjs'), "import { Pawl } from 'pawl/client'\nconsole.log(JSON.stringify(typeof Pawl.connect))\n")
+    await writeFile(
+      join(consumer.folder, 'serverless.mjs'),
+      "import { Pawl } from 'pawl/client'\nconsole.log(JSON.stringify(typeof Pawl.connect))\n",
+    )
     const built = await build({
       absWorkingDir: consumer.folder,
       entryPoints: ['serverless.mjs'],
@@ -121,7 +134,8 @@ describe('pawl/client bundled for a serverless backend', () => {
   it('holds neither the worker, nor workflow code, nor a native file', () => {
     const inputs = Object.keys(metafile.inputs)
     expect(inputs.some((input) => input.includes('node_modules/pawl/dist/client/'))).toBe(true)
-    const foreign = /@temporalio\/(worker|core-bridge|workflow|activity|nexus)\/|pawl\/dist\/(worker|workflows|activities|local|cli)\/|workflow-bundle|\.node$/
+    const foreign =
+      /@temporalio\/(worker|core-bridge|workflow|activity|nexus)\/|pawl\/dist\/(worker|workflows|activities|local|cli)\/|workflow-bundle|\.node$/
     expect(inputs.filter((input) => foreign.test(input))).toEqual([])
   })
 

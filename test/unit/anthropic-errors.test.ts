@@ -48,7 +48,11 @@ describe('an HTTP error', () => {
   })
 
   it('of another copy of the SDK is read by its shape', () => {
-    const foreign = Object.assign(new Error('429 slow down'), { status: 429, type: 'rate_limit_error', headers: new Headers({ 'retry-after': '2' }) })
+    const foreign = Object.assign(new Error('429 slow down'), {
+      status: 429,
+      type: 'rate_limit_error',
+      headers: new Headers({ 'retry-after': '2' }),
+    })
     expect(modelErrorOf(foreign, 'claude', 'request')).toMatchObject({ code: 'rate_limit_error', retryable: true, retryAfterMs: 2000 })
   })
 })
@@ -87,7 +91,10 @@ describe('a lost connection', () => {
 
 describe('anything else', () => {
   it('that was thrown before the answer is tried again, whatever it is', () => {
-    expect(modelErrorOf(new Error('key service is down'), 'claude', 'request')).toMatchObject({ code: 'model_call_failed', retryable: true })
+    expect(modelErrorOf(new Error('key service is down'), 'claude', 'request')).toMatchObject({
+      code: 'model_call_failed',
+      retryable: true,
+    })
     expect(modelErrorOf('text', 'claude', 'request')).toMatchObject({ code: 'model_call_failed', retryable: true, cause: 'text' })
   })
 

@@ -14,7 +14,13 @@ const thinking = { type: 'thinking' as const, thinking: 'hm', signature: 'sig' }
 
 describe('the transcript for the API', () => {
   it('merges messages of one role that meet', () => {
-    const messages: Message[] = [user('a'), user('b'), { role: 'assistant', content: [text('c')] }, { role: 'assistant', content: [text('d')] }, user('e')]
+    const messages: Message[] = [
+      user('a'),
+      user('b'),
+      { role: 'assistant', content: [text('c')] },
+      { role: 'assistant', content: [text('d')] },
+      user('e'),
+    ]
     expect(wireMessages(messages)).toEqual([
       { role: 'user', content: [text('a'), text('b')] },
       { role: 'assistant', content: [text('c'), text('d')] },
@@ -23,7 +29,13 @@ describe('the transcript for the API', () => {
   })
 
   it('leaves out empty text and messages that have nothing else, so that their neighbours meet', () => {
-    const messages: Message[] = [user('a'), { role: 'assistant', content: [] }, user(' \n'), user('b'), { role: 'assistant', content: [text(''), text('c')] }]
+    const messages: Message[] = [
+      user('a'),
+      { role: 'assistant', content: [] },
+      user(' \n'),
+      user('b'),
+      { role: 'assistant', content: [text(''), text('c')] },
+    ]
     expect(wireMessages(messages)).toEqual([
       { role: 'user', content: [text('a'), text('b')] },
       { role: 'assistant', content: [text('c')] },
@@ -54,7 +66,11 @@ describe('the transcript for the API', () => {
       user('s'),
       { role: 'assistant', content: [thinking] },
     ]
-    expect(wireMessages(messages).filter(({ role }) => role === 'assistant').map(({ content }) => content)).toEqual([[text('a')], [text('b')]])
+    expect(
+      wireMessages(messages)
+        .filter(({ role }) => role === 'assistant')
+        .map(({ content }) => content),
+    ).toEqual([[text('a')], [text('b')]])
   })
 
   it('wraps arguments that are no object, which the API would refuse', () => {
@@ -102,7 +118,11 @@ describe('cache breakpoints', () => {
   const count = (value: unknown) => JSON.stringify(value).split('"cache_control"').length - 1
 
   it('stand on the last tool, the system prompt, the last message and the user’s before it', () => {
-    const params = paramsOf('claude', {}, request([user('a'), { role: 'assistant', content: [call('t')] }, { role: 'user', content: [result('t')] }]))
+    const params = paramsOf(
+      'claude',
+      {},
+      request([user('a'), { role: 'assistant', content: [call('t')] }, { role: 'user', content: [result('t')] }]),
+    )
     expect(params.tools).toMatchObject([{ name: 'a' }, { name: 'b', ...breakpoint }])
     expect(params.system).toEqual([{ ...text('Be brief.'), ...breakpoint }])
     expect(params.messages.map(({ content }) => content)).toEqual([
@@ -124,7 +144,10 @@ describe('cache breakpoints', () => {
     )
     const message: fc.Arbitrary<Message> = fc.oneof(
       fc.record({ role: fc.constant('assistant' as const), content: fc.array(block, { maxLength: 4 }) }),
-      fc.record({ role: fc.constant('user' as const), content: fc.oneof(fc.string(), fc.constant<ContentBlock[]>([result('t'), text('x')])) }),
+      fc.record({
+        role: fc.constant('user' as const),
+        content: fc.oneof(fc.string(), fc.constant<ContentBlock[]>([result('t'), text('x')])),
+      }),
     )
     fc.assert(
       fc.property(fc.array(message, { maxLength: 8 }), (messages) => {
@@ -132,7 +155,8 @@ describe('cache breakpoints', () => {
         expect(count(marked)).toBeLessThanOrEqual(4)
         for (const { content } of marked.messages) {
           for (const sent of content) {
-            if (typeof sent === 'object' && (sent.type === 'thinking' || sent.type === 'redacted_thinking')) expect(sent).not.toHaveProperty('cache_control')
+            if (typeof sent === 'object' && (sent.type === 'thinking' || sent.type === 'redacted_thinking'))
+              expect(sent).not.toHaveProperty('cache_control')
           }
         }
         const bare = JSON.parse(JSON.stringify(marked, (key, value) => (key === 'cache_control' ? undefined : value)))

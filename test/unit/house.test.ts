@@ -65,7 +65,10 @@ beforeAll(async () => {
   await cp(join(ROOT, 'oxlint.config.js'), join(house, 'oxlint.config.js'))
   await symlink(join(ROOT, 'node_modules'), join(house, 'node_modules'))
   await put('package.json', '{"name":"house","type":"module"}')
-  await put('tsconfig.json', '{"compilerOptions":{"module":"nodenext","noEmit":true,"allowImportingTsExtensions":true},"include":["src","examples"]}')
+  await put(
+    'tsconfig.json',
+    '{"compilerOptions":{"module":"nodenext","noEmit":true,"allowImportingTsExtensions":true},"include":["src","examples"]}',
+  )
   // The rooms of the real house with one file in each, so that what is found was put there.
   for (const room of await readdir(join(ROOT, 'src'), { withFileTypes: true })) {
     if (room.isDirectory()) await put(`src/${room.name}/part.ts`, 'export const part = 1\nexport type Part = 1\n')
@@ -88,7 +91,9 @@ async function lint(): Promise<Map<string, string[]>> {
   const oxlint = join(ROOT, 'node_modules/.bin/oxlint')
   const output = await new Promise<string>((resolve) => {
     // It exits with 1 because there is something to say.
-    execFile(oxlint, ['-c', 'oxlint.config.js', '-f', 'json', 'src', 'examples'], { cwd: house, maxBuffer: 1 << 24 }, (_error, stdout) => resolve(stdout))
+    execFile(oxlint, ['-c', 'oxlint.config.js', '-f', 'json', 'src', 'examples'], { cwd: house, maxBuffer: 1 << 24 }, (_error, stdout) =>
+      resolve(stdout),
+    )
   })
   const { diagnostics } = JSON.parse(output) as { diagnostics: { code: string; filename: string }[] }
   const found = new Map<string, string[]>()

@@ -35,7 +35,12 @@ describe('a scripted model', () => {
   it('keeps what a whole response says of itself', async () => {
     const usage = { ...NO_USAGE, output_tokens: 5 }
     const model = scripted(() => ({ content: [toolUse('t')], stopReason: 'max_tokens', usage, model: 'script-2' }))
-    expect(await model.generate(request, callContext())).toEqual({ content: [toolUse('t')], stopReason: 'max_tokens', usage, model: 'script-2' })
+    expect(await model.generate(request, callContext())).toEqual({
+      content: [toolUse('t')],
+      stopReason: 'max_tokens',
+      usage,
+      model: 'script-2',
+    })
   })
 
   it('gives the script the request and the attempt, so that it can fail the first one', async () => {
@@ -43,7 +48,11 @@ describe('a scripted model', () => {
       if (ctx.attempt === 1) throw new ModelError('overloaded_error', 'busy', { retryable: true, retryAfterMs: 20 })
       return `turn ${given.turn}`
     })
-    await expect(model.generate(request, callContext())).rejects.toMatchObject({ code: 'overloaded_error', retryable: true, retryAfterMs: 20 })
+    await expect(model.generate(request, callContext())).rejects.toMatchObject({
+      code: 'overloaded_error',
+      retryable: true,
+      retryAfterMs: 20,
+    })
     const second = await model.generate(request, { ...callContext(), attempt: 2 })
     expect(second.content).toEqual([{ type: 'text', text: 'turn 2' }])
   })

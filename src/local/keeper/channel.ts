@@ -49,7 +49,10 @@ export function openChannel(args: KeeperArguments, onExit: (exit: KeeperReply & 
       if (reply.event === 'failed') request?.reject(new Error(reply.message))
       else request?.resolve(reply.pid ?? 0)
     }
-    child.stdout?.setEncoding('utf8').on('data', lineReader((line) => take(JSON.parse(line) as KeeperReply)))
+    child.stdout?.setEncoding('utf8').on(
+      'data',
+      lineReader((line) => take(JSON.parse(line) as KeeperReply)),
+    )
     void closed.then((text) => reject(new Error(text || 'it ended before it was ready')))
   })
   child.stderr?.setEncoding('utf8').on('data', (chunk: string) => (said = (said + chunk).slice(-4_000)))

@@ -51,7 +51,10 @@ export async function startKeeper(args: KeeperArguments): Promise<Keeper> {
   })
   if (heldBy !== undefined) {
     const folder = args.lock.slice(0, args.lock.lastIndexOf('/'))
-    throw new StackError('data_dir_in_use', `${folder} is in use by another local stack (process ${heldBy}): stop that one, or give another data directory.`)
+    throw new StackError(
+      'data_dir_in_use',
+      `${folder} is in use by another local stack (process ${heldBy}): stop that one, or give another data directory.`,
+    )
   }
   const cleanedUp = channel.closed.then(async () => {
     // Empty unless the keeper was killed.

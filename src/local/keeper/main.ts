@@ -127,7 +127,10 @@ async function main(): Promise<void> {
   }
   await Promise.all(lock.left.map(({ pid, marker, stopSignal }) => endProcess(pid, marker, stopSignal, STOP_GRACE_MS)))
   process.stdin.setEncoding('utf8')
-  process.stdin.on('data', lineReader((line) => void carryOut(JSON.parse(line) as KeeperRequest)))
+  process.stdin.on(
+    'data',
+    lineReader((line) => void carryOut(JSON.parse(line) as KeeperRequest)),
+  )
   process.stdin.on('end', () => void end())
   reply({ event: 'ready' })
 }

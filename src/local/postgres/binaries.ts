@@ -111,7 +111,13 @@ async function refuseOthers(parent: string): Promise<void> {
 }
 
 async function placeCopy({ native }: Packaged, parent: string, target: string): Promise<void> {
-  if (await access(target).then(() => true, () => false)) return
+  if (
+    await access(target).then(
+      () => true,
+      () => false,
+    )
+  )
+    return
   await inScratch(parent, async (scratch) => {
     const copy = join(scratch, 'native')
     await cp(native, copy, { recursive: true, verbatimSymlinks: true })

@@ -5,7 +5,9 @@ import { shown, urlOf, withClient } from './client.ts'
 
 /** Makes an empty database and gives its URL. @throws StackError `database_failed`. */
 export async function createDatabase(stackUrl: string, name = `pawl_${randomBytes(6).toString('hex')}`): Promise<string> {
-  await withClient(stackUrl, (client) => client.query(`create database ${client.escapeIdentifier(name)} template template0`)).catch(failed('create', name))
+  await withClient(stackUrl, (client) => client.query(`create database ${client.escapeIdentifier(name)} template template0`)).catch(
+    failed('create', name),
+  )
   return urlOf(stackUrl, name)
 }
 
@@ -15,7 +17,9 @@ export async function dropDatabase(stackUrl: string, url: string): Promise<void>
   if (name === databaseName(stackUrl)) {
     throw new StackError('database_failed', `${shown(url)} is the stack's own database: drop only what createDatabase made.`)
   }
-  await withClient(stackUrl, (client) => client.query(`drop database if exists ${client.escapeIdentifier(name)} with (force)`)).catch(failed('drop', name))
+  await withClient(stackUrl, (client) => client.query(`drop database if exists ${client.escapeIdentifier(name)} with (force)`)).catch(
+    failed('drop', name),
+  )
 }
 
 function databaseName(url: string): string {

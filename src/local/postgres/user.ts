@@ -39,7 +39,11 @@ export async function serverUser(dataDir: string): Promise<ServerUser | undefine
 /** Whether the user may run a program: asked of the system, as that user. */
 export async function mayRun(path: string, user: ServerUser | undefined): Promise<boolean> {
   const as = user ? { uid: user.uid, gid: user.gid } : {}
-  return run('/bin/sh', ['-c', 'cd / && exec "$0" --version', path], { ...as, env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' }, cwd: '/' }).then(
+  return run('/bin/sh', ['-c', 'cd / && exec "$0" --version', path], {
+    ...as,
+    env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' },
+    cwd: '/',
+  }).then(
     () => true,
     () => false,
   )

@@ -46,7 +46,8 @@ export async function startTemporal(binary: string, place: TemporalPlace): Promi
   let running: KeptProcess | undefined
   for (let tries = 1; running === undefined; tries++) {
     const port = await freePort([...known(state.current.temporalPort), ...usual])
-    const uiPort = ui === 'on' ? await freePort([...known(state.current.temporalUiPort), ...usualUi].filter((other) => other !== port)) : undefined
+    const uiPort =
+      ui === 'on' ? await freePort([...known(state.current.temporalUiPort), ...usualUi].filter((other) => other !== port)) : undefined
     await state.remember({ temporalPort: port, ...(uiPort === undefined ? {} : { temporalUiPort: uiPort }) })
     running = await launch(binary, place).catch((error: unknown) => {
       if (tries === PORT_TRIES) throw error

@@ -18,8 +18,8 @@ export function peacefulAnswer(plan: Plan): string {
   return answerOf(plan.flatMap((calls) => (calls === 'crash' ? [] : calls.map(({ tool, input }) => `${tool} ${input.name}`))))
 }
 
-/** What the model answers to the transcript: the calls of the next step, or the results so far. */
-export function planStep(messages: ModelRequest['messages']): ToolUseBlock[] | string | 'crash' {
+/** What the model answers to the transcript: the calls of the next step, or the results so far; `'crash'` where the plan says so. */
+export function planStep(messages: ModelRequest['messages']): ToolUseBlock[] | string {
   const start = messages.findLastIndex(({ role, content }) => role === 'user' && !resultsIn(content).length)
   const plan = JSON.parse(textIn(messages[start]?.content ?? '')) as Plan
   const since = messages.slice(start + 1)

@@ -69,7 +69,13 @@ export async function startRig(): Promise<Rig> {
   const connection = await Connection.connect({ address: temporal.address })
   const client = new Client({ connection, namespace: temporal.namespace })
   const pool = new pg.Pool({ connectionString: stack.databaseUrl, max: 1 })
-  const ends: (() => Promise<unknown>)[] = [() => pool.end(), () => connection.close(), () => pawl.close(), () => ledger.close(), () => fixtures.remove()]
+  const ends: (() => Promise<unknown>)[] = [
+    () => pool.end(),
+    () => connection.close(),
+    () => pawl.close(),
+    () => ledger.close(),
+    () => fixtures.remove(),
+  ]
 
   return {
     ledger,
@@ -89,7 +95,8 @@ export async function startRig(): Promise<Rig> {
       })
       ends.push(() => supervisor.shutdown())
       const isReady = (pid: number): boolean => events.some((event) => event.event === 'worker_ready' && event.pid === pid)
-      const serving = async (count = processes): Promise<void> => void (await until(() => supervisor.pids().filter(isReady).length >= count))
+      const serving = async (count = processes): Promise<void> =>
+        void (await until(() => supervisor.pids().filter(isReady).length >= count))
       await serving()
       return { supervisor, events, serving }
     },

@@ -30,6 +30,7 @@ const RUN: RunState = {
   usage: NO_USAGE,
   taken: [],
   effects: [],
+  moreEffects: 0,
 }
 
 function state(more: Partial<SessionState> = {}): SessionState {

@@ -111,6 +111,20 @@ describe('the transcript', () => {
     ])
   })
 
+  it('knows every key whose effect completed, however long ago, and no other', () => {
+    const issued = (callId: string, key: string): EventBody => {
+      return { type: 'tool_issued', run: 1, turn: 1, callId, index: 0, tool: 'look', effect: 'external', key, input: {}, inputDigest: 'd' }
+    }
+    const many = Array.from({ length: 300 }, (_, n) => [issued(`t_1_${n}_0`, `k${n}`), completed(`t_1_${n}_0`, 'done')]).flat()
+    const { keys } = transcriptOf(...many, issued('t_1_900_0', 'lost'), failed('t_1_900_0', 'no'), issued('t_1_901_0', 'k0'), {
+      ...completed('t_1_901_0', null),
+      replayOf: 't_1_0_0',
+    } as EventBody)
+    expect(keys.size).toBe(300)
+    expect(keys.get('k0')).toBe('t_1_0_0')
+    expect(keys.has('lost')).toBe(false)
+  })
+
   it('is told what the tool wants the model to see, rather than the value', () => {
     const { messages } = transcriptOf(...OPENED, answered(1, 1, asks('look')), completed('t_1_1_0', { secret: 1 }, { content: 'seen' }))
     expect(messages.at(-1)?.content).toEqual([result('t_1_1_0', 'seen')])
