@@ -1,4 +1,5 @@
 // Brings events to the side store, off the critical path: one flush a session at a time in a process, nudges coalesced.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@temporalio/client'
 import type { Logger } from '../agent/tool.ts'
 import type { Watermark } from '../session/events.ts'
@@ -14,6 +15,9 @@ export interface Flusher {
   /** Resolves when no nudged flush is going on. */
   idle(): Promise<void>
 }
+
+/** The least time from one nudged flush of a session to its next: the store may be this much later than it could be. */
+const BETWEEN_FLUSHES_MS = 50
 
 /** A flusher over the store. */
 export function startFlusher(store: Store, reader: SessionReader, logger: Logger): Flusher {
@@ -40,6 +44,7 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
 
   async function drain(key: string): Promise<void> {
     for (let next = take(key); next; next = take(key)) {
+      const pause = sleep(BETWEEN_FLUSHES_MS)
       try {
         await flush(next.target, next.client)
         unreachable = false
@@ -48,6 +53,8 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
         if (!unreachable) logger.warn({ err, sessionId: next.target.sessionId }, 'the side store could not be written; it will catch up')
         unreachable = true
       }
+      // Turns that follow one another faster share a transaction.
+      await pause
     }
     busy.delete(key)
   }

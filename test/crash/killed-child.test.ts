@@ -149,7 +149,7 @@ describe('a call that takes its process with it each time', () => {
 
   afterAll(() => rig.close())
 
-  it.concurrent('ends as an error result after a few deaths if it is a tool, and the session goes on', async () => {
+  it('ends as an error result after a few deaths if it is a tool, and the session goes on', async () => {
     const run = await rig.start([[{ tool: 'crash', input: { name: 'a' } }], [{ tool: 'look', input: { name: 'b' } }]])
     const { text } = await run.result()
     expect(text).toMatch(/^Done: .*given up.*; look b$/)
@@ -159,7 +159,7 @@ describe('a call that takes its process with it each time', () => {
     expect(errors.map(({ attempt, class: of }) => [attempt, of])).toEqual([1, 2, 3, 4, 5].map((attempt) => [attempt, 'WorkerDied']))
   })
 
-  it.concurrent('puts the session into error if it is the model', async () => {
+  it('puts the session into error if it is the model', async () => {
     const run = await rig.start(['crash'])
     expect(await run.settled()).toMatchObject({ status: 'failed', code: 'worker_died' })
     expect(await rig.pawl.session(run.sessionId).state()).toMatchObject({ status: 'error', error: { code: 'worker_died' } })

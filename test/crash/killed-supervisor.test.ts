@@ -117,8 +117,8 @@ describe('a supervisor that is killed', () => {
 
   it('is not needed to end well: asked by SIGTERM, all finish and record what they hold', async () => {
     await have(1)
-    const held = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
-    const run = await rig.start(call('charge'))
+    const held = rig.ledger.holdNext({ stage: 'entered', what: 'put' })
+    const run = await rig.start(call('put'))
     const mark = await held
     const { supervisor, pids } = doomed(mark.pid)
     process.kill(supervisor.pid, 'SIGTERM')
@@ -126,8 +126,8 @@ describe('a supervisor that is killed', () => {
     mark.release()
     expect(await supervisor.ended).toEqual([0, null])
     expect(pids().filter(isAlive)).toEqual([])
-    expect((await run.result()).text).toBe(peacefulAnswer(call('charge')))
-    expect(rig.ledger.marks({ session: run.sessionId, what: 'charge' }).map(({ stage, pid }) => [stage, pid])).toEqual(
+    expect((await run.result()).text).toBe(peacefulAnswer(call('put')))
+    expect(rig.ledger.marks({ session: run.sessionId, what: 'put' }).map(({ stage, pid }) => [stage, pid])).toEqual(
       ['entered', 'applied', 'left'].map((stage) => [stage, mark.pid]),
     )
     expect(await rig.errors(run.sessionId, 0)).toEqual([])

@@ -47,7 +47,8 @@ function checkTranscript(request: ModelRequest, turn: number): string | undefine
   if (asked.join() !== told.join()) return `turn ${turn}: ${asked.length} calls and ${told.length} results`
   if (new Set(asked).size !== turn) return `turn ${turn}: ${new Set(asked).size} different calls`
   const last = turn > 0 && resultsIn(request)[0]?.content
-  if (turn > 0 && last !== `result ${turn - 1} ${SECRET}`) return `turn ${turn}: the last result is ${String(last).slice(0, 80)}`
+  const due = turn === TURNS ? `[idempotent replay of t_1_1_0]\nresult 0 ${SECRET}` : `result ${turn - 1} ${SECRET}`
+  if (turn > 0 && last !== due) return `turn ${turn}: the last result is ${String(last).slice(0, 80)}`
   return undefined
 }
 
@@ -78,7 +79,10 @@ describe('a session of more than 200 turns', () => {
         // Asked for in the first execution, done in the last one; known since the first, said again in a later one.
         if (turn === 30) await played.session.close()
         if (turn === 180) await played.session.send('start', { messageId: 'start' })
-        return turn < TURNS ? [use('put', `thing ${turn}`, turn)] : 'done'
+        if (turn === TURNS) return 'done'
+        // The last call repeats the first one, which an earlier execution and another process have seen.
+        const thing = turn === TURNS - 1 ? 0 : turn
+        return [use('put', `thing ${thing}`, thing)]
       },
       put: ({ n }) => `result ${n} ${SECRET}`,
     })
@@ -110,8 +114,8 @@ describe('a session of more than 200 turns', () => {
     expect(saidIn(played.requests.at(-1)!)).toEqual(['start', ...sent])
   })
 
-  it('does each effect once', () => {
-    expect(played.count('put')).toBe(TURNS)
+  it('does each effect once, also one that is asked for again 200 turns later', () => {
+    expect(played.count('put')).toBe(TURNS - 1)
   })
 
   it('has its events without a gap, from whoever is asked', async () => {
@@ -131,13 +135,12 @@ describe('a session of more than 200 turns', () => {
     expect(ofType(await eventsOf(played.session), 'session_closed')).toHaveLength(1)
   })
 
-  it('still knows the message ids and the keys from before, resumed, too', async () => {
+  it('still knows the message ids from before, resumed, too', async () => {
     const answers = played.requests.length
     await (await played.session.send('start', { messageId: 'start' })).result({ timeoutMs: 20_000 })
     await (await played.session.send('m10', { messageId: 'm10' })).result({ timeoutMs: 20_000 })
     expect(played.requests.length).toBe(answers)
     expect((await played.session.state()).run).toBe(1)
-    expect(Object.keys((await played.session.state()).keys)).toHaveLength(TURNS)
   })
 
   it('has no transcript in any activity’s input: their size is the same at the end as at the beginning', () => {
@@ -154,7 +157,7 @@ describe('a session of more than 200 turns', () => {
 
   it('has each result in history once, and not in what continue-as-new carries', () => {
     const holding = executions.flat().filter((event) => textIn(event).includes(SECRET))
-    expect(holding).toHaveLength(TURNS)
+    expect(holding).toHaveLength(TURNS - 1)
     const carried = executions
       .slice(1)
       .map(([started]) => started?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0]?.data?.length ?? 0)
