@@ -7,6 +7,8 @@ export interface RecoveryClock {
   died(held: readonly HoldOptions[], at: number): void
   /** A process holds the call again, or verifies it. */
   runsAgain(hold: HoldOptions, pid: number): void
+  /** Whether one of these calls is not running again yet. */
+  isWaitingFor(held: readonly HoldOptions[]): boolean
 }
 
 /** What is not running again after this is not waited for: its run was stopped, or it had ended. */
@@ -21,6 +23,7 @@ export function startRecoveryClock(tell: (event: SupervisorEvent) => void): Reco
     died(held, at) {
       for (const hold of held) waiting.set(keyOf(hold), at)
     },
+    isWaitingFor: (held) => held.some((hold) => waiting.has(keyOf(hold))),
     runsAgain(hold, pid) {
       const key = keyOf(hold)
       const at = waiting.get(key)

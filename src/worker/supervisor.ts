@@ -20,6 +20,9 @@ import { startRecoveryClock } from './recovery-clock.ts'
 /** A booting process takes the CPU that the replay needs: the new one starts a moment later. */
 const RESPAWN_AFTER_MS = 300
 const RESPAWN_AT_MOST_MS = 5_000
+/** What was held may hold up the new process for so long. */
+const RESPAWN_HELD_UP_MS = 2_000
+const RESPAWN_LOOK_MS = 50
 /** How long an attempt may go on after its timeout, or after it was told to stop, before its process is killed. */
 const OVERDUE_GRACE_MS = 5_000
 const STUCK_LOOP_MS = 60_000
@@ -79,7 +82,6 @@ function startSupervision(
   let stopping = false
   let served = false
   let respawnAfter = RESPAWN_AFTER_MS
-  let respawning = 0
   const handingOver = new Set<Promise<void>>()
 
   function spawn(): void {
@@ -163,34 +165,25 @@ function startSupervision(
     // A process that only lost its channel would go on beside its replacement.
     child.process.kill('SIGKILL')
     children.delete(child)
-    const held = [...child.desk.beater.held()]
+    const held = new Map(child.desk.beater.held())
+    const holds = [...held.values()]
     child.desk.beater.stop()
     const { killed } = child
-    const guilty = new Set([...(killed?.guilty ?? [])].map((id) => held.find(([one]) => one === id)?.[1]))
+    const guilty = new Set([...(killed?.guilty ?? [])].map((id) => held.get(id)))
     const causeOf = (hold: HoldOptions): DeathReport['cause'] => {
       if (!killed) return 'crash'
       return guilty.has(hold) || killed.cause === 'stuck_loop' ? killed.cause : 'neighbour'
     }
-    const cached = [...child.cached.values()]
-    const drained = stopping && held.length === 0
-    if (!drained)
-      clock.died(
-        held.map(([, hold]) => hold),
-        at,
-      )
-    const handedOver = handOver(client, { held: held.map(([, hold]) => hold), cached: drained ? [] : cached, causeOf }, logger).finally(
-      () => {
-        handingOver.delete(handedOver)
-        finishIfDone()
-      },
-    )
+    const drained = stopping && holds.length === 0
+    if (!drained) clock.died(holds, at)
+    const cached = drained ? [] : [...child.cached.values()]
+    const handedOver = handOver(client, { held: holds, cached, causeOf }, logger).finally(() => {
+      handingOver.delete(handedOver)
+      finishIfDone()
+    })
     handingOver.add(handedOver)
-    tellOfDeath(
-      child,
-      held.map(([, hold]) => hold),
-      at,
-    )
-    if (!stopping) respawnLater(child)
+    tellOfDeath(child, holds, at)
+    if (!stopping) respawnLater(child, holds)
   }
 
   function tellOfDeath(child: Child, held: HoldOptions[], at: number): void {
@@ -204,13 +197,17 @@ function startSupervision(
     else child.process.once('exit', tellNow)
   }
 
-  function respawnLater(child: Child): void {
+  function respawnLater(child: Child, held: readonly HoldOptions[]): void {
     if (!child.ready) respawnAfter = Math.min(respawnAfter * 2, RESPAWN_AT_MOST_MS)
-    respawning += 1
-    setTimeout(() => {
-      respawning -= 1
-      if (!stopping) spawn()
-    }, respawnAfter)
+    const latest = Date.now() + Math.max(respawnAfter, RESPAWN_HELD_UP_MS)
+    const spare = (): boolean => [...children].some((one) => one.ready)
+    const attempt = (): void => {
+      if (stopping) return
+      // With a spare at work on what was held, the new process waits for it; with none, everything waits for the new one.
+      if (spare() && clock.isWaitingFor(held) && Date.now() < latest) setTimeout(attempt, RESPAWN_LOOK_MS)
+      else spawn()
+    }
+    setTimeout(attempt, spare() || !child.ready ? respawnAfter : 0)
   }
 
   /** Kills processes whose event loop stands still, and those that hold an attempt past its time: before anything is verified. */
