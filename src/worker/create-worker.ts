@@ -1,5 +1,7 @@
 // A worker in the caller's own process.
 import { Client } from '@temporalio/client'
+import { DefaultLogger, type LogEntry, Runtime } from '@temporalio/worker'
+import type { Logger } from '../agent/tool.ts'
 import { resolveTemporal } from '../connect/temporal.ts'
 import { openStore } from '../store/index.ts'
 import { defineWorker } from './definition.ts'
@@ -20,6 +22,7 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
   const { agents } = defineWorker(options)
   const { dispose, services } = await makeServices(options.services)
   const logger = options.logger ?? defaultLogger()
+  quietRuntime(logger)
   const store = openStore({ ...storeOptions(options), logger })
   const connection = options.connection ?? (await connectNative(options.temporal ?? {}))
   const namespace = options.namespace ?? resolveTemporal(options.temporal).namespace
@@ -75,6 +78,16 @@ export function storeOptions<P>(options: { postgres?: P; schema?: string; migrat
     postgres,
     ...(options.schema !== undefined && { schema: options.schema }),
     ...(options.migrate !== undefined && { migrate: options.migrate }),
+  }
+}
+
+/** What the SDK has to say goes to the logger, from warnings up; by itself it would print a line at each of a worker's steps. */
+function quietRuntime(logger: Logger): void {
+  const tell = ({ level, message, meta }: LogEntry): void => logger[level === 'ERROR' ? 'error' : 'warn']({ ...meta }, message)
+  try {
+    Runtime.install({ logger: new DefaultLogger('WARN', tell) })
+  } catch {
+    // The caller has installed a runtime of its own, or has a worker already.
   }
 }
 

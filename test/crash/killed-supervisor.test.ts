@@ -116,7 +116,7 @@ describe('a supervisor that is killed', () => {
   })
 
   it('is not needed to end well: asked by SIGTERM, all finish and record what they hold', async () => {
-    await have(1)
+    await have(2)
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'put' })
     const run = await rig.start(call('put'))
     const mark = await held
