@@ -4,6 +4,9 @@ import type { Hold } from './needs.ts'
 /** How long a body may go on after its timeout or an interrupt, where nobody kills its process. */
 const GRACE_MS = 5_000
 
+/** A timer that is later than this says that the event loop stood still. */
+const STANDS_STILL_MS = 500
+
 /** The body took longer than the tool's `timeoutMs`. */
 export class TimedOut extends Error {
   override readonly name = 'Timeout'
@@ -18,7 +21,7 @@ export class TimedOut extends Error {
 export async function runBody<T>(timeoutMs: number, hold: Hold, body: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const timedOut = new TimedOut(timeoutMs)
   const timeout = new AbortController()
-  const timer = setTimeout(() => timeout.abort(timedOut), timeoutMs)
+  const stopTimer = afterTurning(timeoutMs, () => timeout.abort(timedOut))
   const signal = AbortSignal.any([timeout.signal, hold.signal])
   const ended = new AbortController()
   try {
@@ -27,9 +30,27 @@ export async function runBody<T>(timeoutMs: number, hold: Hold, body: (signal: A
     // What a body throws because it was told to stop says less than why it was told.
     throw timeout.signal.aborted && !hold.signal.aborted ? timedOut : error
   } finally {
-    clearTimeout(timer)
+    stopTimer()
     ended.abort()
   }
+}
+
+/**
+ * Calls back after `ms` in which the event loop turned. A timer that comes late tells that it stood still: that was another call's
+ * doing, and what this one waited for may be there already, so it gets the time back. Gives what stops it.
+ */
+function afterTurning(ms: number, act: () => void): () => void {
+  let timer: NodeJS.Timeout
+  const arm = (waitMs: number): void => {
+    const due = Date.now() + waitMs
+    timer = setTimeout(() => {
+      const lateMs = Date.now() - due
+      if (lateMs > STANDS_STILL_MS) arm(Math.min(lateMs, ms))
+      else act()
+    }, waitMs)
+  }
+  arm(ms)
+  return () => clearTimeout(timer)
 }
 
 async function entered<T>(body: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {

@@ -177,24 +177,24 @@ function startSupervision(
     const drained = stopping && holds.length === 0
     if (!drained) clock.died(holds, at)
     const cached = drained ? [] : [...child.cached.values()]
-    const handedOver = handOver(client, { held: holds, cached, causeOf }, logger).finally(() => {
-      handingOver.delete(handedOver)
-      finishIfDone()
-    })
+    const handedOver = exitOf(child.process)
+      .then(() => {
+        const handing = handOver(client, { held: holds, cached, causeOf }, logger)
+        tellOfDeath(child, holds, at)
+        return handing
+      })
+      .finally(() => {
+        handingOver.delete(handedOver)
+        finishIfDone()
+      })
     handingOver.add(handedOver)
-    tellOfDeath(child, holds, at)
     if (!stopping) respawnLater(child, holds)
   }
 
   function tellOfDeath(child: Child, held: HoldOptions[], at: number): void {
     const calls = held.map(({ sessionId, call, tool }) => ({ sessionId, call, ...(tool !== undefined && { tool }) }))
-    const tellNow = (): void => {
-      const { exitCode, signalCode } = child.process
-      tellOf({ event: 'worker_died', pid: child.pid, code: exitCode, signal: signalCode, at, calls })
-      finishIfDone()
-    }
-    if (child.process.exitCode !== null || child.process.signalCode !== null) tellNow()
-    else child.process.once('exit', tellNow)
+    const { exitCode, signalCode } = child.process
+    tellOf({ event: 'worker_died', pid: child.pid, code: exitCode, signal: signalCode, at, calls })
   }
 
   function respawnLater(child: Child, held: readonly HoldOptions[]): void {
@@ -266,6 +266,12 @@ function startSupervision(
       clearTimeout(late)
     },
   }
+}
+
+/** Only now is it surely dead, and are its connections closed: a task must not be given to a poll of its that the server still holds. */
+function exitOf(process: ChildProcess): Promise<void> {
+  if (process.exitCode !== null || process.signalCode !== null) return Promise.resolve()
+  return new Promise((resolve) => process.once('exit', () => resolve()))
 }
 
 function withResolvers<T>(): { promise: Promise<T>; resolve: (value: T) => void; reject: (reason: unknown) => void } {

@@ -14,8 +14,8 @@ import type { Resolution } from '../session/events.ts'
 /** Attempts of one call that may die with their worker before the call is given up. */
 export const MAX_DEATHS = 5
 
-/** How long a tool's body may go on after its timeout before its process is killed, and the activity timed out. */
-const GRACE_MS = 10_000
+/** How much longer than its timeout an attempt may last: its event loop may stand still for a minute before it is killed. */
+const STANDSTILL_MS = 120_000
 /** Longer than any model call; a dead worker is noticed by its beats, long before. */
 const MODEL_CALL_MS = 3_600_000
 
@@ -40,7 +40,7 @@ export function toolCalls(resolution: Resolution, how: 'first' | 'again' | 'unti
   const external = resolution.effect === 'external'
   return proxyActivities<Pick<PawlActivities, 'executeTool'>>({
     ...COMMON,
-    startToCloseTimeout: resolution.timeoutMs + 2 * GRACE_MS,
+    startToCloseTimeout: resolution.timeoutMs + STANDSTILL_MS,
     heartbeatTimeout: external ? 2_000 : 5_000,
     retry:
       how === 'until_served'
@@ -56,7 +56,7 @@ export function toolCalls(resolution: Resolution, how: 'first' | 'again' | 'unti
 export function verifications(resolution: Resolution): Pick<PawlActivities, 'verifyTool'> {
   return proxyActivities<Pick<PawlActivities, 'verifyTool'>>({
     ...COMMON,
-    startToCloseTimeout: resolution.timeoutMs + 2 * GRACE_MS,
+    startToCloseTimeout: resolution.timeoutMs + STANDSTILL_MS,
     heartbeatTimeout: 5_000,
     retry: { ...RETRIED, maximumAttempts: 4 },
   })
