@@ -11,6 +11,8 @@ import type { ActivityNeeds } from './needs.ts'
 import { sessionReader } from './session-reader.ts'
 import { verifyToolActivity } from './verify-tool.ts'
 
+const BEAT_EVERY_MS = 1_000
+
 /** The activities over `needs`, and the flusher behind them. */
 export function createActivities(needs: ActivityNeeds): { activities: PawlActivities; flusher: Flusher } {
   const { store } = needs
@@ -20,10 +22,14 @@ export function createActivities(needs: ActivityNeeds): { activities: PawlActivi
   async function flush({ epoch, watermark }: FlushInput): Promise<FlushResult> {
     const { client, info } = Context.current()
     const { workflowId = '', runId: executionId = '' } = info.workflowExecution ?? {}
-    return { seq: await flusher.flush({ sessionId: sessionIdOf(workflowId), epoch, executionId, watermark }, client) }
+    return { seq: await beating(() => flusher.flush({ sessionId: sessionIdOf(workflowId), epoch, executionId, watermark }, client)) }
   }
 
-  async function loadSession(): Promise<LoadSessionResult> {
+  function loadSession(): Promise<LoadSessionResult> {
+    return beating(loadStored)
+  }
+
+  async function loadStored(): Promise<LoadSessionResult> {
     const sessionId = sessionIdOf(Context.current().info.workflowExecution?.workflowId ?? '')
     const head = await store.head(sessionId)
     if (!head || head.seq === 0) return { found: false }
@@ -50,5 +56,16 @@ export function createActivities(needs: ActivityNeeds): { activities: PawlActivi
       loadSession,
     },
     flusher,
+  }
+}
+
+/** Beats while the store is at work. In this loop is enough: done twice, it changes nothing, so a beat that is missed costs little. */
+async function beating<T>(work: () => Promise<T>): Promise<T> {
+  const context = Context.current()
+  const beat = setInterval(() => context.heartbeat(), BEAT_EVERY_MS)
+  try {
+    return await work()
+  } finally {
+    clearInterval(beat)
   }
 }

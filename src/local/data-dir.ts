@@ -52,10 +52,16 @@ export async function openState(dir: DataDir): Promise<StateFile> {
       throw error
     })
     let current = known === undefined ? newState() : (JSON.parse(known) as StackState)
-    const remember = async (change: Partial<StackState>) => {
-      current = { ...current, ...change }
+    // One write at a time: both servers remember their ports as they start, and there is one place for what is next.
+    let written = Promise.resolve()
+    const write = async () => {
       await writeFile(`${file}.next`, `${JSON.stringify(current, null, 2)}\n`, { mode: 0o600 })
       await rename(`${file}.next`, file)
+    }
+    const remember = (change: Partial<StackState>): Promise<void> => {
+      current = { ...current, ...change }
+      written = written.catch(() => undefined).then(write)
+      return written
     }
     if (known === undefined) await remember({})
     return {

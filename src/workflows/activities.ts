@@ -65,6 +65,7 @@ export function verifications(resolution: Resolution): Pick<PawlActivities, 'ver
 /** The store's activities go on for ever: the store comes back, and until then the session does without it. */
 export const { flush, loadSession } = proxyActivities<Pick<PawlActivities, 'flush' | 'loadSession'>>({
   startToCloseTimeout: 60_000,
+  heartbeatTimeout: 5_000,
   retry: { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 5_000 },
 })
 
