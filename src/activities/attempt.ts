@@ -1,8 +1,10 @@
 // One attempt of a model call or tool call: its number, what earlier attempts left behind, and how it is given up.
 import { ApplicationFailure, Context } from '@temporalio/activity'
 import type { FailedAttempt } from '../session/events.ts'
-import { sessionIdOf } from '../session/protocol.ts'
+import type { Json } from '../session/json.ts'
+import { jsonBytes, sessionIdOf } from '../session/protocol.ts'
 import type { AttemptReport, Prior } from './contract.ts'
+import { plainJson } from './json.ts'
 import type { ActivityNeeds, Hold } from './needs.ts'
 
 /** Attempts of one call that may be lost with their worker before it is given up. */
@@ -21,8 +23,15 @@ export interface Attempt {
   failures: number
   /** Whether too many attempts were lost with their worker. */
   givenUp: boolean
+  /** The last that an earlier attempt said of how far it was. */
+  lastProgress: Json | undefined
+  /** What this attempt has said of it, and the milestones it has passed. */
+  said: { progress?: Json; milestones?: string[] }
   /** Tells the server, durably, that the body is about to be entered. */
   begin(): Promise<void>
+  /** Takes note of how far the body is; a death brings it to the next attempt. @throws TypeError for what is no JSON, or too much of it. */
+  progress(value: Json): void
+  milestone(name: string): void
   /** Records the failure, durably, and has Temporal try again after `delayMs`: what it returns is to be thrown. */
   retry(error: FailedAttempt, delayMs: number): Promise<ApplicationFailure>
 }
@@ -35,6 +44,8 @@ export interface AttemptOptions {
   timeoutMs?: number
   /** Attempts that Temporal made before this one were no attempts of the call: nobody served it. */
   uncounted?: boolean
+  /** The last that an earlier activity of the call said of how far it was. */
+  progress?: Json | undefined
 }
 
 /** Starts an attempt of the activity that is going on. `hold.release()` is the caller's. */
@@ -50,7 +61,15 @@ export function startAttempt(needs: ActivityNeeds, options: AttemptOptions): Att
   const number = before + failed.length + 1
   const deaths = failed.filter((one) => one.class === 'HeartbeatTimeout').length
   const sessionId = sessionIdOf(workflowId)
-  const report: AttemptReport = { attempt: number, begun: false, failed, worker: needs.worker }
+  const lastProgress = last?.progress ?? options.progress
+  let report: AttemptReport = {
+    attempt: number,
+    begun: false,
+    failed,
+    worker: needs.worker,
+    ...(lastProgress !== undefined && { progress: lastProgress }),
+  }
+  const said: Attempt['said'] = {}
   const hold = needs.beats.hold({
     taskToken: info.taskToken,
     sessionId,
@@ -62,6 +81,19 @@ export function startAttempt(needs: ActivityNeeds, options: AttemptOptions): Att
     ...(options.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
     report,
   })
+  let telling: Promise<void> | undefined
+  /** One beat at a time; what is said meanwhile goes with the next one. A beat that is lost costs progress, nothing else. */
+  const tell = (): void => {
+    if (telling) return
+    const told = report
+    telling = hold
+      .report(told)
+      .catch(() => undefined)
+      .then(() => {
+        telling = undefined
+        if (report !== told && report.progress !== told.progress) tell()
+      })
+  }
   return {
     number,
     sessionId,
@@ -70,7 +102,23 @@ export function startAttempt(needs: ActivityNeeds, options: AttemptOptions): Att
     failed,
     failures: failedBefore + failed.length - deaths,
     givenUp: deathsBefore + deaths >= MAX_DEATHS,
-    begin: () => hold.report({ ...report, begun: true }),
+    lastProgress,
+    said,
+    begin() {
+      report = { ...report, begun: true }
+      return hold.report(report)
+    },
+    progress(value) {
+      said.progress = checkedProgress(value)
+      report = { ...report, progress: said.progress }
+      tell()
+    },
+    milestone(name) {
+      if (typeof name !== 'string' || name === '' || name.length > MAX_MILESTONE) {
+        throw new TypeError(`A milestone's name is text of 1 to ${MAX_MILESTONE} characters.`)
+      }
+      said.milestones = [...new Set([...(said.milestones ?? []), name])].slice(0, MAX_MILESTONES)
+    },
     async retry(error, delayMs) {
       await hold.report({ ...report, failed: [...failed, error] })
       return ApplicationFailure.create({
@@ -81,6 +129,17 @@ export function startAttempt(needs: ActivityNeeds, options: AttemptOptions): Att
       })
     },
   }
+}
+
+const MAX_PROGRESS_BYTES = 16_000
+const MAX_MILESTONE = 200
+const MAX_MILESTONES = 100
+
+function checkedProgress(value: Json): Json {
+  const plain = plainJson(value)
+  if (jsonBytes(plain) > MAX_PROGRESS_BYTES)
+    throw new TypeError(`ctx.progress takes at most ${MAX_PROGRESS_BYTES} bytes of JSON: say where you are, not what you have.`)
+  return plain
 }
 
 /** An attempt that neither answered nor beat: its worker was lost, and no supervisor said so. */

@@ -42,8 +42,8 @@ export function callModelActivity(needs: ActivityNeeds, reader: SessionReader, f
     try {
       if (attempt.givenUp)
         return withFailed({ kind: 'failed', code: 'worker_died', reason: 'The model call took too many worker processes with it.' })
-      const { epoch, watermark } = input
-      const target = { sessionId: attempt.sessionId, epoch, executionId: attempt.executionId, watermark }
+      const { epoch, watermark, origin } = input
+      const target = { sessionId: attempt.sessionId, epoch, executionId: attempt.executionId, watermark, ...(origin && { origin }) }
       const { client } = Context.current()
       flusher.nudge(target, client)
       const view = await reader.view(target, client)
@@ -102,7 +102,7 @@ async function answer(
     }
     const response = await stoppable(model.generate(request, { signal, attempt: attempt.number, onDelta: () => undefined }), signal)
     const { content, stopReason, usage } = checkResponse(response)
-    const calls = await resolveCalls(agent, content, input, attempt.sessionId, view.transcript.keys)
+    const calls = await resolveCalls(agent, content, input, view, ctx)
     return {
       kind: 'completed',
       attempt: attempt.number,
@@ -112,6 +112,7 @@ async function answer(
       model: response.model ?? model.name,
       calls,
       limits: limitsOf(agent),
+      ...(agent.checkpoint !== 'turn' && { checkpoint: agent.checkpoint }),
     }
   } catch (error) {
     if (attempt.hold.signal.aborted) return { kind: 'interrupted' }
@@ -226,11 +227,15 @@ async function resolveCalls(
   agent: Agent,
   content: AssistantBlock[],
   { run, turn }: CallModelInput,
-  sessionId: string,
-  completed: ReadonlyMap<string, string>,
+  { state: { keysOf }, transcript: { keys: completed } }: SessionView,
+  ctx: AgentContext,
 ): Promise<Resolution[]> {
+  const { sessionId } = ctx
   const asked = content.flatMap((block) => (block.type === 'tool_use' ? [block] : []))
   return Promise.all(
-    asked.map((block, index) => resolveCall(agent, { sessionId, run, turn, index, tool: block.name, input: block.input }, completed)),
+    asked.map((block, index) => {
+      const call = { sessionId, run, turn, index, tool: block.name, input: block.input, ...(keysOf !== undefined && { keysOf }) }
+      return resolveCall(agent, call, { completed, ctx })
+    }),
   )
 }

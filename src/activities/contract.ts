@@ -1,7 +1,17 @@
 // What the workflow and its activities say to one another. Types only: the workflow bundle takes nothing else from here.
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
-import type { FailedAttempt, Resolution, ResultContent, RunLimits, Watermark } from '../session/events.ts'
+import type {
+  CheckpointPolicy,
+  EffectReport,
+  FailedAttempt,
+  Resolution,
+  ResultContent,
+  RunLimits,
+  Target,
+  Watermark,
+} from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
+import type { ForkStart } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 
 /** What earlier activities of the same call have used up. */
@@ -14,10 +24,15 @@ export interface Prior {
   deaths: number
 }
 
-export interface CallModelInput {
-  agent: string
+/** Which events an activity may read: of which chain, up to where, and what lies before the first one that can be read. */
+export interface EventsInput {
   epoch: string
   watermark: Watermark
+  origin?: Watermark
+}
+
+export interface CallModelInput extends EventsInput {
+  agent: string
   run: number
   turn: number
   /** When the run started: its deadline counts from there. */
@@ -37,6 +52,7 @@ export type CallModelResult = { failed?: FailedAttempt[] } & (
       model: string
       calls: Resolution[]
       limits: RunLimits
+      checkpoint?: CheckpointPolicy
     }
   /** The run cannot go on. */
   | { kind: 'failed'; code: string; reason: string }
@@ -61,13 +77,12 @@ export interface ToolCallInput {
   tags: string[]
 }
 
-export interface ExecuteToolInput extends ToolCallInput {
+export interface ExecuteToolInput extends ToolCallInput, EventsInput {
   /** Execute nothing: only wait (by Temporal's retries, which leave no history) until somebody knows the tool. */
   untilServed?: true
-  /** What is to be seen in the store while the call runs, if it takes long. */
-  epoch: string
-  watermark: Watermark
   prior?: Prior
+  /** The last that an earlier attempt said of how far it was. */
+  progress?: Json
 }
 
 /** What `execute` or `verify` gave, ready to be recorded. */
@@ -77,7 +92,7 @@ export interface RecordedResult {
   effectId?: string
 }
 
-export type ExecuteToolResult = { attempt: number; failed?: FailedAttempt[] } & (
+export type ExecuteToolResult = { attempt: number; failed?: FailedAttempt[]; progress?: Json; milestones?: string[] } & (
   | ({ kind: 'completed'; startedAt: number; worker: string } & RecordedResult)
   /** It did not happen, or its effect allows to say that it failed. */
   | { kind: 'failed'; code: string; message: string }
@@ -109,6 +124,8 @@ export interface AttemptReport {
   /** Failed attempts of this activity so far. */
   failed: FailedAttempt[]
   worker: string
+  /** The last that the body said of how far it is. */
+  progress?: Json
 }
 
 /** Details of the failure `WorkerDied`. */
@@ -117,16 +134,70 @@ export interface DeathReport extends AttemptReport {
   cause: 'crash' | 'stuck_loop' | 'overdue' | 'neighbour'
 }
 
-export interface FlushInput {
-  epoch: string
-  watermark: Watermark
-}
+export type FlushInput = EventsInput
 
 export interface FlushResult {
   seq: number
 }
 
-export type LoadSessionResult = { found: false } | { found: true; state: SessionState; digest: string }
+/** What a session goes on from whose workflow had closed. */
+export type LoadSessionResult =
+  | { found: false }
+  | { found: true; lost?: undefined; state: SessionState; digest: string }
+  /** It is known, but neither a checkpoint nor its events can be read: it begins afresh, and numbers go on. */
+  | {
+      found: true
+      lost: true
+      agent: string
+      context: Json
+      tags: string[]
+      run: number
+      checkpoint: number
+      seq: number
+      digest: string
+    }
+
+export interface LoadForkInput {
+  /** The new session's chain. */
+  epoch: string
+  fork: ForkStart
+}
+
+export type LoadForkResult = { kind: 'loaded'; state: SessionState; digest: string } | { kind: 'refused'; code: string; reason: string }
+
+export interface FindPlaceInput extends EventsInput {
+  target?: Target
+  /** Also in a past that was left behind. */
+  archived?: true
+}
+
+/** Where a target is, and which effects above it would stay. */
+export type FindPlaceResult =
+  | { kind: 'found'; seq: number; digest: string; lastMessageId?: string; effects: EffectReport[]; more: number }
+  | { kind: 'refused'; code: string; reason: string }
+  | { kind: 'stale_watermark' }
+
+/** A call with other arguments than the model's. */
+export interface ResolveToolInput {
+  agent: string
+  run: number
+  turn: number
+  index: number
+  tool: string
+  input: Json
+  keysOf?: string
+  context: Json
+  metadata: JsonObject
+  tags: string[]
+}
+
+export type ResolveToolResult = { kind: 'resolved'; resolution: Resolution } | { kind: 'not_served' }
+
+export interface CheckAnswerInput extends ToolCallInput {
+  result: Json
+}
+
+export type CheckAnswerResult = ({ kind: 'fits' } & RecordedResult) | { kind: 'does_not_fit'; message: string } | { kind: 'not_served' }
 
 /** The activities by name. */
 export interface PawlActivities {
@@ -135,4 +206,8 @@ export interface PawlActivities {
   verifyTool(input: VerifyToolInput): Promise<VerifyToolResult>
   flush(input: FlushInput): Promise<FlushResult>
   loadSession(): Promise<LoadSessionResult>
+  loadFork(input: LoadForkInput): Promise<LoadForkResult>
+  findPlace(input: FindPlaceInput): Promise<FindPlaceResult>
+  resolveTool(input: ResolveToolInput): Promise<ResolveToolResult>
+  checkAnswer(input: CheckAnswerInput): Promise<CheckAnswerResult>
 }

@@ -6,6 +6,7 @@ import { isToolError } from '../agent/errors.ts'
 import type { Tool, ToolContext } from '../agent/tool.ts'
 import { callIdOf, type Effect } from '../session/events.ts'
 import { sessionIdOf } from '../session/protocol.ts'
+import { agentContext } from './agent-context.ts'
 import { type Attempt, backoff, failedAttempt, startAttempt } from './attempt.ts'
 import { runBody, TimedOut } from './body.ts'
 import type { ExecuteToolInput, ExecuteToolResult, ToolCallInput } from './contract.ts'
@@ -22,7 +23,7 @@ const STRICTNESS = { read: 0, idempotent: 1, external: 2 } as const
 function servedTool(needs: ActivityNeeds, input: ToolCallInput): { agent: Agent; tool: Tool } | undefined {
   const agent = needs.agents.get(input.agent)
   const tool = agent?.tools.get(input.resolution.tool)
-  if (!agent || !tool) return undefined
+  if (!agent || !tool?.execute) return undefined
   const { effect, schemaDigest } = input.resolution
   if (tool.schemaDigest !== schemaDigest || STRICTNESS[tool.effect] > STRICTNESS[effect]) return undefined
   return { agent, tool }
@@ -40,10 +41,16 @@ export function executeToolActivity(needs: ActivityNeeds, flusher: Flusher) {
     }
     if (input.untilServed) return { kind: 'not_begun', attempt: before }
     const { tool } = served
-    const attempt = startAttempt(needs, { call: callIdOfInput(input), tool: tool.name, prior: input.prior, timeoutMs: tool.timeoutMs })
+    const attempt = startAttempt(needs, {
+      call: callIdOfInput(input),
+      tool: tool.name,
+      prior: input.prior,
+      timeoutMs: tool.timeoutMs,
+      progress: input.progress,
+    })
     try {
       const result = await execute(needs, flusher, tool, input, attempt)
-      return { ...result, ...(attempt.failed.length > 0 && { failed: attempt.failed }) }
+      return { ...result, ...(attempt.failed.length > 0 && { failed: attempt.failed }), ...attempt.said }
     } finally {
       attempt.hold.release()
     }
@@ -63,15 +70,9 @@ async function otherResolution(
   const agent = needs.agents.get(input.agent)
   const { tool, index } = input.resolution
   if (!agent?.tools.has(tool)) return {}
-  const workflowId = Context.current().info.workflowExecution?.workflowId ?? ''
-  const resolution = await resolveCall(agent, {
-    sessionId: sessionIdOf(workflowId),
-    run: input.run,
-    turn: input.turn,
-    index,
-    tool,
-    input: input.input,
-  })
+  const sessionId = sessionIdOf(Context.current().info.workflowExecution?.workflowId ?? '')
+  const call = { sessionId, run: input.run, turn: input.turn, index, tool, input: input.input }
+  const resolution = await resolveCall(agent, call, { ctx: agentContext(needs, sessionId, input) })
   return { resolution }
 }
 
@@ -109,8 +110,8 @@ async function execute(
   const running = setTimeout(() => void showRunning(needs, flusher, input, attempt, client), SHOW_RUNNING_AFTER_MS)
   try {
     const { value, ctx } = await runBody(tool.timeoutMs, attempt.hold, (signal) => {
-      const context = toolContext(needs, input, attempt, signal)
-      return Promise.resolve(tool.execute(parsed.input, context)).then((value) => ({ value, ctx: context }))
+      const context = toolContext(needs, input, attempt, signal, notesOf(attempt))
+      return Promise.resolve(tool.execute?.(parsed.input, context)).then((value) => ({ value, ctx: context }))
     })
     return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...recordResult(tool, value, ctx) }
   } catch (error) {
@@ -156,27 +157,27 @@ function whenThrown(needs: ActivityNeeds, tool: Tool, effect: Effect, attempt: A
   return { kind: 'failed', attempt: number, code, message: last.message }
 }
 
+type Notes = Pick<ToolContext, 'progress' | 'lastProgress' | 'milestone'>
+
+function notesOf({ progress, lastProgress, milestone }: Attempt): Notes {
+  return { progress, lastProgress, milestone }
+}
+
 /** What `execute` and `verify` are given. */
 export function toolContext(
   needs: ActivityNeeds,
   input: ToolCallInput,
   attempt: Pick<Attempt, 'number' | 'sessionId' | 'hold'>,
   signal: AbortSignal,
+  notes: Notes,
 ): ToolContext {
   return {
-    sessionId: attempt.sessionId,
-    agent: input.agent,
-    run: input.run,
-    turn: input.turn,
+    ...agentContext(needs, attempt.sessionId, input),
     callId: callIdOfInput(input),
     attempt: attempt.number,
     idempotencyKey: input.resolution.key ?? '',
-    context: input.context,
-    metadata: input.metadata,
-    tags: input.tags,
-    services: needs.services,
     signal,
-    log: needs.logger,
     stillMine: () => attempt.hold.stillMine(),
+    ...notes,
   }
 }

@@ -3,15 +3,17 @@ import { Context } from '@temporalio/activity'
 import type { SessionEvent } from '../session/events.ts'
 import { fold } from '../session/fold.ts'
 import { sessionIdOf } from '../session/protocol.ts'
+import { beating } from './beating.ts'
 import { callModelActivity } from './call-model.ts'
 import type { FlushInput, FlushResult, LoadSessionResult, PawlActivities } from './contract.ts'
 import { executeToolActivity } from './execute-tool.ts'
+import { findPlaceActivity } from './find-place.ts'
 import { type Flusher, startFlusher } from './flusher.ts'
+import { loadForkActivity } from './load-fork.ts'
 import type { ActivityNeeds } from './needs.ts'
+import { checkAnswerActivity, resolveToolActivity } from './outside.ts'
 import { sessionReader } from './session-reader.ts'
 import { verifyToolActivity } from './verify-tool.ts'
-
-const BEAT_EVERY_MS = 1_000
 
 /** The activities over `needs`, and the flusher behind them. */
 export function createActivities(needs: ActivityNeeds): { activities: PawlActivities; flusher: Flusher } {
@@ -54,18 +56,11 @@ export function createActivities(needs: ActivityNeeds): { activities: PawlActivi
       verifyTool: verifyToolActivity(needs),
       flush,
       loadSession,
+      loadFork: loadForkActivity(store),
+      findPlace: findPlaceActivity(reader),
+      resolveTool: resolveToolActivity(needs),
+      checkAnswer: checkAnswerActivity(needs),
     },
     flusher,
-  }
-}
-
-/** Beats while the store is at work. In this loop is enough: done twice, it changes nothing, so a beat that is missed costs little. */
-async function beating<T>(work: () => Promise<T>): Promise<T> {
-  const context = Context.current()
-  const beat = setInterval(() => context.heartbeat(), BEAT_EVERY_MS)
-  try {
-    return await work()
-  } finally {
-    clearInterval(beat)
   }
 }

@@ -2,8 +2,8 @@
 import { z } from 'zod'
 import type { Agent } from '../agent/agent.ts'
 import { idempotencyKeyOf, inputDigestOf } from '../agent/keys.ts'
-import type { Tool } from '../agent/tool.ts'
-import type { Resolution } from '../session/events.ts'
+import type { AgentContext, ApprovalContext, ApprovalNeed, Tool } from '../agent/tool.ts'
+import { type ApprovalTerms, callIdOf, type Resolution } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 
 /** The place and content of a call. */
@@ -14,10 +14,20 @@ export interface RequestedCall {
   index: number
   tool: string
   input: Json
+  /** The session whose name is in keys that count for a whole session, where it is another. */
+  keysOf?: string
 }
 
-/** Resolves a call: effect, key, timeouts, or why it cannot run. `completed`: by key, the calls that completed it. */
-export async function resolveCall(agent: Agent, call: RequestedCall, completed?: ReadonlyMap<string, string>): Promise<Resolution> {
+/** What a resolution may depend on besides the call. */
+export interface ResolveOptions {
+  /** By key, the calls that completed it. */
+  completed?: ReadonlyMap<string, string>
+  /** For the tool's `approval`. */
+  ctx: AgentContext
+}
+
+/** Resolves a call: effect, key, timeouts, whom to ask, or why it cannot run. */
+export async function resolveCall(agent: Agent, call: RequestedCall, { completed, ctx }: ResolveOptions): Promise<Resolution> {
   const { index, input: rawInput } = call
   const tool = agent.tools.get(call.tool)
   const inputDigest = inputDigestOf(call.tool, rawInput)
@@ -40,6 +50,10 @@ export async function resolveCall(agent: Agent, call: RequestedCall, completed?:
     timeoutMs: tool.timeoutMs,
     retry: tool.retry,
     verify: tool.verify !== undefined,
+    ...(tool.verify && tool.verifyTimeoutMs !== tool.timeoutMs && { verifyTimeoutMs: tool.verifyTimeoutMs }),
+    ...(tool.verify && tool.verifyRetries !== 3 && { verifyRetries: tool.verifyRetries }),
+    ...(tool.effect === 'external' && { onUnknown: tool.onUnknown }),
+    ...(tool.client && { client: tool.client }),
   }
   const parsed = await parseInput(tool, rawInput)
   if ('problem' in parsed) return { ...known, invalid: { code: 'invalid_arguments', message: parsed.problem } }
@@ -57,8 +71,25 @@ export async function resolveCall(agent: Agent, call: RequestedCall, completed?:
     }
   }
   const replayOf = key === undefined ? undefined : completed?.get(key)
-  return { ...known, ...(key !== undefined && { key }), ...(replayOf !== undefined && { replayOf }) }
+  const approval = await approvalOf(tool, parsed.input, { ...ctx, callId: callIdOf(call.run, call.turn, index) })
+  return { ...known, ...(key !== undefined && { key }), ...(replayOf !== undefined && { replayOf }), ...(approval && { approval }) }
 }
+
+/** On what terms the call needs approval, if it does. A tool that cannot say is asked about. */
+async function approvalOf(tool: Tool, input: unknown, ctx: ApprovalContext): Promise<ApprovalTerms | undefined> {
+  if (!tool.approval) return undefined
+  const { needed, expiresMs, onExpiry } = tool.approval
+  let need: ApprovalNeed
+  try {
+    need = await needed(input, ctx)
+  } catch (error) {
+    need = `Whether it needs approval could not be told: ${error instanceof Error ? error.message : String(error)}`
+  }
+  if (need === false) return undefined
+  return { expiresMs, onExpiry, ...(typeof need === 'string' && need !== '' && { reason: need.slice(0, MAX_REASON) }) }
+}
+
+const MAX_REASON = 2_000
 
 const NOT_RUN = { effect: 'read', schemaDigest: '', timeoutMs: 0, retry: { maxRetries: 0, baseDelayMs: 0 }, verify: false } as const
 

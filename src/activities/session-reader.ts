@@ -2,9 +2,10 @@
 // executions. Keeps what it folded, so that a turn reads only what is new.
 import type { Client } from '@temporalio/client'
 import { LRUCache } from 'lru-cache'
-import { continues, nextDigest } from '../session/digest.ts'
+import { continues } from '../session/digest.ts'
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { fold } from '../session/fold.ts'
+import { entriesOf } from '../session/pages.ts'
 import { type EventsPage, QUERIES, workflowIdOf } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import { addToTranscript, emptyTranscript, type Transcript } from '../session/transcript.ts'
@@ -22,6 +23,8 @@ export interface SessionView {
 export interface ReadTarget extends LogKey {
   executionId: string
   watermark: Watermark
+  /** Nothing before it can be read; absent: all can. */
+  origin?: Watermark
 }
 
 /** Reads sessions. */
@@ -81,7 +84,7 @@ export function sessionReader(log: EventLog, store: Store): SessionReader {
   }
 
   async function grow(from: Kept | undefined, target: ReadTarget, client: Client): Promise<Kept> {
-    const entries = await readEntries(target, from?.at ?? START, client)
+    const entries = await readEntries(target, from?.at ?? target.origin ?? START, client)
     const events = entries.map((entry) => JSON.parse(entry.json) as SessionEvent)
     const transcript = from?.transcript ?? emptyTranscript()
     for (const event of events) addToTranscript(transcript, event)
@@ -161,17 +164,6 @@ async function queryExecution(
       return { entries, base, ...(previous !== undefined && { previous }) }
     }
   }
-}
-
-/** The page's events as the entries that they were: the digest is over their JSON text, which parsing and printing preserves. */
-function entriesOf(page: EventsPage): LogEntry[] {
-  let prev = page.from.digest
-  return page.events.map((event) => {
-    const json = JSON.stringify(event)
-    const entry = { seq: event.seq, prev, digest: nextDigest(prev, json), json }
-    prev = entry.digest
-    return entry
-  })
 }
 
 /** The stored entries above `from` up to `upTo`; undefined if the store is away or has not (all of) them. */

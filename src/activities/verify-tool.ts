@@ -8,6 +8,9 @@ import type { ActivityNeeds } from './needs.ts'
 import { recordResult } from './record.ts'
 import { parseInput } from './resolve.ts'
 
+/** A question has no progress of its own. */
+const NO_NOTES = { progress: () => undefined, lastProgress: undefined, milestone: () => undefined }
+
 /** Makes the activity. What `verify` throws is retried by Temporal. */
 export function verifyToolActivity(needs: ActivityNeeds) {
   return async function verifyTool(input: VerifyToolInput): Promise<VerifyToolResult> {
@@ -29,12 +32,12 @@ export function verifyToolActivity(needs: ActivityNeeds) {
       call: `verify:${callIdOfInput(input)}`,
       tool: tool.name,
       heartbeatTimeoutMs: info.heartbeatTimeoutMs ?? 5_000,
-      timeoutMs: tool.timeoutMs,
+      timeoutMs: tool.verifyTimeoutMs,
       report: { attempt: info.attempt, begun: false, failed: [], worker: needs.worker },
     })
     try {
-      return await runBody(tool.timeoutMs, hold, async (signal) => {
-        const ctx = toolContext(needs, input, { number: input.attempt, sessionId, hold }, signal)
+      return await runBody(tool.verifyTimeoutMs, hold, async (signal) => {
+        const ctx = toolContext(needs, input, { number: input.attempt, sessionId, hold }, signal, NO_NOTES)
         const verdict = await verify(parsed.input, ctx)
         if (verdict?.happened === true) return { kind: 'happened', ...recordResult(tool, verdict.result, ctx) }
         if (verdict?.happened === false) return { kind: 'not_happened' }

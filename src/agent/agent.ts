@@ -1,6 +1,7 @@
 // What a user declares an agent with.
 import type { z } from 'zod'
 import { type Duration, milliseconds } from '../session/duration.ts'
+import type { CheckpointPolicy } from '../session/events.ts'
 import type { SessionState } from '../session/state.ts'
 import { DeclarationError } from './errors.ts'
 import type { Model } from './model.ts'
@@ -26,6 +27,11 @@ export interface AgentOptions<C extends z.ZodType = z.ZodType> {
   /** Of model calls. */
   retry?: RetryOptions
   limits?: AgentLimits
+  /**
+   * When checkpoints are made: after every turn (default), every tool call, every n turns, when so many milliseconds have passed (looked at
+   * after each turn), or when an event of a type comes (of one tool, or a milestone). `session.checkpoint(reason)` makes one at any time.
+   */
+  checkpoint?: CheckpointPolicy
   /** What a session's `context` must be. */
   context?: C
 }
@@ -38,6 +44,7 @@ export interface Agent<C = unknown> {
   readonly tools: ReadonlyMap<string, Tool>
   readonly retry: Required<RetryOptions>
   readonly limits: { readonly maxTurns: number; readonly deadlineMs?: number }
+  readonly checkpoint: CheckpointPolicy
   readonly context?: z.ZodType<C>
 }
 
@@ -74,6 +81,10 @@ export function defineAgent<C extends z.ZodType = z.ZodType<undefined>>(options:
   if (!(Number.isInteger(retry.maxRetries) && retry.maxRetries >= 0 && Number.isFinite(retry.baseDelayMs) && retry.baseDelayMs >= 0)) {
     bad('retry.maxRetries must be an integer from 0, retry.baseDelayMs a number of milliseconds from 0.')
   }
+  const { checkpoint = 'turn' } = options
+  if (!isPolicy(checkpoint)) {
+    bad("checkpoint must be 'turn', 'tool_call', { everyTurns: n }, { everyMs: n } or { on: [{ type, tool?, milestone? }] }.")
+  }
   const tools = new Map<string, Tool>()
   for (const [index, tool] of (options.tools ?? []).entries()) {
     if (tool?.schemaDigest === undefined) bad(`tools[${index}] is no tool: make it with defineTool.`)
@@ -89,6 +100,16 @@ export function defineAgent<C extends z.ZodType = z.ZodType<undefined>>(options:
     tools,
     retry,
     limits: { maxTurns, ...(deadlineMs !== undefined && { deadlineMs }) },
+    checkpoint,
     ...(options.context && { context: options.context as unknown as z.ZodType<z.input<C>> }),
   }
+}
+
+function isPolicy(policy: unknown): policy is CheckpointPolicy {
+  if (policy === 'turn' || policy === 'tool_call') return true
+  if (policy === null || typeof policy !== 'object') return false
+  const { everyTurns, everyMs, on } = policy as { everyTurns?: unknown; everyMs?: unknown; on?: unknown }
+  if (everyTurns !== undefined) return Number.isInteger(everyTurns) && (everyTurns as number) > 0
+  if (everyMs !== undefined) return typeof everyMs === 'number' && everyMs > 0
+  return Array.isArray(on) && on.length > 0 && on.every((one) => typeof one?.type === 'string' && one.type !== 'checkpoint_made')
 }

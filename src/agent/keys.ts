@@ -18,14 +18,16 @@ const MAX_KEY = 1_000
  */
 export function idempotencyKeyOf(
   tool: Tool,
-  call: { sessionId: string; run: number; turn: number; index: number; rawInput: Json; input: unknown },
+  call: { sessionId: string; keysOf?: string; run: number; turn: number; index: number; rawInput: Json; input: unknown },
 ): string | undefined {
   if (tool.effect === 'read') return undefined
   const { sessionId, run, turn, index, rawInput } = call
   const callId = callIdOf(run, turn, index)
   if (typeof tool.idempotency === 'function') return checkKey(tool.name, tool.idempotency(call.input, { sessionId, run, callId }))
+  // A fork that carries its origin's completed keys shares those that count for a whole session; its runs are its own.
+  const owner = tool.idempotency === 'session' ? (call.keysOf ?? sessionId) : sessionId
   const scope = { session: [], run: [run], call: [callId] }[tool.idempotency]
-  return sha256Hex(canonicalJson([sessionId, ...scope, tool.name, rawInput]))
+  return sha256Hex(canonicalJson([owner, ...scope, tool.name, rawInput]))
 }
 
 function checkKey(tool: string, key: unknown): string {

@@ -49,7 +49,21 @@ export interface ToolContext extends AgentContext {
   readonly signal: AbortSignal
   /** Asks the Temporal server whether this attempt is still the live one. Milliseconds: a network call. */
   stillMine(): Promise<boolean>
+  /** Says how far the call is, in at most 16 KB of JSON: seen in the ledger and in the events, and given to the next attempt. */
+  progress(value: Json): void
+  /** What an earlier attempt said last by `progress`. */
+  readonly lastProgress: Json | undefined
+  /** Marks a point that a checkpoint may be made at (`checkpoint: { on: [{ type: 'milestone_reached', milestone }] }`); 1 to 200 characters. */
+  milestone(name: string): void
 }
+
+/** Where a call stands whose approval is in question. */
+export interface ApprovalContext extends AgentContext {
+  readonly callId: string
+}
+
+/** Whether a call needs a person's approval: no, yes, or yes and why. */
+export type ApprovalNeed = boolean | string
 
 /** What `verify` answers; `'unknown'`: it cannot tell. */
 export type Verdict<R> = { happened: true; result: R } | { happened: false } | { happened: 'unknown' }
@@ -74,9 +88,30 @@ export interface ToolOptions<S extends z.ZodType, R> {
   input: S
   /** What it does to the world. Required: pawl never guesses what may be repeated. */
   effect: Effect
-  execute(input: z.output<S>, ctx: ToolContext): R | Promise<R>
+  /** `'client'`: no worker executes it; the call waits for `session.answer(callId, result)`, at most for `timeout` (default: no limit). */
+  execute: 'client' | ((input: z.output<S>, ctx: ToolContext) => R | Promise<R>)
+  /** What `execute` or a client's answer must give. A read that gives something else fails; an effect has happened and says so. */
+  output?: z.ZodType
+  /**
+   * Whether a person must approve the call before it is executed; a function decides by the input, and may give the reason.
+   * What it throws counts as yes. Decided by `session.approve` and `session.deny`.
+   */
+  approval?: boolean | ((input: z.output<S>, ctx: ApprovalContext) => ApprovalNeed | Promise<ApprovalNeed>)
+  /** How long a request for approval stands. Default 24 hours. */
+  approvalTimeout?: Duration
+  /** What becomes of a call that nobody decided on in time: the model is told that it was denied (default), or the run fails. */
+  onExpiry?: 'deny' | 'error'
+  /**
+   * For `external`: what happens when nobody can tell whether the call happened. `'ask'` (default): the session waits for
+   * `session.resolve`; `'tell_model'`: the model is told, and reasons about it.
+   */
+  onUnknown?: 'ask' | 'tell_model'
   /** Asked when nobody knows whether an `external` call happened, once its attempt is known to be dead. Must be a read. */
   verify?(input: z.output<S>, ctx: ToolContext): Verdict<R> | Promise<Verdict<R>>
+  /** How long one asking of `verify` may take. Default: `timeout`. */
+  verifyTimeout?: Duration
+  /** How often a `verify` that threw is asked again. Default 3. */
+  verifyRetries?: number
   /** Names the effect in the outside world; stored with the call. */
   effectId?(result: R): string
   /** What the model is given instead of the result. */
@@ -102,7 +137,20 @@ export interface Tool {
   readonly timeoutMs: number
   readonly retry: Required<RetryOptions>
   readonly idempotency: Idempotency<unknown>
-  execute(input: unknown, ctx: ToolContext): unknown
+  readonly output?: z.ZodType
+  /** Absent: never asked for. */
+  readonly approval?: {
+    needed(input: unknown, ctx: ApprovalContext): ApprovalNeed | Promise<ApprovalNeed>
+    readonly expiresMs: number
+    readonly onExpiry: 'deny' | 'error'
+  }
+  readonly onUnknown: 'ask' | 'tell_model'
+  readonly verifyTimeoutMs: number
+  readonly verifyRetries: number
+  /** Absent: a client answers it. */
+  execute?(input: unknown, ctx: ToolContext): unknown
+  /** Whether a client's answer is waited for without end. */
+  readonly client?: { readonly timeoutMs?: number }
   verify?(input: unknown, ctx: ToolContext): Verdict<unknown> | Promise<Verdict<unknown>>
   effectId?(result: unknown): string
   toModel?(result: unknown, ctx: ToolContext): ResultContent
@@ -131,7 +179,14 @@ export function defineTool<S extends z.ZodType, R>(options: ToolOptions<S, R>): 
     )
   }
   if (typeof options.description !== 'string' || options.description.trim() === '') bad('description is empty; say what the tool does.')
-  if (typeof options.execute !== 'function') bad('execute is not a function.')
+  const isClient = options.execute === 'client'
+  if (typeof options.execute !== 'function' && !isClient) bad("execute is neither a function nor 'client'.")
+  if (isClient && options.verify) bad('verify is for calls that a worker executes; this one is answered by a client.')
+  if (options.onUnknown !== undefined && effect !== 'external') bad(`onUnknown is for 'external' tools; this one is '${effect}'.`)
+  if (options.onUnknown !== undefined && !['ask', 'tell_model'].includes(options.onUnknown)) bad("onUnknown must be 'ask' or 'tell_model'.")
+  if (options.onExpiry !== undefined && !['deny', 'error'].includes(options.onExpiry)) bad("onExpiry must be 'deny' or 'error'.")
+  if (!['undefined', 'boolean', 'function'].includes(typeof options.approval)) bad('approval must be a boolean or a function of the input.')
+  if (options.output !== undefined && typeof options.output?.safeParseAsync !== 'function') bad('output is no zod schema.')
   if (options.verify !== undefined && effect !== 'external') bad(`verify is for 'external' tools; this one is '${effect}'.`)
   if (options.idempotency !== undefined && effect === 'read') bad("a 'read' has no idempotency key: leave out `idempotency`.")
   const timeoutMs =
@@ -140,6 +195,11 @@ export function defineTool<S extends z.ZodType, R>(options: ToolOptions<S, R>): 
   const retry = { maxRetries: options.retry?.maxRetries ?? 3, baseDelayMs: options.retry?.baseDelayMs ?? 500 }
   if (!(Number.isInteger(retry.maxRetries) && retry.maxRetries >= 0)) bad('retry.maxRetries must be an integer from 0.')
   if (!(Number.isFinite(retry.baseDelayMs) && retry.baseDelayMs >= 0)) bad('retry.baseDelayMs must be a number of milliseconds from 0.')
+  const duration = (value: Duration, of: string): number =>
+    milliseconds(value) ?? bad(`${of} must be a positive number of milliseconds, or text like '30s', up to 24 days.`)
+  const verifyTimeoutMs = options.verifyTimeout === undefined ? timeoutMs : duration(options.verifyTimeout, 'verifyTimeout')
+  const { verifyRetries = 3 } = options
+  if (!(Number.isInteger(verifyRetries) && verifyRetries >= 0)) bad('verifyRetries must be an integer from 0.')
   const { inputSchema, schemaDigest } = inputSchemaOf(options.input, `the input of tool "${name}"`)
   return {
     name,
@@ -151,9 +211,27 @@ export function defineTool<S extends z.ZodType, R>(options: ToolOptions<S, R>): 
     timeoutMs,
     retry,
     idempotency: (options.idempotency ?? 'run') as Idempotency<unknown>,
-    execute: options.execute as Tool['execute'],
+    onUnknown: options.onUnknown ?? 'ask',
+    verifyTimeoutMs,
+    verifyRetries,
+    ...(options.output && { output: options.output }),
+    ...(options.approval !== undefined &&
+      options.approval !== false && {
+        approval: {
+          needed: neededBy(options.approval as boolean | ((input: unknown, ctx: ApprovalContext) => ApprovalNeed | Promise<ApprovalNeed>)),
+          expiresMs: duration(options.approvalTimeout ?? '24h', 'approvalTimeout'),
+          onExpiry: options.onExpiry ?? 'deny',
+        },
+      }),
+    ...(typeof options.execute === 'function'
+      ? { execute: options.execute as NonNullable<Tool['execute']> }
+      : { client: options.timeout === undefined ? {} : { timeoutMs } }),
     ...(options.verify && { verify: options.verify as NonNullable<Tool['verify']> }),
     ...(options.effectId && { effectId: options.effectId as NonNullable<Tool['effectId']> }),
     ...(options.toModel && { toModel: options.toModel as NonNullable<Tool['toModel']> }),
   }
+}
+
+function neededBy(approval: boolean | ((input: unknown, ctx: ApprovalContext) => ApprovalNeed | Promise<ApprovalNeed>)) {
+  return typeof approval === 'function' ? approval : () => approval
 }

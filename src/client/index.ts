@@ -3,16 +3,44 @@ export { ConnectError } from '../connect/temporal.ts'
 export type { TemporalAddress } from '../connect/temporal.ts'
 export type { SessionEvent } from '../session/events.ts'
 export type { SessionState } from '../session/state.ts'
-export type { MessageRow } from '../store/store.ts'
+export { StoreError } from '../store/index.ts'
+export type {
+  ArchivedMessage,
+  BlobPlace,
+  ListedCheckpoint,
+  ListedError,
+  ListedMessage,
+  ListedSession,
+  ListedToolCall,
+  MessageRow,
+  UsageBy,
+  UsageSum,
+} from '../store/index.ts'
+export type { Asking, SessionAsking } from './asking.ts'
 export {
   InvalidMessage,
+  InvalidOption,
   MessageRejected,
   RecoveryRefused,
+  RequestRefused,
   ResultTimeout,
   RunFailed,
   RunInterrupted,
   SessionNotFound,
   SessionUnavailable,
 } from './errors.ts'
+export type { FeedEvent } from './feed.ts'
+export type { List, Page } from './list.ts'
+export type {
+  ErrorListOptions,
+  FeedOptions,
+  Moment,
+  PageOptions,
+  SessionListOptions,
+  SessionRowsOptions,
+  SpanOptions,
+  ToolCallListOptions,
+  UsageOptions,
+} from './list-options.ts'
 export { Pawl } from './pawl.ts'
 export type { ConnectOptions, RunHandle, RunResult, RunSettled, SendOptions, SessionHandle, SessionOptions } from './types.ts'

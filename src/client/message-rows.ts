@@ -29,7 +29,7 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
       continue
     }
     const taken = event.type === 'turn_started' ? [...event.takes] : []
-    // A restart takes messages out of the transcript again.
+    // A restart, or a way back, takes messages out of the transcript again.
     if (transcript.messages.length < before)
       for (const row of rows.splice(transcript.messages.length))
         if (row.kind === 'user') received.set(row.messageId, { ...row, run: null, turn: null })
@@ -59,5 +59,7 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
       })
     }
   }
-  return [...rows, ...[...received.values()].sort((a, b) => a.seq - b.seq)]
+  // What was left behind waits for nobody.
+  const waiting = [...received.values()].filter((row) => transcript.waiting.has(row.messageId))
+  return [...rows, ...waiting.sort((a, b) => a.seq - b.seq)]
 }

@@ -6,20 +6,36 @@ import { connectClient, resolveTemporal } from '../connect/temporal.ts'
 import type { Json } from '../session/json.ts'
 import { DEFAULT_TASK_QUEUE } from '../session/protocol.ts'
 import { openStore } from '../store/index.ts'
+import { type Asking, askingOf } from './asking.ts'
 import { sessionHandle, type SessionParts } from './session.ts'
 import type { ConnectOptions, SessionHandle, SessionOptions } from './types.ts'
 
 /** The context that an agent declares. */
 type ContextOf<A> = A extends Agent<infer C> ? C : Json
 
-/** A connection to a pawl deployment: its Temporal and its side store. */
-export class Pawl {
+/** A connection to a pawl deployment: its Temporal and its side store. What is asked of the side store is said in `Asking`. */
+export class Pawl implements Asking {
+  readonly sessions: Asking['sessions']
+  readonly messages: Asking['messages']
+  readonly checkpoints: Asking['checkpoints']
+  readonly errors: Asking['errors']
+  readonly toolCalls: Asking['toolCalls']
+  readonly usage: Asking['usage']
+  readonly events: Asking['events']
   readonly #parts: SessionParts
   readonly #close: () => Promise<void>
 
   private constructor(parts: SessionParts, close: () => Promise<void>) {
     this.#parts = parts
     this.#close = close
+    const asking = askingOf(parts.store)
+    this.sessions = asking.sessions
+    this.messages = asking.messages
+    this.checkpoints = asking.checkpoints
+    this.errors = asking.errors
+    this.toolCalls = asking.toolCalls
+    this.usage = asking.usage
+    this.events = asking.events
   }
 
   /**

@@ -3,6 +3,7 @@ import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import type { SessionEvent } from '../session/events.ts'
 import { type EventsPage, QUERIES, workflowIdOf } from '../session/protocol.ts'
 import type { Store } from '../store/store.ts'
+import { startBell } from './bell.ts'
 import { SessionNotFound } from './errors.ts'
 
 /** Where events are read. */
@@ -104,34 +105,5 @@ async function readStore(store: Store | undefined, sessionId: string, after: num
     return await store?.events(sessionId, { after })
   } catch {
     return undefined
-  }
-}
-
-/** Something to wait for: rung by a notification, a timer, or the end. */
-function startBell(signal: AbortSignal): { ring: () => void; wait(ms: number): Promise<void>; close(): void } {
-  let rung = false
-  let wake: (() => void) | undefined
-  const ring = (): void => {
-    rung = true
-    wake?.()
-  }
-  signal.addEventListener('abort', ring)
-  return {
-    ring,
-    wait: (ms) =>
-      new Promise((resolve) => {
-        if (rung) {
-          rung = signal.aborted
-          return resolve()
-        }
-        const timer = setTimeout(() => wake?.(), ms)
-        wake = () => {
-          clearTimeout(timer)
-          wake = undefined
-          rung = signal.aborted
-          resolve()
-        }
-      }),
-    close: () => signal.removeEventListener('abort', ring),
   }
 }

@@ -21,8 +21,12 @@ import {
 } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Store } from '../store/store.ts'
+import { sessionAskingOf } from './asking.ts'
 import { messageRowsOf } from './message-rows.ts'
-import { InvalidMessage, RecoveryRefused, SessionNotFound, SessionUnavailable } from './errors.ts'
+import { type Asked, ask } from './updates.ts'
+import { InvalidMessage, RecoveryRefused, RequestRefused, SessionNotFound, SessionUnavailable } from './errors.ts'
+import { fork, targetOf } from './forking.ts'
+import { readAll, transcriptAt } from './past.ts'
 import { runHandle } from './run.ts'
 import { type EventSource, followBatches, readEvents } from './session-events.ts'
 import type { RunHandle, SendOptions, SessionHandle, SessionOptions } from './types.ts'
@@ -44,6 +48,7 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
   const { client, store } = parts
   const source: EventSource = { sessionId: id, client, store }
   const workflow = client.workflow.getHandle(workflowIdOf(id))
+  const asked: Asked = { client, sessionId: id, taskQueue: options.taskQueue ?? parts.taskQueue, settings: settingsOf(options) }
 
   async function send(content: string | UserBlock[], sendOptions: SendOptions = {}): Promise<RunHandle> {
     const { messageId = randomUUID(), metadata } = sendOptions
@@ -130,6 +135,10 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
       }
       return messageRowsOf(await readEvents({ ...source, store: undefined }, 0))
     },
+    ...sessionAskingOf(store, id),
+    async messagesUpTo(target) {
+      return transcriptAt(await readAll((after) => readEvents(source, after)), target)
+    },
     async *events({ after = 0, follow, signal } = {}) {
       if (follow) {
         for await (const batch of followBatches(source, after, signal ?? new AbortController().signal)) {
@@ -139,14 +148,24 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
         }
         return
       }
-      for (let cursor = after; ; ) {
-        const page = await readEvents(source, cursor)
-        const last = page.at(-1)
-        if (!last) return
-        yield* page
-        cursor = last.seq
-      }
+      yield* allEvents(source, after)
     },
+    resume: () => ask(asked, UPDATES.resume),
+    checkpoint: (reason, { by } = {}) => ask(asked, UPDATES.checkpoint, { reason, ...(by !== undefined && { by }) }),
+    async rollback({ by, reason, ...target }) {
+      const checked = targetOf(target)
+      if (!checked)
+        throw new RequestRefused('invalid_target', 'Say where to: { checkpoint: version }, { message: messageId } or { run: number }.')
+      return ask(asked, UPDATES.rollback, { target: checked, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) })
+    },
+    async fork(forkOptions = {}) {
+      const copy = await fork(asked, forkOptions, () => allEvents(source))
+      return sessionHandle(parts, copy, options, { isNew: false })
+    },
+    approve: (callId, decision) => ask(asked, UPDATES.approve, { callId, ...decision }),
+    deny: (callId, decision) => ask(asked, UPDATES.deny, { callId, ...decision }),
+    resolve: (callId, resolution, said = {}) => ask(asked, UPDATES.resolve, { callId, resolution, ...said }),
+    answer: (callId, result, said = {}) => ask(asked, UPDATES.answer, { callId, result, ...said }),
     interrupt: (details = {}) => stop(SIGNALS.interrupt, details),
     close: (details = {}) => stop(SIGNALS.close, details),
     async recover(request) {
@@ -165,18 +184,33 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
 
 function startOf<C>(sessionId: string, options: SessionOptions<C>, isNew: boolean): SessionStart {
   const { agent, context, tags } = options
-  const idleTimeoutMs = durationOf(options.idleTimeout, 'idleTimeout')
-  const notServedAfterMs = durationOf(options.notServedAfter, 'notServedAfter')
   return {
     sessionId,
     ...(agent !== undefined && { agent }),
     ...(context !== undefined && { context: context as Json }),
     ...(tags && { tags }),
     ...(isNew && { isNew: true as const }),
-    settings: {
-      ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
-      ...(notServedAfterMs !== undefined && { notServedAfterMs }),
-    },
+    settings: settingsOf(options),
+  }
+}
+
+function settingsOf<C>(options: SessionOptions<C>): NonNullable<SessionStart['settings']> {
+  const idleTimeoutMs = durationOf(options.idleTimeout, 'idleTimeout')
+  const notServedAfterMs = durationOf(options.notServedAfter, 'notServedAfter')
+  return {
+    ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
+    ...(notServedAfterMs !== undefined && { notServedAfterMs }),
+  }
+}
+
+/** All events above `after` that can be had now. */
+async function* allEvents(source: EventSource, after = 0): AsyncGenerator<SessionEvent> {
+  for (let cursor = after; ; ) {
+    const page = await readEvents(source, cursor)
+    const last = page.at(-1)
+    if (!last) return
+    yield* page
+    cursor = last.seq
   }
 }
 

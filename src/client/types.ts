@@ -6,10 +6,12 @@ import type { Logger } from '../agent/tool.ts'
 import type { TemporalAddress } from '../connect/temporal.ts'
 import type { StopReason, Usage, UserBlock } from '../session/content.ts'
 import type { Duration } from '../session/duration.ts'
-import type { RecoveryStrategy, SessionEvent } from '../session/events.ts'
+import type { RecoveryStrategy, SessionEvent, Target } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
+import type { Moved, ResolveRequest } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import type { MessageRow } from '../store/store.ts'
+import type { SessionAsking } from './asking.ts'
 
 /** What `Pawl.connect` takes; all of it has a default. */
 export interface ConnectOptions {
@@ -81,8 +83,41 @@ export interface RunHandle {
   events(options?: { signal?: AbortSignal }): AsyncIterable<SessionEvent>
 }
 
+/** Who asks for something, and why: recorded with it. */
+export interface By {
+  by?: string
+  reason?: string
+}
+
+/** A point of the session's past: a checkpoint by its version, or just before a message was taken in, or a run began. */
+export type RollbackOptions = Target & By
+
+/** Of a fork. Without a target it begins where the session is. */
+export type ForkOptions = Partial<{ checkpoint: number; message: string; run: number }> & {
+  /** The new session's id. Default: a new UUID. */
+  id?: string
+  /**
+   * Whether effects that the session has completed under keys of the whole session (`idempotency: 'session'`), and their results,
+   * count as completed in the fork too. Default `carried`.
+   */
+  keys?: 'carried' | 'forgotten'
+  /** Whether a run that is going on is interrupted first. Default true. */
+  interrupt?: boolean
+  /** Default: the session's own. */
+  tags?: string[]
+  by?: string
+}
+
+/** Which arguments of a call were looked at, by whom, and what is to be said of it. */
+export interface Decision {
+  /** Of the arguments, as `approval_requested` and the list of what is pending give it. */
+  digest: string
+  by?: string
+  note?: string
+}
+
 /** One session. */
-export interface SessionHandle {
+export interface SessionHandle extends SessionAsking {
   readonly id: string
   /**
    * Sends a user message: starts, resumes or continues the session. Durable when it resolves, also with no worker alive.
@@ -94,6 +129,11 @@ export interface SessionHandle {
   /** The session's state, from the workflow, else from the store. @throws SessionNotFound, SessionUnavailable. */
   state(): Promise<SessionState>
   messages(): Promise<MessageRow[]>
+  /**
+   * The transcript as it was at a checkpoint, or just before a message was taken in or a run began; also in a past that was left since.
+   * @throws RequestRefused (`checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`), SessionNotFound.
+   */
+  messagesUpTo(target: Target): Promise<MessageRow[]>
   /** The session's events above `after`; with `follow` it goes on until the session closes or `signal` aborts. */
   events(options?: { after?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<SessionEvent>
   /** Stops the run that is going on; its outcome is `interrupted`. Messages not yet seen open the next run. */
@@ -102,4 +142,26 @@ export interface SessionHandle {
   recover(options: { strategy: 'restart_run' | 'abandon'; by?: string }): Promise<void>
   /** Closes the session once its run has ended and everything is stored. The next `send` opens it again. */
   close(options?: { by?: string }): Promise<void>
+  /**
+   * Opens a session again whose workflow has closed; a run that had been cut off goes on. Gives its state.
+   * @throws SessionNotFound.
+   */
+  resume(): Promise<SessionState>
+  /** Makes a checkpoint now, beside those that the agent's policy makes. @throws RequestRefused. */
+  checkpoint(reason: string, options?: { by?: string }): Promise<{ version: number }>
+  /**
+   * Moves the session back; a run that is going on is interrupted first. What is left behind is archived; effects that completed
+   * cannot be undone and are reported. @throws RequestRefused (nothing has changed), SessionNotFound.
+   */
+  rollback(options: RollbackOptions): Promise<Moved>
+  /** Makes a new session from any point of this one's past, live or closed; they share nothing afterwards. @throws RequestRefused. */
+  fork(options?: ForkOptions): Promise<SessionHandle>
+  /** Approves a call that waits for it, with the model's arguments or, given `input`, with these. Gives the digest of what is executed. @throws RequestRefused. */
+  approve(callId: string, decision: Decision & { input?: Json }): Promise<{ digest: string }>
+  /** Denies a call that waits for approval; the model is told, with the reason. @throws RequestRefused. */
+  deny(callId: string, decision: Decision & { reason?: string }): Promise<void>
+  /** Says what became of a call whose outcome is unknown. @throws RequestRefused. */
+  resolve(callId: string, resolution: ResolveRequest['resolution'], options?: { by?: string; note?: string }): Promise<void>
+  /** Answers a call of a client tool. @throws RequestRefused (`invalid_answer` for one that does not fit the tool's output schema). */
+  answer(callId: string, result: Json, options?: { by?: string }): Promise<void>
 }

@@ -1,16 +1,20 @@
 // What a session does next, from its state alone. The shell in `workflows/` carries it out and records what came of it.
 import { shortHash } from './digest.ts'
 import type { StopReason, Usage } from './content.ts'
-import { hasEnded } from './fold.ts'
+import { hasEnded, isWaiting } from './fold.ts'
 import type { CallState, QueuedMessage, RunState, SessionState } from './state.ts'
 
 /** The next step of a session. */
 export type Decision =
-  /** Nothing to do until a message, a person or a timer says something. */
-  | { do: 'wait' }
+  /** Nothing to do until a message, a person or a timer says something; `until`: when to decide anew (milliseconds since 1970). */
+  | { do: 'wait'; until?: number }
   | { do: 'start_run'; run: number; message: QueuedMessage }
   | { do: 'start_turn'; run: number; turn: number; takes: string[] }
   | { do: 'call_model'; run: number; turn: number }
+  /** Calls that need somebody outside before they go on: each is to be asked for. */
+  | { do: 'ask'; calls: { call: CallState; for: 'approval' | 'answer' }[] }
+  /** Nobody answered for this call in time. */
+  | { do: 'expire'; call: CallState }
   /** Calls that may run side by side now. */
   | { do: 'run_calls'; run: number; turn: number; calls: CallState[] }
   | { do: 'complete_run'; run: number; turns: number; stopReason: StopReason; usage: Usage }
@@ -36,7 +40,7 @@ export function decide(state: SessionState, now: number): Decision {
     case 'model':
       return { do: 'call_model', run: run.run, turn: run.turn }
     case 'tools':
-      return { do: 'run_calls', run: run.run, turn: run.turn, calls: nextCalls(run.calls) }
+      return goOnWithCalls(state, run, now)
     case 'answered':
       return { do: 'complete_run', run: run.run, turns: run.turn, stopReason: run.stopReason ?? 'end_turn', usage: run.usage }
   }
@@ -44,14 +48,20 @@ export function decide(state: SessionState, now: number): Decision {
 
 /** The limit that forbids the run another turn, if one does. */
 function limitExceeded(run: RunState, now: number): { code: string; reason: string } | undefined {
-  const { maxTurns, deadlineMs } = run.limits ?? {}
+  const { maxTurns } = run.limits ?? {}
   if (maxTurns !== undefined && run.turn >= maxTurns) {
     return { code: 'max_turns', reason: `The run made ${run.turn} model calls, its limit (limits.maxTurns).` }
   }
-  if (deadlineMs !== undefined && now >= run.startedAt + deadlineMs) {
-    return { code: 'deadline_exceeded', reason: `The run took longer than ${deadlineMs} ms, its limit (limits.deadline).` }
-  }
-  return undefined
+  return deadlineExceeded(run, now)
+}
+
+function deadlineExceeded(run: RunState, now: number): { code: string; reason: string } | undefined {
+  if (now < deadlineOf(run)) return undefined
+  return { code: 'deadline_exceeded', reason: `The run took longer than ${run.limits?.deadlineMs} ms, its limit (limits.deadline).` }
+}
+
+function deadlineOf({ startedAt, limits }: RunState): number {
+  return limits?.deadlineMs === undefined ? Number.POSITIVE_INFINITY : startedAt + limits.deadlineMs
 }
 
 function nextRun(state: SessionState): Decision {
@@ -59,12 +69,50 @@ function nextRun(state: SessionState): Decision {
   return message ? { do: 'start_run', run: state.run + 1, message } : { do: 'wait' }
 }
 
-/** Reads run side by side up to the next call that is none; all others one after another, in the model's order. */
-function nextCalls(calls: readonly CallState[]): CallState[] {
-  const open = calls.filter((call) => !hasEnded(call))
-  const firstOther = open.findIndex((call) => call.resolution.effect !== 'read')
-  if (firstOther === 0) return open.slice(0, 1)
-  return open.slice(0, Math.min(firstOther === -1 ? open.length : firstOther, READS_AT_ONCE))
+function goOnWithCalls(state: SessionState, run: RunState, now: number): Decision {
+  const open = run.calls.filter((call) => !hasEnded(call))
+  const toAsk = open.flatMap((call) => {
+    const need = needOf(state, call)
+    return need ? [{ call, for: need }] : []
+  })
+  if (toAsk.length > 0) return { do: 'ask', calls: toAsk }
+  const expired = open.find((call) => isWaiting(call) && (call.asked?.expiresAt ?? Number.POSITIVE_INFINITY) <= now)
+  if (expired) return { do: 'expire', call: expired }
+  const calls = nextCalls(open)
+  if (calls.length > 0) return { do: 'run_calls', run: run.run, turn: run.turn, calls }
+  const exceeded = deadlineExceeded(run, now)
+  if (exceeded) return { do: 'fail_run', run: run.run, ...exceeded }
+  const until = Math.min(...open.map((call) => call.asked?.expiresAt ?? Number.POSITIVE_INFINITY), deadlineOf(run))
+  return { do: 'wait', ...(Number.isFinite(until) && { until }) }
+}
+
+/** What the call needs from outside before anything else; nobody is asked about a call that would not be executed. */
+function needOf(state: SessionState, call: CallState): 'approval' | 'answer' | undefined {
+  const { resolution, status, approved } = call
+  if (status !== 'requested' && status !== 'issued') return undefined
+  const need = resolution.approval && !approved ? 'approval' : resolution.client ? 'answer' : undefined
+  if (!need) return undefined
+  const { as } = admit(state, call)
+  return as === 'execute' || as === 'verify_first' ? need : undefined
+}
+
+/**
+ * Reads run side by side up to the next call that is none; all others one after another, in the model's order.
+ * One that waits for somebody holds up those after it, unless it is a read or is answered outside.
+ */
+function nextCalls(open: readonly CallState[]): CallState[] {
+  const reads: CallState[] = []
+  for (const call of open) {
+    const waits = isWaiting(call)
+    if (call.resolution.effect === 'read' || (waits && call.resolution.client)) {
+      if (!waits) reads.push(call)
+      if (reads.length === READS_AT_ONCE) return reads
+      continue
+    }
+    if (reads.length > 0) return reads
+    return waits ? [] : [call]
+  }
+  return reads
 }
 
 /** What a call is answered with before it is run. */

@@ -45,6 +45,53 @@ export interface Resolution {
   retry: { maxRetries: number; baseDelayMs: number }
   /** Whether the tool has a `verify`. */
   verify: boolean
+  /** Of one asking of `verify`, where it differs from what holds for the body. */
+  verifyTimeoutMs?: number
+  verifyRetries?: number
+  /** What happens to a call whose outcome stays unknown. Absent: the model is told. */
+  onUnknown?: 'ask' | 'tell_model'
+  /** A person has to agree before the call is executed. */
+  approval?: ApprovalTerms
+  /** The call is not executed by a worker: somebody outside answers it. */
+  client?: { timeoutMs?: number }
+}
+
+/** On what terms a call needs a person's approval. */
+export interface ApprovalTerms {
+  /** Why, as the tool says it. */
+  reason?: string
+  /** Milliseconds from the request to its expiry. */
+  expiresMs: number
+  onExpiry: 'deny' | 'error'
+}
+
+/** When checkpoints are made: data, so that it can be recorded. See `checkpoint` of `defineAgent`. */
+export type CheckpointPolicy =
+  | 'turn'
+  | 'tool_call'
+  | { everyTurns: number }
+  | { everyMs: number }
+  | { on: { type: string; tool?: string; milestone?: string }[] }
+
+/** A point of a session's past: a checkpoint by its version, or the moment before a message was taken in or a run began. */
+export type Target = { checkpoint: number } | { message: string } | { run: number }
+
+/** An effect that going back does not undo. */
+export interface EffectReport {
+  callId: string
+  tool: string
+  /** `unknown`: it may have happened. */
+  status: 'completed' | 'unknown'
+  effectId?: string
+}
+
+/** Where a value too large for history lies: in the side store, by the sha256 of its JSON text. */
+export interface BlobRef {
+  sha256: string
+  /** Of the JSON text, in UTF-8. */
+  bytes: number
+  /** How it begins. */
+  preview: string
 }
 
 /** The limits of a run, as the agent of the serving worker declares them. */
@@ -59,10 +106,21 @@ export type ResultContent = string | (TextBlock | ImageBlock)[]
 
 /** What happened, without its place in the session. */
 export type EventBody =
-  | { type: 'session_started'; sessionId: string; agent: string; context: Json; tags: string[]; executionId: string; coreVersion: number }
+  | {
+      type: 'session_started'
+      sessionId: string
+      agent: string
+      context: Json
+      tags: string[]
+      executionId: string
+      coreVersion: number
+      /** It was there before, but what it had said can be read nowhere any more: numbers go on from this run. */
+      after?: { run: number; checkpoint: number; origin: Watermark }
+    }
   /** A session whose workflow had closed goes on in a new chain of executions. */
   | { type: 'session_resumed'; executionId: string; fromEpoch: string; coreVersion: number }
-  | { type: 'message_received'; messageId: string; content: string | UserBlock[]; metadata?: JsonObject }
+  /** `blob`: the content as a whole; `content` is then only how it begins. */
+  | { type: 'message_received'; messageId: string; content: string | UserBlock[]; metadata?: JsonObject; blob?: BlobRef }
   | { type: 'message_rejected'; messageId?: string; code: string; reason: string }
   | { type: 'run_started'; run: number; messageId: string; metadata?: JsonObject }
   /** `takes`: ids of the received messages that the model sees from this turn on, in order. */
@@ -80,6 +138,8 @@ export type EventBody =
       usage: Usage
       calls: Resolution[]
       limits: RunLimits
+      /** Absent: every turn. */
+      checkpoint?: CheckpointPolicy
     }
   /** The call is about to be dispatched (or to be answered without being run). */
   | {
@@ -111,6 +171,8 @@ export type EventBody =
       content?: ResultContent
       /** The effect's name in the outside world (a refund's id). */
       effectId?: string
+      /** Value and content, as the JSON text of `{ value, content }`, where they are too large for history. */
+      blob?: BlobRef
       /** The call whose completed effect this one asked for again: nothing was executed. */
       replayOf?: string
       startedAt?: number
@@ -118,20 +180,110 @@ export type EventBody =
     }
   /** An error result for the model: it did not happen, or it is safe to say that it failed. */
   | { type: 'tool_failed'; run: number; turn: number; callId: string; tool: string; attempt: number; code: string; message: string }
-  /** Nobody knows whether the effect happened. `again`: the same intent as an earlier unknown call, not executed. */
-  | { type: 'tool_unknown'; run: number; turn: number; callId: string; tool: string; attempt: number; message: string; again?: string }
-  /** `verify` said what became of a call whose outcome was unknown. */
+  /**
+   * Nobody knows whether the effect happened. `again`: the same intent as an earlier unknown call, not executed.
+   * `ask`: the session waits for a person to say. `aliveUntil`: until then the body may be at work still.
+   */
+  | {
+      type: 'tool_unknown'
+      run: number
+      turn: number
+      callId: string
+      tool: string
+      attempt: number
+      message: string
+      again?: string
+      ask?: true
+      aliveUntil?: number
+    }
+  /** `verify` or a person said what became of a call whose outcome was unknown. */
   | {
       type: 'tool_resolved'
       run: number
       turn: number
       callId: string
       tool: string
-      by: 'verify'
+      by: 'verify' | 'person'
+      /** Whether it happened; a person who does not know either may have it executed again, or left undone. */
       happened: boolean
+      decision?: 'retry' | 'skip'
       value?: Json
       content?: ResultContent
+      blob?: BlobRef
       effectId?: string
+      /** Which person, and why. */
+      decidedBy?: string
+      note?: string
+    }
+  /** The last that a call's attempt said of how far it is; the next attempt is given it. */
+  | { type: 'tool_progress'; run: number; turn: number; callId: string; tool: string; attempt: number; value: Json }
+  | { type: 'milestone_reached'; run: number; turn: number; callId: string; tool: string; name: string }
+  /** A person has to agree to exactly these arguments (`digest`: the call's `inputDigest`). */
+  | {
+      type: 'approval_requested'
+      run: number
+      turn: number
+      callId: string
+      tool: string
+      digest: string
+      reason?: string
+      expiresAt: number
+      onExpiry: 'deny' | 'error'
+    }
+  | {
+      type: 'approval_decided'
+      run: number
+      turn: number
+      callId: string
+      tool: string
+      /** Of the arguments that were decided on. */
+      digest: string
+      approved: boolean
+      by?: string
+      note?: string
+      /** For the model, where it was denied. */
+      reason?: string
+      /** Nobody decided in time. */
+      expired?: true
+      /** Approved with these arguments in place of the model's, and how they were resolved. */
+      input?: Json
+      resolution?: Resolution
+    }
+  /** Somebody outside has to answer the call. */
+  | { type: 'answer_requested'; run: number; turn: number; callId: string; tool: string; expiresAt?: number }
+  /** The answer itself stands in the `tool_completed` that follows. */
+  | { type: 'answer_received'; run: number; turn: number; callId: string; tool: string; by?: string }
+  /** A point to go back to or fork from. `lastMessageId`: the last message of the transcript there. */
+  | { type: 'checkpoint_made'; version: number; run?: number; turn?: number; reason: string; by?: string; lastMessageId?: string }
+  /**
+   * The session is again where it was after event `toSeq`, but for what only grows. Messages that no turn had taken are archived too
+   * if they came up to `upToSeq`. `keepsRun`: only the turn that was going on is left behind; its run goes on.
+   */
+  | {
+      type: 'rolled_back'
+      toSeq: number
+      upToSeq: number
+      target?: Target
+      keepsRun?: true
+      lastMessageId?: string
+      by?: string
+      reason?: string
+      /** Not undone by it; at most 100, the newest. */
+      effects: EffectReport[]
+      moreEffects?: number
+    }
+  /** The events up to here are another session's: this one goes on from there on its own. */
+  | {
+      type: 'forked'
+      sessionId: string
+      executionId: string
+      coreVersion: number
+      from: { sessionId: string; seq: number }
+      target?: Target
+      /** Whether what the other session has completed counts as completed here. */
+      keys: 'carried' | 'forgotten'
+      tags?: string[]
+      by?: string
     }
   | { type: 'run_completed'; run: number; turns: number; stopReason: StopReason; usage: Usage }
   | { type: 'run_interrupted'; run: number; reason?: string; by?: string }
@@ -169,7 +321,17 @@ export interface Watermark {
 export type SessionStatus = 'idle' | 'running' | 'waiting' | 'error' | 'closed'
 
 /** States of a tool call. */
-export type ToolCallStatus = 'issued' | 'running' | 'completed' | 'failed' | 'unknown' | 'replayed' | 'skipped'
+export type ToolCallStatus =
+  | 'issued'
+  | 'running'
+  | 'awaiting_approval'
+  | 'awaiting_answer'
+  | 'completed'
+  | 'failed'
+  | 'denied'
+  | 'unknown'
+  | 'replayed'
+  | 'skipped'
 
 /** Our own identity of a tool call: the place of its request. Also its id on the wire to the model. */
 export function callIdOf(run: number, turn: number, index: number): string {

@@ -32,7 +32,16 @@ export function initialState(event: EventOf<'session_started'>): SessionState {
     unknown: {},
     turns: 0,
     usage: NO_USAGE,
+    ...(event.after && goingOn(event, event.after)),
   }
+}
+
+/** Numbers only grow, also over a past that can be read nowhere any more. */
+function goingOn(
+  { seq, at }: EventOf<'session_started'>,
+  { run, checkpoint, origin }: NonNullable<EventOf<'session_started'>['after']>,
+): Pick<SessionState, 'run' | 'checkpoint' | 'origin'> {
+  return { run, checkpoint: { version: checkpoint, seq, at, turns: 0 }, origin }
 }
 
 /** The state after `events`; `state` is the caller's own and is changed in place. */
@@ -54,14 +63,17 @@ export function apply(state: SessionState, event: SessionEvent): void {
     case 'message_rejected':
     case 'model_attempt_failed':
     case 'tool_attempt_failed':
+    case 'milestone_reached':
+    case 'answer_received':
       return
     case 'session_resumed':
       state.epoch = event.executionId
-      state.status = 'idle'
+      state.status = event.coreVersion > 1 && state.current ? 'running' : 'idle'
       state.error = null
+      settleStatus(state)
       return
     case 'message_received':
-      state.inbox.push({ messageId: event.messageId, ...(event.metadata && { metadata: event.metadata }) })
+      state.inbox.push({ messageId: event.messageId, ...(event.metadata && { metadata: event.metadata }), seq: event.seq })
       state.accepted.push(shortHash(event.messageId))
       if (state.accepted.length > ACCEPTED_KEPT) state.accepted.shift()
       return
@@ -82,6 +94,29 @@ export function apply(state: SessionState, event: SessionEvent): void {
         call.status = 'issued'
         if (event.resolution) call.resolution = event.resolution
       })
+      return
+    case 'tool_progress':
+      updateCall(state, event.callId, (call) => {
+        call.progress = event.value
+      })
+      return
+    case 'approval_requested':
+      waitFor(state, event.callId, 'awaiting_approval', event)
+      return
+    case 'approval_decided':
+      decideApproval(state, event)
+      return
+    case 'answer_requested':
+      waitFor(state, event.callId, 'awaiting_answer', event)
+      return
+    case 'checkpoint_made':
+      state.checkpoint = { version: event.version, seq: event.seq, at: event.at, turns: state.turns }
+      return
+    case 'rolled_back':
+      rollBack(state, event)
+      return
+    case 'forked':
+      becomeFork(state, event)
       return
     case 'tool_completed':
       completeCall(state, event)
@@ -144,6 +179,8 @@ function startTurn(state: SessionState, event: EventOf<'turn_started'>): void {
   const run = state.current
   if (!run) return
   const takes = new Set(event.takes)
+  const last = event.takes.at(-1)
+  if (last !== undefined) state.lastMessageId = last
   run.taken.push(...state.inbox.filter((message) => takes.has(message.messageId)))
   state.inbox = state.inbox.filter((message) => !takes.has(message.messageId))
   run.turn = event.turn
@@ -163,6 +200,11 @@ function completeModelCall(state: SessionState, event: EventOf<'model_completed'
     resolution,
     status: 'requested',
   }))
+  run.answerSeq = event.seq
+  if (state.lastMessageId !== undefined) run.beforeAnswer = state.lastMessageId
+  if (event.content.length > 0) state.lastMessageId = `m_${event.run}_${event.turn}`
+  if (event.checkpoint) state.checkpointPolicy = event.checkpoint
+  else delete state.checkpointPolicy
   run.limits = event.limits
   run.stopReason = event.stopReason
   run.usage = addUsage(run.usage, event.usage)
@@ -181,13 +223,62 @@ function endCall(state: SessionState, callId: string, status: 'completed' | 'fai
   updateCall(state, callId, (call, run) => {
     call.status = status
     delete call.input
-    if (run.calls.every(hasEnded)) run.phase = 'turn_due'
+    delete call.asked
+    delete call.progress
+    if (run.calls.every(hasEnded)) {
+      run.phase = 'turn_due'
+      state.lastMessageId = `r_${run.run}_${run.turn}`
+    }
   })
+  settleStatus(state)
 }
 
 /** Whether the call has its result (or will never have another). */
 export function hasEnded(call: CallState): boolean {
-  return call.status !== 'requested' && call.status !== 'issued'
+  return call.status === 'completed' || call.status === 'failed' || call.status === 'unknown'
+}
+
+/** Whether somebody outside has to say something before the call can go on. */
+export function isWaiting(call: CallState): boolean {
+  return call.status === 'awaiting_approval' || call.status === 'awaiting_answer' || call.status === 'awaiting_resolution'
+}
+
+/** A run waits when none of its calls can go on without somebody outside. */
+function settleStatus(state: SessionState): void {
+  if (state.status !== 'running' && state.status !== 'waiting') return
+  const calls = state.current?.phase === 'tools' ? state.current.calls : []
+  state.status = calls.some(isWaiting) && !calls.some((call) => call.status === 'issued') ? 'waiting' : 'running'
+}
+
+function waitFor(
+  state: SessionState,
+  callId: string,
+  status: CallState['status'],
+  { expiresAt, onExpiry, digest, reason }: NonNullable<CallState['asked']>,
+): void {
+  updateCall(state, callId, (call) => {
+    call.status = status
+    call.asked = {
+      ...(expiresAt !== undefined && { expiresAt }),
+      ...(onExpiry !== undefined && { onExpiry }),
+      ...(digest !== undefined && { digest }),
+      ...(reason !== undefined && { reason }),
+    }
+  })
+  settleStatus(state)
+}
+
+/** A denied call ends with the `tool_failed` that follows. */
+function decideApproval(state: SessionState, event: EventOf<'approval_decided'>): void {
+  updateCall(state, event.callId, (call) => {
+    if (!event.approved) return
+    call.status = 'issued'
+    call.approved = true
+    delete call.asked
+    if (event.input !== undefined) call.input = event.input
+    if (event.resolution) call.resolution = event.resolution
+  })
+  settleStatus(state)
 }
 
 function completeCall(state: SessionState, event: EventOf<'tool_completed'>): void {
@@ -235,19 +326,30 @@ function rememberKey(state: SessionState, key: string, callId: string): void {
 }
 
 function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>): void {
+  const { run: number, turn, attempt, aliveUntil } = event
   updateCall(state, event.callId, (call, run) => {
     if (event.again !== undefined) return
     const { input = null, resolution } = call
-    state.unknown[event.callId] = { run: event.run, turn: event.turn, attempt: event.attempt, input, resolution }
+    state.unknown[event.callId] = { run: number, turn, attempt, input, resolution, ...(aliveUntil !== undefined && { aliveUntil }) }
     addEffect(run, event.callId)
+    call.attempts = attempt
   })
-  endCall(state, event.callId, 'unknown')
+  if (event.ask) waitFor(state, event.callId, 'awaiting_resolution', {})
+  else endCall(state, event.callId, 'unknown')
 }
 
 function resolveCall(state: SessionState, event: EventOf<'tool_resolved'>): void {
   const known = state.unknown[event.callId]
   if (!known) return
+  // Left undone, it is as unknown as before: its `tool_failed` follows.
+  if (event.decision === 'skip') return
   delete state.unknown[event.callId]
+  if (!event.happened) {
+    updateCall(state, event.callId, (call) => {
+      if (call.status === 'awaiting_resolution') call.status = 'issued'
+    })
+    settleStatus(state)
+  }
   if (event.happened && known.resolution.key !== undefined) rememberKey(state, known.resolution.key, event.callId)
   if (!event.happened && state.current?.run === known.run) removeEffect(state.current, event.callId)
 }
@@ -259,4 +361,46 @@ function startRecovery(state: SessionState, event: EventOf<'recovery_started'>):
     state.current = null
   }
   if (event.strategy === 'abandon') state.current = null
+}
+
+/** Back to an earlier point. What only grows stays: numbers, accepted ids, completed and unknown effects, what was spent. */
+function rollBack(state: SessionState, event: EventOf<'rolled_back'>): void {
+  if (event.lastMessageId === undefined) delete state.lastMessageId
+  else state.lastMessageId = event.lastMessageId
+  state.error = null
+  if (event.keepsRun && state.current) {
+    state.current.phase = 'turn_due'
+    state.current.calls = []
+    state.status = 'running'
+    return
+  }
+  state.current = null
+  state.status = 'idle'
+  state.inbox = state.inbox.filter((message) => (message.seq ?? 0) > event.upToSeq)
+}
+
+/** What was another session's until here is this one's past, but what that one spent, and whom it had accepted, is not. */
+function becomeFork(state: SessionState, event: EventOf<'forked'>): void {
+  const { sessionId, executionId, from, keys, tags } = event
+  const keysOf = state.keysOf ?? from.sessionId
+  state.sessionId = sessionId
+  state.epoch = executionId
+  state.forkedFrom = from
+  state.createdAt = event.at
+  if (tags) state.tags = tags
+  state.status = 'idle'
+  state.current = null
+  state.error = null
+  state.inbox = []
+  state.accepted = []
+  state.turns = 0
+  state.usage = NO_USAGE
+  if (state.checkpoint) state.checkpoint = { ...state.checkpoint, turns: 0 }
+  if (keys === 'carried') {
+    state.keysOf = keysOf
+    return
+  }
+  delete state.keysOf
+  state.keys = {}
+  state.unknown = {}
 }

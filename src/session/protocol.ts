@@ -1,6 +1,6 @@
 // How the outside speaks with a session's workflow: names and JSON of its signals, queries and updates. Documented in docs/protocol.md.
 import { isImageSource, type UserBlock } from './content.ts'
-import type { SessionEvent, Watermark } from './events.ts'
+import type { BlobRef, EffectReport, SessionEvent, Target, Watermark } from './events.ts'
 import { isTooDeep, type Json, type JsonObject, MAX_DEPTH } from './json.ts'
 import type { SessionState } from './state.ts'
 
@@ -10,12 +10,22 @@ export const WORKFLOW_TYPE = 'pawlSession'
 export const DEFAULT_TASK_QUEUE = 'pawl'
 /** A workflow task that was killed half way is noticed after this: the shortest that leaves a slow replay room. */
 export const WORKFLOW_TASK_TIMEOUT_MS = 3_000
-/** Version of fold, decisions and event encoding; an execution keeps the one it started with. */
-export const CORE_VERSION = 1
+/** Version of fold, decisions and event encoding; an execution keeps the one it started with. 2: checkpoints. */
+export const CORE_VERSION = 2
 
 export const SIGNALS = { message: 'message', interrupt: 'interrupt', close: 'close' } as const
 export const QUERIES = { state: 'state', events: 'events' } as const
-export const UPDATES = { recover: 'recover' } as const
+export const UPDATES = {
+  recover: 'recover',
+  resume: 'resume',
+  checkpoint: 'checkpoint',
+  rollback: 'rollback',
+  fork: 'fork',
+  approve: 'approve',
+  deny: 'deny',
+  resolve: 'resolve',
+  answer: 'answer',
+} as const
 
 /** The workflow id of a session. */
 export function workflowIdOf(sessionId: string): string {
@@ -41,6 +51,8 @@ export interface MessageSignal {
   metadata?: JsonObject
   agent?: string
   context?: Json
+  /** The content lies in the side store, for it is too large for a signal; `content` is then how it begins. */
+  blob?: BlobRef
 }
 
 /** The one argument of the signals `interrupt` and `close`. */
@@ -52,6 +64,77 @@ export interface StopSignal {
 /** The argument of the update `recover`. */
 export interface RecoverRequest {
   strategy: 'restart_run' | 'abandon'
+  by?: string
+}
+
+/** The argument of the update `checkpoint`; answers `{ version }`. */
+export interface CheckpointRequest {
+  reason: string
+  by?: string
+}
+
+/** The argument of the update `rollback`; answers `Moved`. A run that is going on is interrupted first. */
+export interface RollbackRequest {
+  target: Target
+  reason?: string
+  by?: string
+}
+
+/** What going back left behind. */
+export interface Moved {
+  /** The last event that counts. */
+  toSeq: number
+  /** Effects that completed, or may have, and are not undone: the newest 100. */
+  effects: EffectReport[]
+  /** How many more there are. */
+  moreEffects: number
+}
+
+/** The argument of the update `fork` of the session that is forked from; answers `ForkPoint`. */
+export interface ForkRequest {
+  target?: Target
+  /** Whether a run that is going on is stopped first. Default true. */
+  interrupt?: boolean
+  by?: string
+}
+
+/** Where a fork begins. */
+export interface ForkPoint extends Moved {
+  digest: string
+}
+
+/** Decides a call that awaits approval. `digest`: of the arguments that were looked at, as `approval_requested` says. */
+export interface ApproveRequest {
+  callId: string
+  digest: string
+  by?: string
+  note?: string
+  /** Other arguments to execute it with, in place of the model's. */
+  input?: Json
+}
+
+/** Denies a call that awaits approval. */
+export interface DenyRequest {
+  callId: string
+  digest: string
+  by?: string
+  note?: string
+  /** What the model is told. */
+  reason?: string
+}
+
+/** Says what became of a call whose outcome is unknown. */
+export interface ResolveRequest {
+  callId: string
+  resolution: { happened: true; result: Json } | { happened: false } | 'retry' | 'skip'
+  by?: string
+  note?: string
+}
+
+/** Answers a call of a client tool. */
+export interface AnswerRequest {
+  callId: string
+  result: Json
   by?: string
 }
 
@@ -88,8 +171,23 @@ export interface SessionStart {
   /** The session does not exist yet: no look-up in the store is needed. */
   isNew?: true
   settings?: SessionSettings
+  /** The session must exist: it is to be gone on with, not started. */
+  mustExist?: true
+  /** It is a fork of another session. */
+  fork?: ForkStart
   /** From the execution before, at continue-as-new. */
   carried?: Carried
+}
+
+/** Of what a session is a fork. */
+export interface ForkStart {
+  from: string
+  /** The last event of the other session that is this one's past too. */
+  seq: number
+  digest: string
+  target?: Target
+  keys: 'carried' | 'forgotten'
+  by?: string
 }
 
 /** What may be set for a session at its start. */
@@ -136,13 +234,16 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
   const given = raw as Record<string, unknown>
   if (UNDECODABLE in given) return refuse('undecodable', `The signal's payload cannot be decoded: ${String(given[UNDECODABLE])}`)
   if (isTooDeep(given)) return refuse('undecodable', `The message is nested deeper than ${MAX_DEPTH} levels: flatten it.`)
-  const { messageId, content, metadata, agent, context } = given
+  const { messageId, content, metadata, agent, context, blob } = given
   if (messageId !== undefined && (typeof messageId !== 'string' || messageId === '' || messageId.length > MAX_MESSAGE_ID)) {
     return refuse('invalid_message_id', `messageId must be a string of 1 to ${MAX_MESSAGE_ID} characters.`)
   }
   const withId = messageId === undefined ? {} : { messageId }
   if (metadata !== undefined && (!isPlainObject(metadata) || jsonBytes(metadata) > MAX_METADATA_BYTES)) {
     return { ...refuse('invalid_metadata', `metadata must be a JSON object of at most ${MAX_METADATA_BYTES} bytes.`), ...withId }
+  }
+  if (blob !== undefined && !isBlobRef(blob)) {
+    return { ...refuse('invalid_message', 'blob must be { sha256, bytes, preview }, as the client makes it.'), ...withId }
   }
   const refusal = checkContent(content)
   if (refusal) return { refusal, ...withId }
@@ -153,8 +254,24 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
       ...(metadata !== undefined && { metadata: metadata as JsonObject }),
       ...(typeof agent === 'string' && { agent }),
       ...(context !== undefined && { context: context as Json }),
+      ...(blob !== undefined && { blob: { sha256: blob.sha256, bytes: blob.bytes, preview: blob.preview } }),
     },
   }
+}
+
+const SHA256 = /^[0-9a-f]{64}$/
+const MAX_PREVIEW = 4_000
+
+function isBlobRef(blob: unknown): blob is BlobRef {
+  if (!isPlainObject(blob)) return false
+  const { sha256, bytes, preview } = blob
+  return (
+    typeof sha256 === 'string' &&
+    SHA256.test(sha256) &&
+    Number.isSafeInteger(bytes) &&
+    typeof preview === 'string' &&
+    preview.length <= MAX_PREVIEW
+  )
 }
 
 function refuse(code: Refusal['code'], reason: string): { refusal: Refusal } {

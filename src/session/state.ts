@@ -1,6 +1,6 @@
 // The state of a session: what folding its events gives. Plain JSON, so that it is also a snapshot.
 import type { StopReason, Usage } from './content.ts'
-import type { RecoveryStrategy, Resolution, RunLimits, SessionStatus } from './events.ts'
+import type { CheckpointPolicy, RecoveryStrategy, Resolution, RunLimits, SessionStatus, Watermark } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
 
 /** One tool call of the turn that is going on. */
@@ -10,7 +10,25 @@ export interface CallState {
   /** The raw arguments; dropped when the call has ended. */
   input?: Json
   resolution: Resolution
-  status: 'requested' | 'issued' | 'completed' | 'failed' | 'unknown'
+  status:
+    | 'requested'
+    /** Dispatched, or to be dispatched: it may be executed. */
+    | 'issued'
+    | 'awaiting_approval'
+    | 'awaiting_answer'
+    /** Unknown, and a person has to say what became of it. */
+    | 'awaiting_resolution'
+    | 'completed'
+    | 'failed'
+    | 'unknown'
+  /** What the call waits for: until when (milliseconds since 1970), and on what terms. */
+  asked?: { expiresAt?: number; onExpiry?: 'deny' | 'error'; digest?: string; reason?: string }
+  /** A person has approved it. */
+  approved?: true
+  /** Attempts that were made before the call was left waiting. */
+  attempts?: number
+  /** The last that an attempt said of how far it is. */
+  progress?: Json
 }
 
 /** The run that is going on, or the one that the session failed in. */
@@ -33,12 +51,17 @@ export interface RunState {
   effects: string[]
   /** How many more there are. */
   moreEffects: number
+  /** `seq` of the newest `model_completed`, and the id of the transcript's last message before it. */
+  answerSeq?: number
+  beforeAnswer?: string
 }
 
 /** A message that was accepted, with what `run_started` needs of it. */
 export interface QueuedMessage {
   messageId: string
   metadata?: JsonObject
+  /** Of its `message_received`. */
+  seq?: number
 }
 
 /** Why a session is in `error`. */
@@ -58,6 +81,17 @@ export interface UnknownCall {
   attempt: number
   input: Json
   resolution: Resolution
+  /** Until then its body may be at work still, for nobody saw it die. */
+  aliveUntil?: number
+}
+
+/** The newest checkpoint, as the next one needs it. */
+export interface CheckpointState {
+  version: number
+  seq: number
+  at: number
+  /** Of the session by then. */
+  turns: number
 }
 
 /** The state of a session. */
@@ -88,4 +122,14 @@ export interface SessionState {
   unknown: Record<string, UnknownCall>
   turns: number
   usage: Usage
+  /** Id of the transcript's last message. */
+  lastMessageId?: string
+  checkpoint?: CheckpointState
+  /** Of the newest turn's agent; absent: every turn. */
+  checkpointPolicy?: CheckpointPolicy
+  /** What lies before it can be read nowhere any more; absent: nothing is missing. */
+  origin?: Watermark
+  forkedFrom?: { sessionId: string; seq: number }
+  /** The session whose name is in idempotency keys that count for a whole session; absent: this one. */
+  keysOf?: string
 }

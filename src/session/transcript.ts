@@ -1,5 +1,6 @@
 // The transcript: the messages that a model is sent, folded from a session's events.
 import { type AssistantBlock, type ContentBlock, isImageSource, type Message, type ToolResultBlock, type UserBlock } from './content.ts'
+import { placeholderOf } from './blobs.ts'
 import type { EventOf, ResultContent, SessionEvent } from './events.ts'
 import { callIdOf } from './events.ts'
 import type { Json } from './json.ts'
@@ -16,8 +17,10 @@ export interface ToolResult {
 /** A transcript that grows by events. */
 export interface Transcript {
   messages: Message[]
+  /** Of each message, the `seq` of the event that put it there. */
+  seqs: number[]
   /** Received messages that no turn has taken. */
-  waiting: Map<string, string | UserBlock[]>
+  waiting: Map<string, WaitingMessage>
   /** The calls of the newest assistant message, and the results so far; null once they stand in `messages`. */
   open: { callIds: string[]; results: Map<string, ToolResult> } | null
   /** By idempotency key: the calls that completed it. */
@@ -27,13 +30,20 @@ export interface Transcript {
   /** Results of completed effects, for replays of their key. */
   completed: Map<string, ResultContent>
   /** Of the newest run: where it begins in `messages`, and the messages it took. */
-  newestRun: { run: number; from: number; took: Map<string, string | UserBlock[]> }
+  newestRun: { run: number; from: number; took: Map<string, WaitingMessage> }
+}
+
+/** What a user said, and the `seq` of its `message_received`. */
+export interface WaitingMessage {
+  content: string | UserBlock[]
+  seq: number
 }
 
 /** The transcript of no events. */
 export function emptyTranscript(): Transcript {
   return {
     messages: [],
+    seqs: [],
     waiting: new Map(),
     open: null,
     completed: new Map(),
@@ -46,16 +56,19 @@ export function emptyTranscript(): Transcript {
 /** Adds one event to the transcript, in place. */
 export function addToTranscript(transcript: Transcript, event: SessionEvent): void {
   switch (event.type) {
+    case 'session_started':
+      Object.assign(transcript, emptyTranscript())
+      return
     case 'message_received':
-      transcript.waiting.set(event.messageId, event.content)
+      transcript.waiting.set(event.messageId, { content: event.content, seq: event.seq })
       return
     case 'run_started':
-      closeCalls(transcript)
+      closeCalls(transcript, event.seq)
       transcript.newestRun = { run: event.run, from: transcript.messages.length, took: new Map() }
       return
     case 'turn_started':
-      closeCalls(transcript)
-      takeMessages(transcript, event.takes)
+      closeCalls(transcript, event.seq)
+      takeMessages(transcript, event)
       return
     case 'model_completed':
       addAnswer(transcript, event)
@@ -67,26 +80,33 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
       const replayed = event.replayOf === undefined ? undefined : transcript.completed.get(event.replayOf)
       const result = resultOf(event, replayed)
       if (event.replayOf === undefined) complete(transcript, event.callId, result.content)
-      addResult(transcript, event.callId, result)
+      addResult(transcript, event, result)
       return
     }
     case 'tool_resolved':
-      if (event.happened) complete(transcript, event.callId, event.content ?? resultText(event.value ?? null))
+      if (event.happened) complete(transcript, event.callId, contentOf(event))
       return
     case 'tool_failed':
       transcript.pendingKeys.delete(event.callId)
-      addResult(transcript, event.callId, resultOf(event))
+      addResult(transcript, event, resultOf(event))
       return
     case 'tool_unknown':
-      addResult(transcript, event.callId, resultOf(event))
+      // One that a person is asked about has its result when that person has said.
+      if (!event.ask) addResult(transcript, event, resultOf(event))
       return
     case 'run_completed':
     case 'run_interrupted':
-      closeCalls(transcript)
+      closeCalls(transcript, event.seq)
       return
     case 'recovery_started':
       if (event.strategy === 'restart_run') dropNewestRun(transcript)
-      else if (event.strategy === 'abandon') closeCalls(transcript)
+      else if (event.strategy === 'abandon') closeCalls(transcript, event.seq)
+      return
+    case 'rolled_back':
+      rollBack(transcript, event)
+      return
+    case 'forked':
+      becomeFork(transcript, event)
       return
     default:
       return
@@ -106,12 +126,18 @@ function complete(transcript: Transcript, callId: string, content: ResultContent
  */
 function resultOf(event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown'>, replayed?: ResultContent): ToolResult {
   if (event.type !== 'tool_completed') return { content: event.message, isError: true }
-  if (event.replayOf === undefined) return { content: event.content ?? resultText(event.value ?? null), isError: false }
+  if (event.replayOf === undefined) return { content: contentOf(event), isError: false }
   const note = `[idempotent replay of ${event.replayOf}]`
   if (replayed === undefined || typeof replayed === 'string') {
     return { content: replayed ? `${note}\n${replayed}` : note, isError: false }
   }
   return { content: [{ type: 'text', text: note }, ...replayed], isError: false }
+}
+
+/** What the model is given of a completed call; of a large result that was not put back in, how it begins. */
+function contentOf({ content, value, blob }: EventOf<'tool_completed' | 'tool_resolved'>): ResultContent {
+  if (content !== undefined) return content
+  return value === undefined && blob ? placeholderOf(blob) : resultText(value ?? null)
 }
 
 /** A JSON value as the text or blocks of a tool result. */
@@ -138,37 +164,42 @@ export function withCallIds(content: readonly AssistantBlock[], run: number, tur
   return content.map((block) => (block.type === 'tool_use' ? { ...block, id: callIdOf(run, turn, index++) } : block))
 }
 
-function takeMessages(transcript: Transcript, takes: readonly string[]): void {
+function takeMessages(transcript: Transcript, { takes, seq }: EventOf<'turn_started'>): void {
   for (const messageId of takes) {
-    const content = transcript.waiting.get(messageId)
-    if (content === undefined) continue
+    const message = transcript.waiting.get(messageId)
+    if (message === undefined) continue
     transcript.waiting.delete(messageId)
-    transcript.newestRun.took.set(messageId, content)
-    transcript.messages.push({ role: 'user', content: content as string | ContentBlock[] })
+    transcript.newestRun.took.set(messageId, message)
+    put(transcript, seq, { role: 'user', content: message.content as string | ContentBlock[] })
   }
+}
+
+function put(transcript: Transcript, seq: number, message: Message): void {
+  transcript.messages.push(message)
+  transcript.seqs.push(seq)
 }
 
 function addAnswer(transcript: Transcript, event: EventOf<'model_completed'>): void {
   if (event.content.length === 0) return
   const content = withCallIds(event.content, event.run, event.turn)
-  transcript.messages.push({ role: 'assistant', content })
+  put(transcript, event.seq, { role: 'assistant', content })
   const callIds = content.flatMap((block) => (block.type === 'tool_use' ? [block.id] : []))
   if (callIds.length > 0) transcript.open = { callIds, results: new Map() }
 }
 
-function addResult(transcript: Transcript, callId: string, result: ToolResult): void {
+function addResult(transcript: Transcript, { callId, seq }: { callId: string; seq: number }, result: ToolResult): void {
   const { open } = transcript
   if (!open?.callIds.includes(callId)) return
   open.results.set(callId, result)
-  if (open.results.size === open.callIds.length) closeCalls(transcript)
+  if (open.results.size === open.callIds.length) closeCalls(transcript, seq)
 }
 
 /** Writes the results message. The API refuses a tool_use without its result, so a call that never ran gets one that says so. */
-function closeCalls(transcript: Transcript): void {
+function closeCalls(transcript: Transcript, seq: number): void {
   const { open } = transcript
   if (!open) return
   transcript.open = null
-  transcript.messages.push({
+  put(transcript, seq, {
     role: 'user',
     content: open.callIds.map((callId) => resultBlock(callId, open.results.get(callId) ?? { content: NEVER_RAN, isError: true })),
   })
@@ -181,8 +212,33 @@ function resultBlock(callId: string, result: ToolResult): ToolResultBlock {
 
 function dropNewestRun(transcript: Transcript): void {
   const { from, took } = transcript.newestRun
-  transcript.messages.length = from
+  truncate(transcript, from)
   transcript.open = null
   transcript.waiting = new Map([...took, ...transcript.waiting])
   took.clear()
+}
+
+function truncate(transcript: Transcript, length: number): void {
+  transcript.messages.length = length
+  transcript.seqs.length = length
+}
+
+/** Leaves behind what came into the transcript after `toSeq`; results of completed effects stay, for replays. */
+function rollBack(transcript: Transcript, { toSeq, upToSeq, keepsRun }: EventOf<'rolled_back'>): void {
+  const kept = transcript.seqs.findIndex((seq) => seq > toSeq)
+  if (kept >= 0) truncate(transcript, kept)
+  transcript.open = null
+  if (keepsRun) return
+  for (const [messageId, { seq }] of transcript.waiting) if (seq <= upToSeq) transcript.waiting.delete(messageId)
+  transcript.newestRun = { run: transcript.newestRun.run, from: transcript.messages.length, took: new Map() }
+}
+
+function becomeFork(transcript: Transcript, { keys }: EventOf<'forked'>): void {
+  transcript.open = null
+  transcript.waiting.clear()
+  transcript.newestRun = { run: transcript.newestRun.run, from: transcript.messages.length, took: new Map() }
+  if (keys === 'carried') return
+  transcript.keys.clear()
+  transcript.pendingKeys.clear()
+  transcript.completed.clear()
 }

@@ -4,14 +4,17 @@ import type { Logger } from '../agent/tool.ts'
 import { databaseAt } from './database.ts'
 import { StoreError } from './errors.ts'
 import { listenerOn } from './listener.ts'
+import { listsOf } from './lists/index.ts'
 import { migrate, pendingMigrations } from './migrate.ts'
 import { locateMessage, readEntries, readErrors, readEvents, readHead, readMessages, readSession, readToolCalls } from './reader.ts'
 import { schemaOf } from './schema.ts'
 import type { Store } from './store.ts'
 import { safeKey } from './text.ts'
+import { upkeepOf } from './upkeep.ts'
 import { flush, markRunning } from './writer.ts'
 
 export { StoreError } from './errors.ts'
+export type * from './lists/index.ts'
 export type * from './store.ts'
 
 /** What `openStore` takes. */
@@ -75,6 +78,8 @@ export function openStore(options: StoreOptions): Store {
     locateMessage: (sessionId, messageId) => reading(() => locateMessage(database, schema, sessionId, messageId)),
     toolCalls: (sessionId) => reading(() => readToolCalls(database, schema, sessionId)),
     errors: (sessionId) => reading(() => readErrors(database, schema, sessionId)),
+    lists: listsOf(database, schema, reading),
+    upkeep: upkeepOf(database, schema, prepared),
     watch: (sessionId, wake) => listener.watch(safeKey(sessionId), wake),
     async close() {
       await listener.close()

@@ -9,6 +9,8 @@ export interface Listener {
   close(): Promise<void>
 }
 
+/** No session has this for an id. */
+const EVERY_SESSION = '*'
 const FIRST_RETRY_MS = 250
 const LAST_RETRY_MS = 30_000
 /** The connection outlives its last watcher a little: runs are often watched one after another. */
@@ -28,7 +30,9 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     client = opened
     opened.on('error', (error) => lost(opened, error))
     opened.on('end', () => lost(opened, undefined))
-    opened.on('notification', ({ payload = '' }) => wakeAll(watchers.get(payload.slice(payload.indexOf(' ') + 1)) ?? []))
+    opened.on('notification', ({ payload = '' }) => {
+      for (const key of [payload.slice(payload.indexOf(' ') + 1), EVERY_SESSION]) wakeAll(watchers.get(key) ?? [])
+    })
     const connecting = opened.connect()
     holdProcess(opened, 'unref')
     connecting

@@ -1,7 +1,8 @@
 // The read side: rows as the store's callers get them, exact also where Postgres could not hold a value.
-import type { Message } from '../session/content.ts'
+import type { Message, Usage } from '../session/content.ts'
 import type { LogEntry, SessionEvent, SessionStatus, ToolCallStatus } from '../session/events.ts'
-import type { Json, JsonObject } from '../session/json.ts'
+import type { JsonObject } from '../session/json.ts'
+import { dateIn, exactOr, jsonIn, ms, numberIn, textIn } from './columns.ts'
 import type { Queryable, TextRow } from './database.ts'
 import type { Schema } from './schema.ts'
 import type { ErrorRow, MessageRow, SessionRow, StoredHead, ToolCallRow } from './store.ts'
@@ -10,9 +11,6 @@ import { safeKey } from './text.ts'
 /** Events that one reading gives at most, by number and by JSON. */
 const EVENTS_LIMIT = 1_000
 const EVENTS_BYTES = 4_000_000
-
-/** A timestamp as milliseconds: its text would depend on the connection's settings. */
-const ms = (column: string): string => `(extract(epoch from ${column}) * 1000)::bigint as ${column}`
 
 /** See `Store.head`. */
 export async function readHead(database: Queryable, schema: Schema, sessionId: string): Promise<StoredHead | null> {
@@ -24,35 +22,46 @@ export async function readHead(database: Queryable, schema: Schema, sessionId: s
 
 /** See `Store.session`. */
 export async function readSession(database: Queryable, schema: Schema, sessionId: string): Promise<SessionRow | null> {
-  const [row] = await database.query(
-    `select agent, status, epoch, run, turns, context, to_json(tags) as tags, coalesce(error_raw, error::text) as error, flushed_seq, raw,
-       input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, ${ms('created_at')}, ${ms('updated_at')}
-     from ${schema.table('sessions')} where session_id = $1`,
-    [safeKey(sessionId)],
-  )
-  if (!row) return null
+  const [row] = await database.query(`select ${SESSION_COLUMNS} from ${schema.table('sessions')} where session_id = $1`, [
+    safeKey(sessionId),
+  ])
+  return row ? { ...sessionOf(row), sessionId } : null
+}
+
+/** What `sessionOf` reads. */
+export const SESSION_COLUMNS = `session_id, agent, status, epoch, run, turns, context, to_json(tags) as tags,
+  coalesce(error_raw, error::text) as error, flushed_seq, raw,
+  input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, ${ms('created_at')}, ${ms('updated_at')}`
+
+/** A row of `sessions`. */
+export function sessionOf(row: TextRow): SessionRow {
   const exact = exactOr<Pick<SessionRow, 'agent' | 'context' | 'tags'>>(row.raw, () => ({
     agent: textIn(row, 'agent'),
     context: jsonIn(row, 'context'),
     tags: jsonIn(row, 'tags') as string[],
   }))
   return {
-    sessionId,
+    sessionId: textIn(row, 'session_id'),
     ...exact,
     status: textIn(row, 'status') as SessionStatus,
     epoch: textIn(row, 'epoch'),
     run: Number(row.run),
     turns: Number(row.turns),
     error: jsonIn(row, 'error') as SessionRow['error'],
-    usage: {
-      input_tokens: Number(row.input_tokens),
-      output_tokens: Number(row.output_tokens),
-      cache_creation_input_tokens: Number(row.cache_creation_input_tokens),
-      cache_read_input_tokens: Number(row.cache_read_input_tokens),
-    },
+    usage: usageOf(row),
     flushedSeq: Number(row.flushed_seq),
     createdAt: dateIn(row, 'created_at'),
     updatedAt: dateIn(row, 'updated_at'),
+  }
+}
+
+/** The four token columns. */
+export function usageOf(row: TextRow): Usage {
+  return {
+    input_tokens: Number(row.input_tokens),
+    output_tokens: Number(row.output_tokens),
+    cache_creation_input_tokens: Number(row.cache_creation_input_tokens),
+    cache_read_input_tokens: Number(row.cache_read_input_tokens),
   }
 }
 
@@ -119,13 +128,20 @@ function eventRows(
 /** See `Store.messages`. */
 export async function readMessages(database: Queryable, schema: Schema, sessionId: string): Promise<MessageRow[]> {
   const rows = await database.query(
-    `select seq, message_id, run, turn, role, kind, raw, ${ms('at')},
-       case when raw is null then content end as content, case when raw is null then metadata end as metadata
-     from ${schema.table('messages')} where session_id = $1 and archived_seq is null
+    `select ${MESSAGE_COLUMNS} from ${schema.table('messages')} where session_id = $1 and archived_seq is null
      order by position nulls last, ordinal, seq`,
     [safeKey(sessionId)],
   )
-  return rows.map((row) => ({
+  return rows.map(messageOf)
+}
+
+/** What `messageOf` reads. */
+export const MESSAGE_COLUMNS = `seq, message_id, run, turn, role, kind, raw, ${ms('at')},
+  case when raw is null then content end as content, case when raw is null then metadata end as metadata`
+
+/** A row of `messages`. */
+export function messageOf(row: TextRow): MessageRow {
+  return {
     ...exactOr<Pick<MessageRow, 'messageId' | 'content' | 'metadata'>>(row.raw, () => ({
       messageId: textIn(row, 'message_id'),
       content: jsonIn(row, 'content') as Message['content'],
@@ -137,21 +153,24 @@ export async function readMessages(database: Queryable, schema: Schema, sessionI
     role: textIn(row, 'role') as MessageRow['role'],
     kind: textIn(row, 'kind') as MessageRow['kind'],
     at: dateIn(row, 'at'),
-  }))
+  }
 }
 
 /** See `Store.toolCalls`. */
 export async function readToolCalls(database: Queryable, schema: Schema, sessionId: string): Promise<ToolCallRow[]> {
   const rows = await database.query(
-    `select call_id, run, turn, call_index, tool, effect, idempotency_key, input, status, attempt, worker, result, error, effect_id,
-       replay_of, raw_intent, raw_outcome, ${ms('issued_at')}, ${ms('completed_at')}
-     from ${schema.table('tool_calls')} where session_id = $1 order by run, turn, call_index`,
+    `select ${CALL_COLUMNS} from ${schema.table('tool_calls')} where session_id = $1 order by run, turn, call_index`,
     [safeKey(sessionId)],
   )
   return rows.map(toolCallOf)
 }
 
-function toolCallOf(row: TextRow): ToolCallRow {
+/** What `toolCallOf` reads. */
+export const CALL_COLUMNS = `call_id, run, turn, call_index, tool, effect, idempotency_key, input, status, attempt, worker, result, error,
+  effect_id, replay_of, raw_intent, raw_outcome, ${ms('issued_at')}, ${ms('completed_at')}`
+
+/** A row of `tool_calls`. */
+export function toolCallOf(row: TextRow): ToolCallRow {
   return {
     callId: textIn(row, 'call_id'),
     run: Number(row.run),
@@ -179,12 +198,19 @@ function toolCallOf(row: TextRow): ToolCallRow {
 
 /** See `Store.errors`. */
 export async function readErrors(database: Queryable, schema: Schema, sessionId: string): Promise<ErrorRow[]> {
-  const rows = await database.query(
-    `select seq, run, turn, context, call_id, attempt, class, code, message, retryable::text as retryable, worker, raw, ${ms('at')}
-     from ${schema.table('errors')} where session_id = $1 order by seq`,
-    [safeKey(sessionId)],
-  )
-  return rows.map((row) => ({
+  const rows = await database.query(`select ${ERROR_COLUMNS} from ${schema.table('errors')} where session_id = $1 order by seq`, [
+    safeKey(sessionId),
+  ])
+  return rows.map(errorOf)
+}
+
+/** What `errorOf` reads. */
+export const ERROR_COLUMNS = `seq, run, turn, context, call_id, attempt, class, code, message, retryable::text as retryable, worker, raw,
+  ${ms('at')}`
+
+/** A row of `errors`. */
+export function errorOf(row: TextRow): ErrorRow {
+  return {
     seq: Number(row.seq),
     run: numberIn(row, 'run'),
     turn: numberIn(row, 'turn'),
@@ -199,27 +225,5 @@ export async function readErrors(database: Queryable, schema: Schema, sessionId:
       message: textIn(row, 'message'),
       worker: row.worker ?? null,
     })),
-  }))
-}
-
-function exactOr<T>(raw: string | null | undefined, held: () => T): T {
-  return raw == null ? held() : (JSON.parse(raw) as T)
-}
-
-function textIn(row: TextRow, column: string): string {
-  return row[column] ?? ''
-}
-
-function jsonIn(row: TextRow, column: string): Json {
-  const text = row[column]
-  return text == null ? null : (JSON.parse(text) as Json)
-}
-
-function numberIn(row: TextRow, column: string): number | null {
-  const text = row[column]
-  return text == null ? null : Number(text)
-}
-
-function dateIn(row: TextRow, column: string): Date {
-  return new Date(Number(row[column]))
+  }
 }

@@ -2,6 +2,8 @@
 import type { Message, Usage } from '../session/content.ts'
 import type { LogEntry, SessionEvent, SessionStatus, ToolCallStatus, Watermark } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
+import type { Lists } from './lists/index.ts'
+import type { Upkeep } from './upkeep.ts'
 
 /** How far a session's events are stored: its head. */
 export interface StoredHead extends Watermark {
@@ -78,6 +80,12 @@ export interface ErrorRow {
   at: Date
 }
 
+/** What a flush tells besides the events. */
+export interface FlushOptions {
+  /** The events are the past of a fork, copied from this session: they count nothing here. */
+  inherited?: string
+}
+
 /** The side store. Every method rejects with `StoreError` (`store_unavailable`, …) when Postgres cannot be had. */
 export interface Store {
   /** How far the session is stored; null for a session that the store does not know. */
@@ -88,7 +96,7 @@ export interface Store {
    * A batch of another epoch is taken only if it begins with `session_resumed` on the stored digest; else it is set aside
    * in `stray_events`, and `StoreError` `foreign_epoch` is thrown.
    */
-  flush(sessionId: string, epoch: string, entries: readonly LogEntry[]): Promise<StoredHead>
+  flush(sessionId: string, epoch: string, entries: readonly LogEntry[], options?: FlushOptions): Promise<StoredHead>
   /** Best effort: writes `running`, the attempt and the worker to the call's row; nothing depends on it. */
   markRunning(sessionId: string, callId: string, attempt: number, worker: string): Promise<void>
 
@@ -106,7 +114,12 @@ export interface Store {
   toolCalls(sessionId: string): Promise<ToolCallRow[]>
   errors(sessionId: string): Promise<ErrorRow[]>
 
-  /** Calls back when something of the session was committed (or may have been: wakes only, read from a cursor). */
+  /** Asking over sessions. */
+  readonly lists: Lists
+  /** Pruning, erasing, and what restoring rows needs. */
+  readonly upkeep: Upkeep
+
+  /** Calls back when something of the session (`'*'`: of any) was committed, or may have been: wakes only, read from a cursor. */
   watch(sessionId: string, wake: () => void): () => void
   close(): Promise<void>
 }

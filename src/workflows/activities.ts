@@ -56,14 +56,21 @@ export function toolCalls(resolution: Resolution, how: 'first' | 'again' | 'unti
 export function verifications(resolution: Resolution): Pick<PawlActivities, 'verifyTool'> {
   return proxyActivities<Pick<PawlActivities, 'verifyTool'>>({
     ...COMMON,
-    startToCloseTimeout: resolution.timeoutMs + STANDSTILL_MS,
+    startToCloseTimeout: (resolution.verifyTimeoutMs ?? resolution.timeoutMs) + STANDSTILL_MS,
     heartbeatTimeout: 5_000,
-    retry: { ...RETRIED, maximumAttempts: 4 },
+    retry: { ...RETRIED, maximumAttempts: (resolution.verifyRetries ?? 3) + 1 },
   })
 }
 
+/** What somebody waits for who has sent an update: answered soon, or not at all. */
+export const { findPlace, resolveTool, checkAnswer } = proxyActivities<Pick<PawlActivities, 'findPlace' | 'resolveTool' | 'checkAnswer'>>({
+  startToCloseTimeout: 60_000,
+  heartbeatTimeout: 5_000,
+  retry: { initialInterval: 250, backoffCoefficient: 2, maximumAttempts: 5 },
+})
+
 /** The store's activities go on for ever: the store comes back, and until then the session does without it. */
-export const { flush, loadSession } = proxyActivities<Pick<PawlActivities, 'flush' | 'loadSession'>>({
+export const { flush, loadSession, loadFork } = proxyActivities<Pick<PawlActivities, 'flush' | 'loadSession' | 'loadFork'>>({
   startToCloseTimeout: 60_000,
   heartbeatTimeout: 5_000,
   retry: { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 5_000 },

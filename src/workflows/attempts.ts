@@ -12,9 +12,9 @@ export interface Attempts {
   lost(lost: Lost & { how: 'died' | 'failed' }): number
 }
 
-/** Starts counting; `record` is told of each failed attempt, once. */
-export function countAttempts(record: (attempt: FailedAttempt) => void): Attempts {
-  const used: Prior = { attempts: 0, failures: 0, deaths: 0 }
+/** Starts counting, after so many attempts; `record` is told of each failed attempt, once. */
+export function countAttempts(record: (attempt: FailedAttempt) => void, before = 0): Attempts {
+  const used: Prior = { attempts: before, failures: 0, deaths: 0 }
 
   function add(attempt: FailedAttempt): void {
     if (attempt.attempt <= used.attempts) return

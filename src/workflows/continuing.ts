@@ -39,7 +39,8 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
   return {
     isDue() {
       const { historyLength, historySize } = workflowInfo()
-      // A stop is answered by the next step, here.
+      // A stop is answered by the next step, here; and whoever moves the session or decides on a call has to be answered here too.
+      if (!allHandlersFinished()) return false
       if ((historyLength < EVENTS_DUE && historySize < BYTES_DUE) || stopping.isRequested()) return false
       return mustWait() || flushing.isDrained() || triedAt === 0 || historyLength >= triedAt + EVENTS_BETWEEN_TRIES
     },
@@ -76,13 +77,14 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
   /** There is no await between this check and the call: what came meanwhile is in the snapshot and stored, or we go on here. */
   function continueIfClean(): Promise<never> | undefined {
     if (!flushing.isDrained() || !allHandlersFinished() || stopping.isRequested()) return undefined
-    const { sessionId, settings, carried } = start
+    const { sessionId, settings } = start
     const wanted = closing()
     return continueAsNew<(next: SessionStart) => Promise<void>>({
       sessionId,
       ...(settings && { settings }),
       carried: {
-        coreVersion: carried?.coreVersion ?? CORE_VERSION,
+        // Here, and only here, a running session gets to know of a newer core.
+        coreVersion: CORE_VERSION,
         state: journal.state,
         digest: journal.watermark().digest,
         previous: workflowInfo().runId,

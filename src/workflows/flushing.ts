@@ -1,7 +1,7 @@
 // Flushes: what brings events to the side store where no model call is about to do so. One in flight, never awaited by a run.
 import { CancellationScope } from '@temporalio/workflow'
 import { flush } from './activities.ts'
-import type { Journal } from './journal.ts'
+import { eventsOf, type Journal } from './journal.ts'
 
 /** The flushing of one execution. */
 export interface Flushing {
@@ -21,7 +21,7 @@ export function startFlushing(journal: Journal, flushedSeq: number): Flushing {
 
   async function flushWanted(): Promise<void> {
     while (flushed < wanted) {
-      const { seq } = await flush({ epoch: journal.state.epoch, watermark: journal.watermark() })
+      const { seq } = await flush(eventsOf(journal))
       flushed = Math.max(flushed, seq)
     }
   }

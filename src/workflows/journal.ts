@@ -1,5 +1,7 @@
 // The session's events as this execution makes them: numbers, digests, folds and hands each one to the event log.
 import { proxySinks, type Sinks } from '@temporalio/workflow'
+import type { EventsInput } from '../activities/contract.ts'
+import { checkpointDue } from '../session/checkpointing.ts'
 import { nextDigest } from '../session/digest.ts'
 import type { EventBody, LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { apply, initialState } from '../session/fold.ts'
@@ -16,6 +18,8 @@ export interface Journal {
   /** What the events so far fold to. Read it anew after each append. */
   readonly state: SessionState
   append(body: EventBody): void
+  /** Makes a checkpoint, beside those that the agent's policy makes. */
+  checkpoint(reason: string, by?: string): void
   /** The last event. Handed to an activity, it is durable: the same workflow task schedules the activity. */
   watermark(): Watermark
   page(after: number, maxBytes: number): Pick<EventsPage, 'base' | 'events' | 'from' | 'to' | 'more'>
@@ -23,13 +27,41 @@ export interface Journal {
 
 const { pawl: log } = proxySinks<PawlSinks>()
 
-/** A journal that goes on from `base`, where `state` is what the events up to there fold to. */
-export function openJournal(base: Watermark, carried: SessionState | undefined): Journal {
+/** Which events the activities of this session may read now. */
+export function eventsOf({ state, watermark }: Journal): EventsInput {
+  return { epoch: state.epoch, watermark: watermark(), ...(state.origin && { origin: state.origin }) }
+}
+
+/**
+ * A journal that goes on from `base`, where `carried` is what the events up to there fold to.
+ * An execution of core version 1 makes no checkpoints.
+ */
+export function openJournal(base: Watermark, carried: SessionState | undefined, coreVersion: number): Journal {
   const own: { event: SessionEvent; entry: LogEntry }[] = []
   let state = carried
   let last = base
 
   function append(body: EventBody): void {
+    const event = write(body)
+    const reason = state && coreVersion > 1 ? checkpointDue(state, event) : undefined
+    if (reason !== undefined) checkpoint(reason)
+  }
+
+  function checkpoint(reason: string, by?: string): void {
+    if (!state) return
+    const { current, lastMessageId } = state
+    write({
+      type: 'checkpoint_made',
+      version: (state.checkpoint?.version ?? 0) + 1,
+      ...(state.run > 0 && { run: state.run }),
+      ...(current && { turn: current.turn }),
+      reason,
+      ...(by !== undefined && { by }),
+      ...(lastMessageId !== undefined && { lastMessageId }),
+    })
+  }
+
+  function write(body: EventBody): SessionEvent {
     const event = { v: 1, seq: last.seq + 1, at: Date.now(), ...body } as SessionEvent
     const json = JSON.stringify(event)
     const entry = { seq: event.seq, prev: last.digest, digest: nextDigest(last.digest, json), json }
@@ -38,6 +70,7 @@ export function openJournal(base: Watermark, carried: SessionState | undefined):
     own.push({ event, entry })
     last = { seq: entry.seq, digest: entry.digest }
     if (state) log.append(state.epoch, [entry])
+    return event
   }
 
   function page(after: number, maxBytes: number): ReturnType<Journal['page']> {
@@ -60,6 +93,7 @@ export function openJournal(base: Watermark, carried: SessionState | undefined):
       return state
     },
     append,
+    checkpoint,
     watermark: () => last,
     page,
   }

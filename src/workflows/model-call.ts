@@ -4,7 +4,7 @@ import type { CallModelInput, CallModelResult } from '../activities/contract.ts'
 import type { RunState } from '../session/state.ts'
 import { interruptedWhile, MAX_DEATHS, modelCalls, whyLost } from './activities.ts'
 import { countAttempts } from './attempts.ts'
-import type { Journal } from './journal.ts'
+import { eventsOf, type Journal } from './journal.ts'
 import type { Serving } from './serving.ts'
 
 /** How a model call ended, apart from `model_completed`, which stands in the journal. */
@@ -20,7 +20,7 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
   let how: 'first' | 'again' | 'until_served' = 'first'
   let stale = 0
   for (;;) {
-    const input: CallModelInput = { agent, epoch: journal.state.epoch, watermark: journal.watermark(), run: number, turn, startedAt }
+    const input: CallModelInput = { agent, ...eventsOf(journal), run: number, turn, startedAt }
     if (attempts.used.attempts > 0) input.prior = attempts.used
     if (how === 'until_served') input.untilServed = true
     let result: CallModelResult
@@ -45,8 +45,9 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
     switch (result.kind) {
       case 'completed': {
         serving.served()
-        const { attempt, content, stopReason, usage, model, calls, limits } = result
-        journal.append({ type: 'model_completed', run: number, turn, attempt, model, content, stopReason, usage, calls, limits })
+        const { attempt, content, stopReason, usage, model, calls, limits, checkpoint } = result
+        const about = { attempt, model, content, stopReason, usage, calls, limits, ...(checkpoint !== undefined && { checkpoint }) }
+        journal.append({ type: 'model_completed', run: number, turn, ...about })
         return { end: 'completed' }
       }
       case 'failed':

@@ -1,45 +1,158 @@
-// How an execution of a session begins: new, carried over by continue-as-new, or gone on with from the store.
-import { condition, workflowInfo } from '@temporalio/workflow'
+// How an execution of a session begins: new, carried over by continue-as-new, gone on with from the store, or forked.
+import { condition, patched, workflowInfo } from '@temporalio/workflow'
+import type { LoadSessionResult } from '../activities/contract.ts'
+import type { EffectReport, EventBody } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
-import { CORE_VERSION, sessionIdOf, type SessionStart } from '../session/protocol.ts'
-import { loadSession } from './activities.ts'
+import { CORE_VERSION, type ForkStart, sessionIdOf, type SessionStart } from '../session/protocol.ts'
+import type { CallState, RunState, SessionState } from '../session/state.ts'
+import { loadFork, loadSession } from './activities.ts'
 import { type Journal, openJournal } from './journal.ts'
 
 const NOTHING = { seq: 0, digest: '' }
+/** A body lives at most so long beyond its tool's timeout. */
+const DEATH_GRACE_MS = 5_000
+
+/** What was opened, or why nothing was. */
+type Opened = { journal: Journal; previous?: string } | { refused: { code: string; reason: string } }
+
+/** The core that this execution folds and decides with. */
+function coreVersionOf(start: SessionStart): number {
+  const version = start.carried?.coreVersion ?? (patched('core-2') ? 2 : 1)
+  // A task that fails is given to another worker: one that knows this core.
+  if (version > CORE_VERSION) throw new Error(`pawl: this worker knows core ${CORE_VERSION}, the session needs ${version}: update it`)
+  return version
+}
 
 /** Opens the session's journal. `early` fills with what is signalled meanwhile. */
-export async function openSession(start: SessionStart, early: readonly unknown[]): Promise<{ journal: Journal; previous?: string }> {
-  const { carried } = start
+export async function openSession(start: SessionStart, early: readonly unknown[]): Promise<Opened> {
+  const coreVersion = coreVersionOf(start)
+  const { carried, fork } = start
   if (carried) {
     const { state, digest, previous } = carried
-    return { journal: openJournal({ seq: state.seq, digest }, state), previous }
+    return { journal: openJournal({ seq: state.seq, digest }, state, coreVersion), previous }
   }
-  const { runId: executionId, workflowId } = workflowInfo()
-  const loaded = start.isNew ? ({ found: false } as const) : await loadSession()
-  if (loaded.found) {
-    const { state, digest } = loaded
-    const fromEpoch = state.epoch
-    const journal = openJournal({ seq: state.seq, digest }, { ...state, epoch: executionId })
-    journal.append({ type: 'session_resumed', executionId, fromEpoch, coreVersion: CORE_VERSION })
-    if (state.current) journal.append({ type: 'run_interrupted', run: state.current.run, reason: 'its workflow had ended' })
-    return { journal }
+  if (fork) return openFork(start, fork, coreVersion)
+  const loaded: LoadSessionResult = start.isNew ? { found: false } : await loadSession()
+  if (loaded.found) return { journal: loaded.lost ? beginAfresh(loaded, coreVersion) : goOn(loaded, coreVersion) }
+  if (start.mustExist && early.length === 0) {
+    return { refused: { code: 'session_not_found', reason: `There is no session "${sessionIdOf(workflowInfo().workflowId)}".` } }
   }
-  const journal = openJournal(NOTHING, undefined)
   const named = start.agent === undefined ? await firstAgent(early) : { agent: start.agent, context: start.context }
-  journal.append({
+  return beginSession({ ...named, tags: start.tags }, coreVersion)
+}
+
+/** A session of which nothing is known yet. */
+export function beginSession(named: NamedSession, coreVersion = CORE_VERSION): { journal: Journal } {
+  const journal = openJournal(NOTHING, undefined, coreVersion)
+  journal.append(started(named, coreVersion))
+  return { journal }
+}
+
+/** Whom a session talks to, and for whom. */
+interface NamedSession {
+  agent: string
+  context?: Json | undefined
+  tags?: string[] | undefined
+}
+
+function started({ agent, context, tags }: NamedSession, coreVersion: number): EventBody & { type: 'session_started' } {
+  const { runId: executionId, workflowId } = workflowInfo()
+  return {
     type: 'session_started',
-    sessionId: start.sessionId ?? sessionIdOf(workflowId),
-    agent: named.agent,
-    context: named.context ?? null,
-    tags: start.tags ?? [],
+    sessionId: sessionIdOf(workflowId),
+    agent,
+    context: context ?? null,
+    tags: tags ?? [],
     executionId,
-    coreVersion: CORE_VERSION,
+    coreVersion,
+  }
+}
+
+/** Nothing of what was said can be read any more: only its numbers go on. */
+function beginAfresh(lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number): Journal {
+  const { seq, digest, run, checkpoint } = lost
+  const journal = openJournal({ seq, digest }, undefined, coreVersion)
+  journal.append({ ...started(lost, coreVersion), after: { run, checkpoint, origin: { seq, digest } } })
+  return journal
+}
+
+/** Goes on from where the session was. A run that was going on is: it was stopped by nobody, its workflow was gone. */
+function goOn({ state, digest }: { state: SessionState; digest: string }, coreVersion: number): Journal {
+  const { runId: executionId } = workflowInfo()
+  const { epoch: fromEpoch, error, updatedAt } = state
+  const journal = openJournal({ seq: state.seq, digest }, { ...state, epoch: executionId }, coreVersion)
+  journal.append({ type: 'session_resumed', executionId, fromEpoch, coreVersion })
+  const { current } = journal.state
+  if (!current) return journal
+  const failed = error !== null && error.strategy !== 'automatic'
+  if (failed || coreVersion < 2) journal.append({ type: 'run_interrupted', run: current.run, reason: 'its workflow had ended' })
+  else if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) leaveTurn(journal, current, updatedAt)
+  return journal
+}
+
+/** Leaves the turn behind whose calls were going on when the workflow ended; what may have happened stays known. */
+function leaveTurn(journal: Journal, run: RunState, updatedAt: number): void {
+  const { run: number, turn, answerSeq, beforeAnswer, calls } = run
+  if (answerSeq === undefined) {
+    journal.append({ type: 'run_interrupted', run: number, reason: 'its workflow had ended' })
+    return
+  }
+  const effects = calls.flatMap(effectOf)
+  for (const call of calls.filter((one) => one.status === 'issued' && one.resolution.effect === 'external')) {
+    const { callId, resolution, attempts = 0 } = call
+    journal.append({
+      type: 'tool_unknown',
+      run: number,
+      turn,
+      callId,
+      tool: resolution.tool,
+      attempt: attempts + 1,
+      message: 'The workflow ended while this call was going on.',
+      // The state knows when the last event was; an attempt begins with one.
+      aliveUntil: updatedAt + resolution.timeoutMs + DEATH_GRACE_MS,
+    })
+  }
+  const { seq } = journal.watermark()
+  journal.append({
+    type: 'rolled_back',
+    toSeq: answerSeq - 1,
+    upToSeq: seq,
+    keepsRun: true,
+    reason: 'the workflow ended in the middle of a turn',
+    ...(beforeAnswer !== undefined && { lastMessageId: beforeAnswer }),
+    effects,
+  })
+}
+
+function effectOf({ callId, resolution: { tool, effect }, status }: CallState): EffectReport[] {
+  if (effect === 'read') return []
+  if (status === 'completed') return [{ callId, tool, status }]
+  return status === 'unknown' || status === 'issued' || status === 'awaiting_resolution' ? [{ callId, tool, status: 'unknown' }] : []
+}
+
+async function openFork(start: SessionStart, fork: ForkStart, coreVersion: number): Promise<Opened> {
+  const { runId: executionId } = workflowInfo()
+  const loaded = await loadFork({ epoch: executionId, fork })
+  if (loaded.kind === 'refused') return { refused: loaded }
+  const { state, digest } = loaded
+  const { from, seq, target, keys, by } = fork
+  const journal = openJournal({ seq: state.seq, digest }, { ...state, epoch: executionId }, coreVersion)
+  journal.append({
+    type: 'forked',
+    sessionId: sessionIdOf(workflowInfo().workflowId),
+    executionId,
+    coreVersion,
+    from: { sessionId: from, seq },
+    ...(target && { target }),
+    keys,
+    ...(start.tags && { tags: start.tags }),
+    ...(by !== undefined && { by }),
   })
   return { journal }
 }
 
 /** A foreign client may start the session without arguments: then the first message says for whom it is. */
-async function firstAgent(early: readonly unknown[]): Promise<{ agent: string; context?: Json | undefined }> {
+export async function firstAgent(early: readonly unknown[]): Promise<NamedSession> {
   const naming = (): { agent: string; context?: Json } | undefined =>
     early.find((raw): raw is { agent: string; context?: Json } => typeof (raw as { agent?: unknown } | null)?.agent === 'string')
   await condition(() => naming() !== undefined)

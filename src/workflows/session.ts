@@ -10,26 +10,45 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow'
-import { hasEffects } from '../session/fold.ts'
 import { decide, type Decision } from '../session/decide.ts'
 import { QUERIES, SIGNALS, UNDECODABLE, UPDATES } from '../session/protocol.ts'
-import type { Closing, EventsPage, EventsQuery, RecoverRequest, SessionStart, StopSignal } from '../session/protocol.ts'
+import type {
+  AnswerRequest,
+  ApproveRequest,
+  CheckpointRequest,
+  Closing,
+  DenyRequest,
+  EventsPage,
+  EventsQuery,
+  ForkPoint,
+  ForkRequest,
+  Moved,
+  RecoverRequest,
+  ResolveRequest,
+  RollbackRequest,
+  SessionStart,
+  StopSignal,
+} from '../session/protocol.ts'
 import type { RunState, SessionState } from '../session/state.ts'
 import { startContinuing } from './continuing.ts'
-import { type Flushing, startFlushing } from './flushing.ts'
+import { startFlushing } from './flushing.ts'
 import { receive } from './inbox.ts'
-import type { Journal } from './journal.ts'
 import { callModel } from './model-call.ts'
-import { openSession } from './open.ts'
+import { forkPoint, makeCheckpoint, rollBack } from './moving.ts'
+import { beginSession, firstAgent, openSession } from './open.ts'
+import { endRun, failRun, isGoingOn, nextStep, refuse, type Session, stopDetails } from './parts.ts'
+import { answer, approve, askFor, checkAnswerRequest, checkDecision, checkResolution, deny, expire, resolve } from './people.ts'
 import { checkRecovery, recover } from './recovery.ts'
-import { NOT_SERVED_AFTER_MS, type Serving, startServing } from './serving.ts'
+import { NOT_SERVED_AFTER_MS, startServing } from './serving.ts'
 import { readStart } from './start.ts'
-import { startStopping, type Stopping } from './stopping.ts'
+import { startStopping } from './stopping.ts'
 import { runToolCall } from './tool-call.ts'
 
 const IDLE_TIMEOUT_MS = 24 * 3_600_000
 /** What one answer of the query `events` may hold at most; the server's limit is 2 MB. */
 const PAGE_BYTES = 1_000_000
+/** Longer than that a timer need not be: the session decides anew then. */
+const LONGEST_WAIT_MS = 30 * 24 * 3_600_000
 
 const messageSignal = defineSignal<[unknown]>(SIGNALS.message)
 const interruptSignal = defineSignal<[StopSignal?]>(SIGNALS.interrupt)
@@ -37,20 +56,20 @@ const closeSignal = defineSignal<[StopSignal?]>(SIGNALS.close)
 const stateQuery = defineQuery<SessionState | { status: 'loading' }>(QUERIES.state)
 const eventsQuery = defineQuery<EventsPage | { status: 'loading' }, [EventsQuery?]>(QUERIES.events)
 const recoverUpdate = defineUpdate<SessionState, [RecoverRequest]>(UPDATES.recover)
-
-/** What the parts of an open session share. */
-interface Session {
-  journal: Journal
-  flushing: Flushing
-  serving: Serving
-  stopping: Stopping
-  previous: string | undefined
-}
+const resumeUpdate = defineUpdate<SessionState>(UPDATES.resume)
+const checkpointUpdate = defineUpdate<{ version: number }, [CheckpointRequest]>(UPDATES.checkpoint)
+const rollbackUpdate = defineUpdate<Moved, [RollbackRequest]>(UPDATES.rollback)
+const forkUpdate = defineUpdate<ForkPoint, [ForkRequest]>(UPDATES.fork)
+const approveUpdate = defineUpdate<{ digest: string }, [ApproveRequest]>(UPDATES.approve)
+const denyUpdate = defineUpdate<void, [DenyRequest]>(UPDATES.deny)
+const resolveUpdate = defineUpdate<void, [ResolveRequest]>(UPDATES.resolve)
+const answerUpdate = defineUpdate<void, [AnswerRequest]>(UPDATES.answer)
 
 /** One durable conversation: Temporal workflow `pawlSession`, id `pawl:<sessionId>`. */
 export async function pawlSession(given?: SessionStart): Promise<void> {
   const start = readStart(given)
   let session: Session | undefined
+  let refused: { code: string; reason: string } | undefined
   let closing: Closing | undefined = start.carried?.closing
   /** Messages that come before the session is open, and what else is to be done then, in order. */
   const early: unknown[] = []
@@ -65,7 +84,23 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   setDefaultSignalHandler((name) => receiveMessage({ [UNDECODABLE]: `there is no signal "${name}"` }))
   setHandler(stateQuery, () => session?.journal.state ?? { status: 'loading' })
   setHandler(eventsQuery, (query) => (session ? eventsPage(session, query) : { status: 'loading' }))
-  setHandler(recoverUpdate, recoverSession, { validator: (request) => checkRecovery(session?.journal.state, request) })
+  setHandler(recoverUpdate, async (request) => recoverSession(await opened(), request), {
+    validator: (request) => session && checkRecovery(session.journal.state, request),
+  })
+  setHandler(resumeUpdate, async () => (await opened()).journal.state)
+  setHandler(checkpointUpdate, async (request) => makeCheckpoint(await opened(), request))
+  setHandler(rollbackUpdate, async (request) => rollBack(await opened(), request))
+  setHandler(forkUpdate, async (request) => forkPoint(await opened(), request))
+  setHandler(approveUpdate, async (request) => approve(await opened(), request), {
+    validator: (request) => checkDecision(session, request),
+  })
+  setHandler(denyUpdate, async (request) => deny(await opened(), request), { validator: (request) => checkDecision(session, request) })
+  setHandler(resolveUpdate, async (request) => resolve(await opened(), request), {
+    validator: (request) => checkResolution(session, request),
+  })
+  setHandler(answerUpdate, async (request) => answer(await opened(), request), {
+    validator: (request) => checkAnswerRequest(session, request),
+  })
   // Cancelled from outside, a session closes like one that is asked to: nothing of it may be lost.
   CancellationScope.current().cancelRequested.catch(() => {
     closing = { ...closing, when: 'now' }
@@ -73,13 +108,27 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   })
 
   await CancellationScope.nonCancellable(async () => {
-    const { journal, previous } = await openSession(start, early)
+    let open = await openSession(start, early)
+    if ('refused' in open) {
+      refused = open.refused
+      await condition(allHandlersFinished)
+      if (early.length === 0) return
+      // Somebody spoke to it meanwhile: then it begins, as any session does.
+      open = beginSession(await firstAgent(early))
+    }
+    const { journal, previous } = open
     const flushing = startFlushing(journal, start.carried ? journal.watermark().seq : 0)
     const serving = startServing(journal, flushing, start.settings?.notServedAfterMs ?? NOT_SERVED_AFTER_MS)
-    session = { journal, flushing, serving, stopping: startStopping(), previous }
+    session = { journal, flushing, serving, stopping: startStopping(), previous, holds: 0 }
     for (const act of onceOpen) act()
     await serve(session)
   })
+
+  /** The session, once it is open; who waits for one that cannot be is refused. */
+  async function opened(): Promise<Session> {
+    if (!session) await CancellationScope.nonCancellable(() => condition(() => session !== undefined || refused !== undefined))
+    return session ?? refuse(refused?.code ?? 'session_not_found', refused?.reason ?? 'There is no such session.')
+  }
 
   function receiveMessage(raw: unknown): void {
     if (!session) {
@@ -99,8 +148,8 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     else if (isGoingOn(session) || nextStep(session.journal) === 'start_run') session.stopping.request({ why: 'interrupt', ...details })
   }
 
-  function recoverSession(request: RecoverRequest): SessionState {
-    const open = session as Session
+  function recoverSession(open: Session, request: RecoverRequest): SessionState {
+    checkRecovery(open.journal.state, request)
     if (open.stopping.isActive()) interrupt({ reason: 'abandoned', ...stopDetails(request) })
     else recover(open.journal, request)
     open.flushing.nudge()
@@ -116,22 +165,25 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
       const decision = decide(journal.state, Date.now())
       if (isBetweenTurns(decision) && continuing.isDue()) {
         await continuing.attempt()
-        continue
-      }
-      if (decision.do === 'wait' || (decision.do === 'start_run' && closing?.when === 'now')) {
+      } else if (decision.do === 'start_run' && open.holds > 0) {
+        await condition(() => open.holds === 0)
+      } else if (decision.do === 'wait' && isGoingOn(open)) {
+        await waitForSomebody(open, decision, () => continuing.isDue())
+      } else if (decision.do === 'wait' || (decision.do === 'start_run' && closing?.when === 'now')) {
         flushing.nudge()
         const spoken =
           !closing && (await condition(() => closing !== undefined || nextStep(journal) !== 'wait' || continuing.isDue(), idleTimeoutMs))
         if (!spoken && (await close(open))) return
-        continue
+      } else {
+        await carryOut(open, decision)
       }
-      await carryOut(open, decision)
     }
   }
 
   /** Whether the session is closed: everything is stored, and nobody spoke to it meanwhile. */
   async function close({ journal, flushing }: Session): Promise<boolean> {
     await flushing.drained()
+    await condition(allHandlersFinished)
     if (closing?.when !== 'now' && nextStep(journal) !== 'wait') return false
     const by = closing?.by
     journal.append({ type: 'session_closed', reason: closing ? 'requested' : 'idle', ...(by !== undefined && { by }) })
@@ -143,8 +195,14 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   }
 }
 
-function nextStep({ state }: Journal): Decision['do'] {
-  return decide(state, Date.now()).do
+/** The run cannot go on before somebody has said something, or nobody has in time. */
+async function waitForSomebody(session: Session, { until }: Decision & { do: 'wait' }, isDue: () => boolean): Promise<void> {
+  const { journal, stopping, flushing } = session
+  // A stop finds no step here that it could end.
+  if (stopping.isRequested()) return inRun(session, async () => undefined)
+  flushing.nudge()
+  const wakes = (): boolean => stopping.isRequested() || nextStep(journal) !== 'wait' || isDue()
+  await condition(wakes, Math.max(1, Math.min((until ?? Number.POSITIVE_INFINITY) - Date.now(), LONGEST_WAIT_MS)))
 }
 
 /** Nothing of the run is pending. */
@@ -173,6 +231,10 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
         const called = await callModel(journal, serving, run)
         if (called.end === 'failed') failRun(session, run.run, called.code, called.reason)
       })
+    case 'ask':
+      return askFor(session, decision.calls)
+    case 'expire':
+      return expire(session, decision.call)
     case 'run_calls':
       return inRun(session, async (run) => {
         await Promise.all(decision.calls.map((call) => runToolCall({ journal, serving, run }, call)))
@@ -203,23 +265,6 @@ async function inRun(session: Session, step: (run: RunState) => Promise<void>): 
   endRun(session)
 }
 
-function failRun(session: Session, run: number, code: string, reason: string): void {
-  const { current } = session.journal.state
-  const strategy = current && hasEffects(current) ? 'abandon' : 'restart_run'
-  session.journal.append({ type: 'error_entered', run, code, reason, strategy })
-  endRun(session)
-}
-
-function endRun({ stopping, flushing }: Session): void {
-  stopping.ended()
-  flushing.nudge()
-}
-
-/** A run is going on, also while the session waits in an error that it leaves by itself. */
-function isGoingOn({ journal: { state } }: Session): boolean {
-  return state.current !== null && (state.status === 'running' || state.error?.strategy === 'automatic')
-}
-
 function eventsPage({ journal, previous }: Session, query: EventsQuery | undefined): EventsPage {
   const after = Math.max(0, Math.trunc(Number(query?.after ?? 0)) || 0)
   const page = journal.page(after, Math.min(Number(query?.maxBytes) || PAGE_BYTES, PAGE_BYTES))
@@ -229,9 +274,4 @@ function eventsPage({ journal, previous }: Session, query: EventsQuery | undefin
     ...page,
     ...(previous !== undefined && { previous }),
   }
-}
-
-function stopDetails(signal: StopSignal | undefined): StopSignal {
-  const { reason, by } = signal ?? {}
-  return { ...(typeof reason === 'string' && { reason }), ...(typeof by === 'string' && { by }) }
 }

@@ -1,6 +1,6 @@
 // What an execution was started with: anyone can start a workflow, so all of it is checked, and what makes no sense is left out.
 import { ApplicationFailure, workflowInfo } from '@temporalio/workflow'
-import { isSessionId, sessionIdOf, type SessionSettings, type SessionStart, workflowIdOf } from '../session/protocol.ts'
+import { type ForkStart, isSessionId, sessionIdOf, type SessionSettings, type SessionStart, workflowIdOf } from '../session/protocol.ts'
 
 /** Longer than that a timer of the server need not be. */
 const TEN_YEARS_MS = 10 * 365 * 24 * 3_600_000
@@ -15,13 +15,15 @@ export function readStart(raw: unknown): SessionStart {
       'invalid_session_id',
     )
   }
-  const { agent, context, tags, isNew, settings, carried } = (isObject(raw) ? raw : {}) as Partial<SessionStart>
+  const { agent, context, tags, isNew, settings, carried, mustExist, fork } = (isObject(raw) ? raw : {}) as Partial<SessionStart>
   return {
     sessionId,
     ...(typeof agent === 'string' && agent !== '' && { agent }),
     ...(context !== undefined && { context }),
     ...(Array.isArray(tags) && { tags: tags.filter((tag) => typeof tag === 'string') }),
     ...(isNew === true && { isNew }),
+    ...(mustExist === true && { mustExist }),
+    ...(isFork(fork) && { fork }),
     settings: readSettings(settings),
     ...(isObject(carried) && { carried }),
   }
@@ -33,6 +35,11 @@ function readSettings(settings: unknown): SessionSettings {
     ...(isDuration(idleTimeoutMs) && { idleTimeoutMs: Math.min(idleTimeoutMs, TEN_YEARS_MS) }),
     ...(isDuration(notServedAfterMs) && { notServedAfterMs: Math.min(notServedAfterMs, TEN_YEARS_MS) }),
   }
+}
+
+function isFork(fork: unknown): fork is ForkStart {
+  const { from, seq, digest, keys } = (isObject(fork) ? fork : {}) as Partial<ForkStart>
+  return isSessionId(from) && Number.isSafeInteger(seq) && typeof digest === 'string' && (keys === 'carried' || keys === 'forgotten')
 }
 
 function isDuration(value: unknown): value is number {

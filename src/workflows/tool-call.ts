@@ -3,10 +3,12 @@ import { sleep } from '@temporalio/workflow'
 import type { ExecuteToolResult } from '../activities/contract.ts'
 import { admit } from '../session/decide.ts'
 import type { Resolution } from '../session/events.ts'
+import type { Json } from '../session/json.ts'
 import type { CallState } from '../session/state.ts'
 import { interruptedWhile, type Lost, MAX_DEATHS, toolCalls, whyLost } from './activities.ts'
 import { type Attempts, countAttempts } from './attempts.ts'
-import { type Call, inputOf, recorded, type Turn, whereOf } from './call.ts'
+import { type Call, inputOf, recorded, type Turn, type Where, whereOf } from './call.ts'
+import { eventsOf, type Journal } from './journal.ts'
 import { resolveEarlier, settleUnknown, UNKNOWN_TO_MODEL } from './unknown-call.ts'
 
 /** Asks of another build before its resolution of the call is taken instead. */
@@ -17,15 +19,17 @@ export async function runToolCall(turn: Turn, requested: CallState): Promise<voi
   const { journal, run } = turn
   const { callId, resolution, input = null } = requested
   const where = { run: run.run, turn: run.turn, callId, tool: resolution.tool }
-  const attempts = countAttempts((error) => journal.append({ type: 'tool_attempt_failed', ...where, error }))
+  const attempts = countAttempts((error) => journal.append({ type: 'tool_attempt_failed', ...where, error }), requested.attempts)
   let call: Call = { ...where, input, resolution }
-  if (requested.status === 'requested') issue(turn, call)
+  if (requested.status === 'requested') issue(journal, call)
   while (await admitted(turn, requested, call)) {
-    const anew = await execute(turn, call, attempts)
+    const anew = await execute(turn, call, attempts, startProgress(journal, where, requested.progress))
     if (!anew) return
     const { effect } = call.resolution
     call = { ...call, resolution: { ...anew, index: resolution.index } }
-    issue(turn, call, call.resolution)
+    issue(journal, call, call.resolution)
+    // Another build wants somebody to be asked first.
+    if ((anew.approval && !requested.approved) || anew.client) return
     // What was safe to repeat with its key and is not any more may have happened in an attempt that failed.
     if (effect === 'idempotent' && anew.effect === 'external' && attempts.used.attempts > 0) {
       if ((await settleUnknown(turn, call, attempts.used.attempts)) === 'settled') return
@@ -34,7 +38,7 @@ export async function runToolCall(turn: Turn, requested: CallState): Promise<voi
 }
 
 /** Records that the call is about to be dispatched, or answered without being run. */
-function issue({ journal }: Turn, call: Call, anew?: Resolution): void {
+export function issue(journal: Journal, call: Call, anew?: Resolution): void {
   const { tool, effect, inputDigest, index, key } = call.resolution
   const { input } = call
   journal.append({
@@ -82,11 +86,9 @@ async function untilServed(turn: Turn, call: Call): Promise<void> {
   await turn.serving.notServed(`the tool "${call.tool}"`)
   if (turn.journal.state.status !== 'error') return
   try {
-    const { epoch } = turn.journal.state
     await toolCalls(call.resolution, 'until_served').executeTool({
       ...inputOf(turn, call),
-      epoch,
-      watermark: turn.journal.watermark(),
+      ...eventsOf(turn.journal),
       untilServed: true,
     })
   } catch (error) {
@@ -96,7 +98,7 @@ async function untilServed(turn: Turn, call: Call): Promise<void> {
 }
 
 /** Executes the call to its end; gives another build's resolution of it where none has the tool as it was resolved. */
-async function execute(turn: Turn, call: Call, attempts: Attempts): Promise<Resolution | undefined> {
+async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Progress): Promise<Resolution | undefined> {
   const { journal, serving } = turn
   const { resolution } = call
   const where = whereOf(call)
@@ -112,8 +114,13 @@ async function execute(turn: Turn, call: Call, attempts: Attempts): Promise<Reso
     const startedAt = Date.now()
     let result: ExecuteToolResult
     try {
-      const events = { epoch: journal.state.epoch, watermark: journal.watermark() }
-      const input = { ...inputOf(turn, call), ...events, ...(attempts.used.attempts > 0 && { prior: attempts.used }) }
+      const events = eventsOf(journal)
+      const input = {
+        ...inputOf(turn, call),
+        ...events,
+        ...(attempts.used.attempts > 0 && { prior: attempts.used }),
+        ...(progress.last !== undefined && { progress: progress.last }),
+      }
       result = await toolCalls(resolution, asks === 0 ? 'first' : 'again').executeTool(input)
     } catch (error) {
       const lost = whyLost(error)
@@ -124,6 +131,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts): Promise<Reso
         continue
       }
       const attempt = attempts.lost(lost)
+      progress.note(attempt, lost.how === 'died' ? lost.report?.progress : undefined)
       if (resolution.effect === 'external' && mayHaveBegun(lost)) {
         const settled = await settleUnknown(turn, call, attempt, { lost, startedAt, timeoutMs: resolution.timeoutMs })
         if (settled === 'settled') return
@@ -135,6 +143,8 @@ async function execute(turn: Turn, call: Call, attempts: Attempts): Promise<Reso
       continue
     }
     attempts.failed(result.failed)
+    progress.note(result.attempt, result.progress)
+    for (const name of result.milestones ?? []) journal.append({ type: 'milestone_reached', ...where, name })
     switch (result.kind) {
       case 'completed': {
         serving.served()
@@ -179,4 +189,24 @@ const INTERRUPTED_BEGUN = 'The run was interrupted while this call was going on;
 /** The first beat says that the body was entered and is confirmed by the server: an attempt lost before it has not begun. */
 function mayHaveBegun(lost: Lost & { how: 'died' | 'failed' }): boolean {
   return lost.how === 'failed' || lost.report?.begun === true
+}
+
+/** How far the attempts of a call have come, as they say. */
+interface Progress {
+  readonly last: Json | undefined
+  note(attempt: number, value: Json | undefined): void
+}
+
+function startProgress(journal: Journal, where: Where, before: Json | undefined): Progress {
+  let last = before
+  return {
+    get last() {
+      return last
+    },
+    note(attempt, value) {
+      if (value === undefined || JSON.stringify(value) === JSON.stringify(last)) return
+      last = value
+      journal.append({ type: 'tool_progress', ...where, attempt, value })
+    },
+  }
 }

@@ -7,6 +7,9 @@ import { type Call, inputOf, recorded, type Turn, whereOf } from './call.ts'
 /** Between a tool's timeout and the moment its body can no longer be alive, where no supervisor can confirm the death. */
 const DEATH_GRACE_MS = 5_000
 
+/** What a person is told of a call whose outcome is unknown. */
+const UNKNOWN = 'The outcome of this call is unknown: it may or may not have taken effect. The session waits for somebody to say.'
+
 /** What the model is told of a call whose outcome is unknown. */
 export const UNKNOWN_TO_MODEL =
   'The outcome of this call is unknown: it may or may not have taken effect. It was not and will not be repeated by itself. ' +
@@ -37,7 +40,8 @@ export async function settleUnknown(
       journal.append({ type: 'tool_completed', ...where, attempt, ...recorded(verdict) })
       return 'settled'
     }
-    journal.append({ type: 'tool_unknown', ...where, attempt, message: UNKNOWN_TO_MODEL })
+    const ask = call.resolution.onUnknown === 'ask'
+    journal.append({ type: 'tool_unknown', ...where, attempt, message: ask ? UNKNOWN : UNKNOWN_TO_MODEL, ...(ask && { ask: true }) })
     return 'settled'
   })
 }
@@ -48,7 +52,11 @@ export async function resolveEarlier(turn: Turn, callId: string): Promise<'happe
   const earlier = journal.state.unknown[callId]
   if (!earlier) return 'did_not_happen'
   const where = { run: earlier.run, turn: earlier.turn, callId, tool: earlier.resolution.tool }
-  const verdict = await CancellationScope.nonCancellable(() => verify(turn, { ...where, ...earlier }, earlier.attempt))
+  const verdict = await CancellationScope.nonCancellable(async () => {
+    const wait = (earlier.aliveUntil ?? 0) - Date.now()
+    if (wait > 0) await sleep(wait)
+    return verify(turn, { ...where, ...earlier }, earlier.attempt)
+  })
   if (verdict.kind === 'happened') {
     journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: true, ...recorded(verdict) })
     return 'happened'

@@ -73,7 +73,7 @@ describe.concurrent('an agent that no worker serves', () => {
 
 describe.concurrent('a tool that no worker has any more', () => {
   const input = z.object({ what: z.string() })
-  const put = (execute: Tool['execute']): Tool =>
+  const put = (execute: NonNullable<Tool['execute']>): Tool =>
     defineTool({ name: 'put', description: 'put', input, effect: 'idempotent', retry: RETRY, execute })
   const script = inOrder([use('put', 'it')], (request) => `told: ${String(resultsIn(request)[0]?.content)}`)
 

@@ -51,13 +51,16 @@ function contextFor(shop: RunningShop, callId: string, idempotencyKey: string, s
     idempotencyKey,
     signal,
     stillMine: () => Promise.resolve(true),
+    progress: () => undefined,
+    lastProgress: undefined,
+    milestone: () => undefined,
   }
 }
 
 async function execute(shop: RunningShop, use: ToolUseBlock): Promise<string> {
   const tool = TOOLS.find((one) => one.name === use.name) as Tool
   const input = tool.input.parse(use.input)
-  return JSON.stringify(await tool.execute(input, contextFor(shop, use.id, randomUUID())))
+  return JSON.stringify(await tool.execute?.(input, contextFor(shop, use.id, randomUUID())))
 }
 
 /** One letter after another, one turn after another, until the model has nothing more to do. */

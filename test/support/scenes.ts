@@ -106,10 +106,11 @@ export function stage(options: Partial<AgentOptions> = {}): Stage {
     tools: [
       defineTool({ ...tool('look'), effect: 'read' }),
       defineTool({ ...tool('put'), effect: 'idempotent' }),
-      defineTool({ ...tool('wire'), effect: 'external' }),
+      defineTool({ ...tool('wire'), effect: 'external', onUnknown: 'tell_model' }),
       defineTool({
         ...tool('pay'),
         effect: 'external',
+        onUnknown: 'tell_model',
         verify: (given, ctx) => {
           const { scene, entries } = played(ctx.sessionId)
           entries.push({ tool: 'verify', input: given, attempt: ctx.attempt, key: ctx.idempotencyKey, callId: ctx.callId })

@@ -59,6 +59,7 @@ export const emailCustomer = defineTool({
       .describe('Only for a second, third … try, after list_emails showed that the last one did not go out.'),
   }),
   effect: 'external',
+  onUnknown: 'tell_model',
   execute: ({ orderId, template, note }, ctx) =>
     shopFor(ctx).send<{ emailId: string }>('POST', path`/orders/${orderId}/emails`, { template, note }),
   effectId: (email) => email.emailId,

@@ -49,6 +49,7 @@ const tools = [
     ...common,
     name: 'pay',
     effect: 'external',
+    onUnknown: 'tell_model',
     execute: act,
     toModel: (result) => [
       {
@@ -66,7 +67,7 @@ const tools = [
           }
     },
   }),
-  defineTool({ ...common, name: 'mail', effect: 'external', execute: act }),
+  defineTool({ ...common, name: 'mail', effect: 'external', onUnknown: 'tell_model', execute: act }),
 ]
 
 /** The newest script, and how many of its steps the model has made. */

@@ -29,6 +29,9 @@ function contextTelling(told: Told): ToolContext {
     idempotencyKey: 'k',
     signal: new AbortController().signal,
     stillMine: () => Promise.resolve(true),
+    progress: () => undefined,
+    lastProgress: undefined,
+    milestone: () => undefined,
   }
 }
 

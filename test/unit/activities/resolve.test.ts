@@ -43,7 +43,9 @@ const broken = defineTool({
 })
 const agent = defineAgent({ name: 'a', instructions: '', model: scripted(() => ''), tools: [pay, look, slow, broken] })
 
-const resolve = (tool: string, input: Json, index = 0) => resolveCall(agent, { sessionId: 's', run: 1, turn: 2, index, tool, input })
+const log = { debug() {}, info() {}, warn() {}, error() {} }
+const ctx = { sessionId: 's', agent: 'a', run: 1, turn: 2, context: null, metadata: {}, tags: [], services: {}, log }
+const resolve = (tool: string, input: Json, index = 0) => resolveCall(agent, { sessionId: 's', run: 1, turn: 2, index, tool, input }, { ctx })
 
 describe('the resolution of a call', () => {
   it('says all that the workflow must know of it', async () => {
@@ -51,6 +53,7 @@ describe('the resolution of a call', () => {
       index: 3,
       tool: 'pay',
       effect: 'external',
+      onUnknown: 'ask',
       timeoutMs: 5e3,
       retry: {
         maxRetries: 1,

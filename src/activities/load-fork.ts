@@ -1,0 +1,48 @@
+// The activity `loadFork`: copies another session's past into the store under the fork's own name, and folds it.
+import { Context } from '@temporalio/activity'
+import { continues } from '../session/digest.ts'
+import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
+import { fold } from '../session/fold.ts'
+import { type ForkStart, sessionIdOf } from '../session/protocol.ts'
+import type { SessionState } from '../session/state.ts'
+import type { Store } from '../store/store.ts'
+import { beating } from './beating.ts'
+import type { LoadForkInput, LoadForkResult } from './contract.ts'
+
+/** Makes the activity. While the store, or the newest of the other session's events, are not there yet, it throws: Temporal asks again. */
+export function loadForkActivity(store: Store) {
+  return function loadFork({ epoch, fork }: LoadForkInput): Promise<LoadForkResult> {
+    const sessionId = sessionIdOf(Context.current().info.workflowExecution?.workflowId ?? '')
+    return beating(() => load(store, sessionId, epoch, fork))
+  }
+}
+
+async function load(store: Store, sessionId: string, epoch: string, fork: ForkStart): Promise<LoadForkResult> {
+  const refuse = (code: string, reason: string): LoadForkResult => ({ kind: 'refused', code, reason })
+  const own = await store.head(sessionId)
+  if (own && own.epoch !== epoch) return refuse('session_exists', `There is a session "${sessionId}" already: give the fork another id.`)
+  const source = await store.head(fork.from)
+  if (!source) return refuse('session_not_found', `There is no session "${fork.from}" to fork from.`)
+  // It is on its way to the store.
+  if (source.seq < fork.seq) throw new Error(`the store has session ${fork.from} up to event ${source.seq} only, not yet up to ${fork.seq}`)
+  let at: Watermark = { seq: 0, digest: '' }
+  let state: SessionState | undefined
+  while (at.seq < fork.seq) {
+    const page = (await store.entries(fork.from, { after: at.seq })).filter((entry) => entry.seq <= fork.seq)
+    const last = page.at(-1)
+    if (!last || !continues(at, page)) {
+      return refuse('checkpoint_not_found', `The events of "${fork.from}" up to ${fork.seq} are not there any more: they were pruned.`)
+    }
+    await store.flush(sessionId, epoch, page, { inherited: fork.from })
+    state = fold(state, page.map(eventOf))
+    at = last
+  }
+  if (!state || at.digest !== fork.digest) {
+    return refuse('checkpoint_not_found', `The events of "${fork.from}" up to ${fork.seq} are not those that the fork was to begin with.`)
+  }
+  return { kind: 'loaded', state, digest: at.digest }
+}
+
+function eventOf({ json }: LogEntry): SessionEvent {
+  return JSON.parse(json) as SessionEvent
+}

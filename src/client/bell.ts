@@ -1,0 +1,30 @@
+// What a reader waits on between two looks: a notification, a timer, or the end.
+
+/** Something to wait for: rung by a notification, a timer, or the end. */
+export function startBell(signal: AbortSignal): { ring: () => void; wait(ms: number): Promise<void>; close(): void } {
+  let rung = false
+  let wake: (() => void) | undefined
+  const ring = (): void => {
+    rung = true
+    wake?.()
+  }
+  signal.addEventListener('abort', ring)
+  return {
+    ring,
+    wait: (ms) =>
+      new Promise((resolve) => {
+        if (rung) {
+          rung = signal.aborted
+          return resolve()
+        }
+        const timer = setTimeout(() => wake?.(), ms)
+        wake = () => {
+          clearTimeout(timer)
+          wake = undefined
+          rung = signal.aborted
+          resolve()
+        }
+      }),
+    close: () => signal.removeEventListener('abort', ring),
+  }
+}

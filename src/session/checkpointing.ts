@@ -1,0 +1,33 @@
+// When a checkpoint is due: decided from the events alone, by the policy that the newest turn's agent declared.
+import type { CheckpointPolicy, SessionEvent } from './events.ts'
+import type { SessionState } from './state.ts'
+
+/** Why a checkpoint is due after `event`, which `state` has folded already; undefined if none is. */
+export function checkpointDue(state: SessionState, event: SessionEvent): string | undefined {
+  if (event.type === 'checkpoint_made') return undefined
+  const policy: CheckpointPolicy = state.checkpointPolicy ?? 'turn'
+  if (typeof policy === 'object' && 'on' in policy) return policy.on.some((one) => matches(one, event)) ? `event:${event.type}` : undefined
+  const turnEnded = endsTurn(state, event)
+  if (policy === 'tool_call') return turnEnded ? 'turn' : endsCall(event) ? 'tool_call' : undefined
+  if (!turnEnded) return undefined
+  if (policy === 'turn') return 'turn'
+  const { turns: turnsBefore, at } = state.checkpoint ?? { turns: 0, at: state.createdAt }
+  if ('everyTurns' in policy) return state.turns - turnsBefore >= policy.everyTurns ? 'every_turns' : undefined
+  return event.at - at >= policy.everyMs ? 'every_ms' : undefined
+}
+
+function matches(trigger: { type: string; tool?: string; milestone?: string }, event: SessionEvent): boolean {
+  if (trigger.type !== event.type) return false
+  if (trigger.tool !== undefined && !('tool' in event && event.tool === trigger.tool)) return false
+  return trigger.milestone === undefined || (event.type === 'milestone_reached' && event.name === trigger.milestone)
+}
+
+/** After the last result of a turn, or the end of a run: there nothing of the transcript is open. */
+function endsTurn(state: SessionState, event: SessionEvent): boolean {
+  if (event.type === 'run_completed' || event.type === 'run_interrupted') return state.turns > (state.checkpoint?.turns ?? 0)
+  return endsCall(event) && state.current?.phase === 'turn_due'
+}
+
+function endsCall(event: SessionEvent): boolean {
+  return event.type === 'tool_completed' || event.type === 'tool_failed' || (event.type === 'tool_unknown' && !event.ask)
+}

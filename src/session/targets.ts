@@ -1,0 +1,143 @@
+// Points of a session's past, for going back and for forks: where they are, and which effects lie behind them.
+import { PawlError } from './errors.ts'
+import type { EffectReport, SessionEvent, Target } from './events.ts'
+import { addToTranscript, emptyTranscript } from './transcript.ts'
+
+/** A target that was found. */
+export interface Place {
+  /** The last event that belongs to it. Nothing of the transcript is open there: an answer whose calls had not all ended is left out. */
+  seq: number
+  digest: string
+  /** Id of the transcript's last message there. */
+  lastMessageId?: string
+}
+
+/** The target is not there. Codes: `checkpoint_not_found`, `message_not_found`, `run_not_found`, `target_archived`, `invalid_target`. */
+export class TargetRefused extends PawlError {
+  override readonly name = 'TargetRefused'
+}
+
+/** Effects that a report names; there may be more. */
+const EFFECTS_REPORTED = 100
+
+/** Checks that a value from outside is a target. */
+export function checkTarget(raw: unknown): Target {
+  const { checkpoint, message, run } = (raw ?? {}) as Record<string, unknown>
+  const given = [checkpoint, message, run].filter((one) => one !== undefined)
+  if (given.length === 1) {
+    if (Number.isSafeInteger(checkpoint) && (checkpoint as number) > 0) return { checkpoint: checkpoint as number }
+    if (Number.isSafeInteger(run) && (run as number) > 0) return { run: run as number }
+    if (typeof message === 'string' && message !== '') return { message }
+  }
+  throw new TargetRefused('invalid_target', 'Say where to: { checkpoint: version }, { message: messageId } or { run: number }.')
+}
+
+/**
+ * Finds a target among all of a session's events; without one, the newest place. `archived`: also in a past that was left behind (a fork may begin there).
+ * @throws TargetRefused.
+ */
+export function locate(
+  entries: Iterable<{ event: SessionEvent; digest: string }>,
+  target: Target | undefined,
+  options: { archived?: boolean } = {},
+): Place {
+  const transcript = emptyTranscript()
+  let boundaries: Place[] = []
+  let lastMessageId: string | undefined
+  let results: string | undefined
+  let runFrom = 0
+  let found: { seq: number; live: boolean } | undefined
+  const leftBehind = (from: number): void => {
+    if (found && found.seq > from) found = { ...found, live: false }
+  }
+  for (const { event, digest } of entries) {
+    const wasOpen = transcript.open !== null
+    addToTranscript(transcript, event)
+    if (event.type === 'session_started') [boundaries, found] = [[], undefined]
+    if (event.type === 'run_started') runFrom = event.seq
+    if (event.type === 'rolled_back') leftBehind(event.toSeq)
+    if (event.type === 'recovery_started' && event.strategy === 'restart_run') leftBehind(runFrom)
+    if (event.type === 'model_completed') results = `r_${event.run}_${event.turn}`
+    const closed = wasOpen && transcript.open === null && event.type !== 'rolled_back'
+    lastMessageId = event.type === 'rolled_back' ? event.lastMessageId : lastMessageOf(event, closed ? results : lastMessageId)
+    const at = target ? seqOf(event, target) : event.seq
+    if (at !== undefined) found = { seq: at, live: true }
+    if (transcript.open === null) {
+      boundaries.push({ seq: event.seq, digest, ...(lastMessageId !== undefined && { lastMessageId }) })
+    }
+  }
+  if (!found || !target) {
+    const newest = boundaries.at(-1)
+    if (!target && newest) return newest
+    throw target ? notFound(target) : new TargetRefused('session_not_found', 'The session has no events.')
+  }
+  const { seq, live } = found
+  if (!live && !options.archived) {
+    throw new TargetRefused('target_archived', `The session has gone back behind ${nameOf(target)} since: fork from it instead.`)
+  }
+  const place = boundaries.findLast((boundary) => boundary.seq <= seq)
+  if (!place) throw new TargetRefused(notFound(target).code, `Nothing lies before ${nameOf(target)}: start a new session instead.`)
+  return place
+}
+
+/** The completed and possibly completed effects above `seq`, the newest ones last. */
+export function effectsAfter(events: Iterable<SessionEvent>, seq: number): { effects: EffectReport[]; more: number } {
+  const byCall = new Map<string, EffectReport>()
+  const effectOf = new Map<string, string>()
+  for (const event of events) {
+    if (event.type === 'tool_issued') effectOf.set(event.callId, event.effect)
+    if (event.seq <= seq || !('callId' in event) || effectOf.get(event.callId) === 'read') continue
+    const { callId, tool } = event
+    switch (event.type) {
+      case 'tool_completed':
+        if (event.replayOf === undefined) byCall.set(callId, { callId, tool, status: 'completed', ...named(event.effectId) })
+        break
+      case 'tool_unknown':
+        if (event.again === undefined) byCall.set(callId, { callId, tool, status: 'unknown' })
+        break
+      case 'tool_resolved':
+        if (event.happened) byCall.set(callId, { callId, tool, status: 'completed', ...named(event.effectId) })
+        else if (event.decision !== 'skip') byCall.delete(callId)
+        break
+      case 'tool_failed':
+        // An idempotent call that failed after its body was entered may have done its work.
+        if (effectOf.get(callId) === 'idempotent' && (event.attempt > 0 || event.code === 'interrupted')) {
+          byCall.set(callId, { callId, tool, status: 'unknown' })
+        }
+        break
+      default:
+    }
+  }
+  const all = [...byCall.values()]
+  return { effects: all.slice(-EFFECTS_REPORTED), more: Math.max(0, all.length - EFFECTS_REPORTED) }
+}
+
+function named(effectId: string | undefined): { effectId?: string } {
+  return effectId === undefined ? {} : { effectId }
+}
+
+/** The last event that belongs to the target, if this event tells. */
+function seqOf(event: SessionEvent, target: Target): number | undefined {
+  if ('checkpoint' in target) return event.type === 'checkpoint_made' && event.version === target.checkpoint ? event.seq : undefined
+  if ('run' in target) return event.type === 'run_started' && event.run === target.run ? event.seq - 1 : undefined
+  if (event.type === 'message_received' && event.messageId === target.message) return event.seq - 1
+  // What came between its arrival and the turn that took it in is older than it, to the model.
+  if (event.type === 'turn_started' && event.takes.includes(target.message)) return event.seq - 1
+  return undefined
+}
+
+function lastMessageOf(event: SessionEvent, before: string | undefined): string | undefined {
+  if (event.type === 'turn_started') return event.takes.at(-1) ?? before
+  if (event.type === 'model_completed' && event.content.length > 0) return `m_${event.run}_${event.turn}`
+  return before
+}
+
+function nameOf(target: Target): string {
+  if ('checkpoint' in target) return `checkpoint ${target.checkpoint}`
+  return 'run' in target ? `run ${target.run}` : `message ${JSON.stringify(target.message)}`
+}
+
+function notFound(target: Target): TargetRefused {
+  const kind = 'checkpoint' in target ? 'checkpoint' : 'run' in target ? 'run' : 'message'
+  return new TargetRefused(`${kind}_not_found`, `The session has no ${nameOf(target)}.`)
+}

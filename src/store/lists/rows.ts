@@ -1,0 +1,166 @@
+// The rows of the lists over sessions: those of one session's readers, with what tells sessions apart and what came later.
+import type { Usage } from '../../session/content.ts'
+import type { SessionEvent, SessionStatus, ToolCallStatus } from '../../session/events.ts'
+import type { Json } from '../../session/json.ts'
+import type { ErrorRow, MessageRow, SessionRow, ToolCallRow } from '../store.ts'
+
+/** A session in a list. */
+export interface ListedSession extends SessionRow {
+  /** The session that it was forked from, and the last event that is that one's. */
+  parent: string | null
+  forkedSeq: number | null
+  /** Of the newest turn. */
+  model: string | null
+  provider: string | null
+  /** What its turns have cost, in US dollars; null where no price is known. */
+  usd: number | null
+  /** Version of the newest checkpoint; 0: there is none. */
+  checkpoint: number
+  /** Calls that wait for somebody outside. */
+  waiting: number
+  flushedAt: Date
+  prunedAt: Date | null
+  erasedAt: Date | null
+}
+
+/** Where a content block of a message lies whose value is too large for the row. */
+export interface BlobPlace {
+  /** Index of the block; null: the whole content. */
+  block: number | null
+  sha256: string
+  bytes: number
+}
+
+/** A message in a list. */
+export interface ListedMessage extends MessageRow {
+  sessionId: string
+  agent: string
+  /** The tool calls that an answer asked for, or whose results these are. */
+  callIds: string[]
+  blobs: BlobPlace[]
+}
+
+/** A message that is no longer part of the transcript. */
+export interface ArchivedMessage extends ListedMessage {
+  /** The event that took it out of the transcript; null: it stood there when it was pruned. */
+  archivedSeq: number | null
+  archivedAt: Date | null
+  why: 'rolled_back' | 'restarted' | 'begun_afresh' | 'pruned'
+}
+
+/** A checkpoint in a list, without its state. */
+export interface ListedCheckpoint {
+  sessionId: string
+  version: number
+  agent: string
+  run: number | null
+  turn: number | null
+  seq: number
+  upToSeq: number
+  /** Id of the transcript's last message there; null: none. */
+  lastMessageId: string | null
+  reason: string
+  by: string | null
+  /** Version of the state's encoding. */
+  stateVersion: number
+  createdAt: Date
+  /** The event that went back behind it; null: it lies in the session's present. A fork may begin at either. */
+  archivedSeq: number | null
+}
+
+/** A tool call in a list. */
+export interface ListedToolCall extends ToolCallRow {
+  sessionId: string
+  agent: string
+  startedAt: Date | null
+  /** The last that an attempt said of how far it is. */
+  progress: Json
+  /** Until when it waits for somebody outside. */
+  waitingUntil: Date | null
+  /** What was asked of whom, and how it was decided. */
+  approval: Json
+  /** sha256 of a result that is too large for the row. */
+  resultBlob: string | null
+  /** `verify` or a person's name: who said what became of an unknown call. */
+  resolvedBy: string | null
+  note: string | null
+  milestones: string[]
+}
+
+/** A failed attempt, or the failure of a whole run, in a list. */
+export interface ListedError extends ErrorRow {
+  sessionId: string
+  agent: string
+  /** Milliseconds until the next attempt, if one followed. */
+  nextDelayMs: number | null
+}
+
+/** What usage can be added up by. */
+export type UsageBy = 'agent' | 'day' | 'model' | 'session'
+
+/** Usage of one agent, day (UTC, `2026-11-21`), model or session. */
+export interface UsageSum {
+  key: string
+  /** Model calls that completed. */
+  calls: number
+  usage: Usage
+  /** US dollars, of the calls whose price is known. */
+  usd: number
+  /** Calls whose price is not known: they are not in `usd`. */
+  unpriced: number
+}
+
+/** An event of any session. */
+export interface FeedItem {
+  sessionId: string
+  agent: string
+  event: SessionEvent
+}
+
+/** Part of a list's order: where the next page begins. */
+export type Key = (string | number | null)[]
+
+/** Rows of a list, and where the next ones begin; no `next`: these are the last. */
+export interface Rows<T> {
+  items: T[]
+  next?: Key
+}
+
+/** How much of a list is read. */
+export interface Paging {
+  limit: number
+  after?: Key
+}
+
+/** A span of time: from `since` on, before `until`. */
+export interface Span {
+  since?: Date
+  until?: Date
+}
+
+/** Which sessions. */
+export interface SessionFilter extends Span {
+  status?: SessionStatus[]
+  agent?: string
+  /** Sessions that have all of these. */
+  tags?: string[]
+}
+
+/** Which errors. */
+export interface ErrorFilter extends Span {
+  session?: string
+  context?: string
+}
+
+/** Which tool calls. */
+export interface ToolCallFilter extends Span {
+  session?: string
+  status?: ToolCallStatus[]
+  tool?: string
+}
+
+/** Which usage, and by what it is added up. */
+export interface UsageFilter extends Span {
+  by: UsageBy
+  session?: string
+}

@@ -1,0 +1,57 @@
+// What the parts of an open session share, and what all of them ask of it.
+import { ApplicationFailure } from '@temporalio/workflow'
+import { decide, type Decision } from '../session/decide.ts'
+import { hasEffects } from '../session/fold.ts'
+import type { StopSignal } from '../session/protocol.ts'
+import type { Flushing } from './flushing.ts'
+import type { Journal } from './journal.ts'
+import type { Serving } from './serving.ts'
+import type { Stopping } from './stopping.ts'
+
+/** An open session. */
+export interface Session {
+  journal: Journal
+  flushing: Flushing
+  serving: Serving
+  stopping: Stopping
+  /** The execution before this one. */
+  previous: string | undefined
+  /** How many of those who move the session want no new run to start meanwhile. */
+  holds: number
+}
+
+/** What the session would do next. */
+export function nextStep({ state }: Journal): Decision['do'] {
+  return decide(state, Date.now()).do
+}
+
+/** A run is going on, also while it waits, and while the session is in an error that it leaves by itself. */
+export function isGoingOn({ journal: { state } }: Session): boolean {
+  const { status, error, current } = state
+  return current !== null && (status === 'running' || status === 'waiting' || (status === 'error' && error?.strategy === 'automatic'))
+}
+
+/** Puts the session into `error` for a run that cannot go on. */
+export function failRun(session: Session, run: number, code: string, reason: string): void {
+  const { current } = session.journal.state
+  const strategy = current && hasEffects(current) ? 'abandon' : 'restart_run'
+  session.journal.append({ type: 'error_entered', run, code, reason, strategy })
+  endRun(session)
+}
+
+/** What is to be done whenever a run has ended. */
+export function endRun({ stopping, flushing }: Session): void {
+  stopping.ended()
+  flushing.nudge()
+}
+
+/** Who, and why, of what came from outside. */
+export function stopDetails(signal: StopSignal | undefined): StopSignal {
+  const { reason, by } = signal ?? {}
+  return { ...(typeof reason === 'string' && { reason }), ...(typeof by === 'string' && { by }) }
+}
+
+/** Refuses an update: its caller gets the code, and nothing has changed. */
+export function refuse(code: string, message: string): never {
+  throw ApplicationFailure.nonRetryable(message, code)
+}

@@ -1,0 +1,239 @@
+// Calls that wait for somebody outside: what is asked for, what is said, and what happens when nobody says anything.
+import type { ResolveToolInput } from '../activities/contract.ts'
+import { admit } from '../session/decide.ts'
+import type { Resolution } from '../session/events.ts'
+import { isTooDeep, type Json } from '../session/json.ts'
+import { type AnswerRequest, type ApproveRequest, type DenyRequest, jsonBytes, type ResolveRequest } from '../session/protocol.ts'
+import type { CallState, RunState } from '../session/state.ts'
+import { checkAnswer, resolveTool } from './activities.ts'
+import { inputOf, recorded, type Where } from './call.ts'
+import { failRun, refuse, type Session } from './parts.ts'
+import { issue } from './tool-call.ts'
+
+const MAX_TEXT = 4_000
+/** What an answer or changed arguments may have: they are in the history of the session. */
+const MAX_INPUT_BYTES = 1_000_000
+
+/** Asks for what each of the calls needs. All at once, so that whoever looks sees all of it. */
+export function askFor({ journal, flushing }: Session, asked: readonly { call: CallState; for: 'approval' | 'answer' }[]): void {
+  const run = journal.state.current
+  if (!run) return
+  for (const { call, for: need } of asked) {
+    const { resolution, input = null, status } = call
+    const where = whereOf(run, call)
+    if (status === 'requested') issue(journal, { ...where, input, resolution })
+    if (need === 'approval' && resolution.approval) {
+      const { reason, expiresMs, onExpiry } = resolution.approval
+      const about = { digest: resolution.inputDigest, expiresAt: Date.now() + expiresMs, onExpiry, ...(reason !== undefined && { reason }) }
+      journal.append({ type: 'approval_requested', ...where, ...about })
+    } else {
+      const { timeoutMs } = resolution.client ?? {}
+      journal.append({ type: 'answer_requested', ...where, ...(timeoutMs !== undefined && { expiresAt: Date.now() + timeoutMs }) })
+    }
+  }
+  flushing.nudge()
+}
+
+/** Nobody answered in time. */
+export function expire(session: Session, call: CallState): void {
+  const { journal } = session
+  const run = journal.state.current
+  if (!run) return
+  const where = whereOf(run, call)
+  if (call.status === 'awaiting_answer') {
+    const message = 'Nobody answered this call in time.'
+    journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'answer_timeout', message })
+    return
+  }
+  const { digest = '', onExpiry } = call.asked ?? {}
+  const message = 'Nobody approved this call in time; it was not executed.'
+  journal.append({ type: 'approval_decided', ...where, digest, approved: false, expired: true })
+  journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'approval_expired', message })
+  if (onExpiry === 'error')
+    failRun(session, run.run, 'approval_expired', `Nobody approved the call ${call.callId} of "${call.resolution.tool}" in time.`)
+}
+
+/** The validator of `approve` and `deny`: what was decided already, or is not what was looked at, is refused. */
+export function checkDecision(session: Session | undefined, request: ApproveRequest | DenyRequest): void {
+  // Not open yet: the handler asks again.
+  if (!session) return
+  const { callId, digest } = request ?? {}
+  const call = waitingCall(session, callId, 'awaiting_approval')
+  const { digest: asked, expiresAt = Number.POSITIVE_INFINITY } = call.asked ?? {}
+  if (expiresAt <= Date.now()) refuse('approval_expired', `The request to approve ${callId} has expired.`)
+  if (digest !== asked) {
+    refuse('digest_mismatch', `The digest is not that of the arguments of ${callId} (${asked}): look at them again, then decide.`)
+  }
+}
+
+/** Approves a call, perhaps with other arguments. */
+export async function approve(session: Session, request: ApproveRequest): Promise<{ digest: string }> {
+  checkDecision(session, request)
+  const { journal } = session
+  const { callId, digest, input } = request
+  const changed = input === undefined ? undefined : await resolveWith(session, callId, input)
+  // Meanwhile somebody else may have decided, or the run may have been stopped.
+  checkDecision(session, request)
+  const { run, call } = callOf(session, callId)
+  journal.append({
+    type: 'approval_decided',
+    ...whereOf(run, call),
+    digest,
+    approved: true,
+    ...said(request),
+    ...(changed && input !== undefined && { input, resolution: changed }),
+  })
+  session.flushing.nudge()
+  return { digest: changed?.inputDigest ?? digest }
+}
+
+/** Denies a call: the model is told, with the reason. */
+export function deny(session: Session, request: DenyRequest): void {
+  checkDecision(session, request)
+  const { journal } = session
+  const { callId, digest, reason } = request
+  const { run, call } = callOf(session, callId)
+  const where = whereOf(run, call)
+  const why = textOf(reason)
+  journal.append({
+    type: 'approval_decided',
+    ...where,
+    digest,
+    approved: false,
+    ...said(request),
+    ...(why !== undefined && { reason: why }),
+  })
+  const message = `This call was not approved and was not executed.${why === undefined ? '' : ` Reason: ${why}`}`
+  journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'denied', message })
+  session.flushing.nudge()
+}
+
+/** The validator of `resolve`. */
+export function checkResolution(session: Session | undefined, request: ResolveRequest): void {
+  const { callId, resolution } = request ?? {}
+  const sound =
+    resolution === 'retry' ||
+    resolution === 'skip' ||
+    (isObject(resolution) && (resolution.happened === false || (resolution.happened === true && 'result' in resolution)))
+  if (!sound) refuse('invalid_resolution', "Say { happened: true, result }, { happened: false }, 'retry' or 'skip'.")
+  if (isObject(resolution) && resolution.happened) checkJson(resolution.result, 'result')
+  if (!session) return
+  const { state } = session.journal
+  if (!state.unknown[callId]) refuse('not_unknown', `The outcome of ${callId} is not unknown: there is nothing to resolve.`)
+  const waits = state.current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution')
+  if (!waits && (resolution === 'retry' || resolution === 'skip')) {
+    refuse('call_has_ended', `The model was told that the outcome of ${callId} is unknown; it can be resolved only by whether it happened.`)
+  }
+}
+
+/** A person says what became of a call. */
+export function resolve(session: Session, request: ResolveRequest): void {
+  checkResolution(session, request)
+  const { journal } = session
+  const { callId, resolution } = request
+  const unknown = journal.state.unknown[callId]
+  if (!unknown) return
+  const waits = journal.state.current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution') ?? false
+  const where: Where = { run: unknown.run, turn: unknown.turn, callId, tool: unknown.resolution.tool }
+  const by = decidedBy(request)
+  if (resolution === 'skip') {
+    journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'skip', ...by })
+    const message = 'Nobody knows whether this call took effect. It was decided not to repeat it.'
+    journal.append({ type: 'tool_failed', ...where, attempt: unknown.attempt, code: 'skipped', message })
+  } else if (resolution === 'retry') {
+    journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'retry', ...by })
+  } else if (resolution.happened) {
+    const result = { value: resolution.result }
+    // The result stands once: in the call's own end if it has none yet.
+    journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: true, ...(!waits && result), ...by })
+    if (waits) journal.append({ type: 'tool_completed', ...where, attempt: unknown.attempt, ...result })
+  } else {
+    journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: false, ...by })
+  }
+  session.flushing.nudge()
+}
+
+/** Somebody outside answers a call of a client tool. */
+export async function answer(session: Session, request: AnswerRequest): Promise<void> {
+  checkAnswerRequest(session, request)
+  const { journal, serving } = session
+  const { callId, result } = request
+  const open = callOf(session, callId)
+  const call = { ...whereOf(open.run, open.call), input: open.call.input ?? null, resolution: open.call.resolution }
+  const turn = { journal, serving, run: open.run }
+  const checked = await checkAnswer({ ...inputOf(turn, call), result })
+  if (checked.kind === 'not_served') refuse('agent_not_served', `No worker serves the tool "${call.tool}" just now: try again.`)
+  if (checked.kind === 'does_not_fit') refuse('invalid_answer', `The answer does not fit the tool's output schema. ${checked.message}`)
+  checkAnswerRequest(session, request)
+  const by = textOf(request.by)
+  journal.append({ type: 'answer_received', ...whereOf(open.run, open.call), ...(by !== undefined && { by }) })
+  if (checked.kind === 'fits') journal.append({ type: 'tool_completed', ...whereOf(open.run, open.call), attempt: 1, ...recorded(checked) })
+  session.flushing.nudge()
+}
+
+/** The validator of `answer`. */
+export function checkAnswerRequest(session: Session | undefined, request: AnswerRequest): void {
+  const { callId, result } = request ?? {}
+  checkJson(result, 'result')
+  if (session) waitingCall(session, callId, 'awaiting_answer')
+}
+
+/** How a worker would execute the call with other arguments. */
+async function resolveWith(session: Session, callId: string, input: Json): Promise<Resolution> {
+  checkJson(input, 'input')
+  const { journal } = session
+  const { agent, context, tags, keysOf } = journal.state
+  const { run, call } = callOf(session, callId)
+  const { index, tool } = call.resolution
+  const asked: ResolveToolInput = { agent, run: run.run, turn: run.turn, index, tool, input, context, metadata: run.metadata, tags }
+  const resolved = await resolveTool({ ...asked, ...(keysOf !== undefined && { keysOf }) })
+  if (resolved.kind === 'not_served') return refuse('agent_not_served', `No worker serves the tool "${tool}" just now: try again.`)
+  const { resolution } = resolved
+  if (resolution.invalid) refuse(resolution.invalid.code, resolution.invalid.message)
+  const admission = admit(journal.state, { ...call, resolution })
+  if (admission.as === 'replay') refuse('already_completed', `${admission.of} has completed exactly this already.`)
+  return resolution
+}
+
+function callOf({ journal }: Session, callId: string): { run: RunState; call: CallState } {
+  const run = journal.state.current
+  const call = run?.calls.find((one) => one.callId === callId)
+  return run && call ? { run, call } : refuse('call_not_found', `The run that is going on has no call ${JSON.stringify(callId)}.`)
+}
+
+function waitingCall(session: Session, callId: string, status: CallState['status']): CallState {
+  const { call } = callOf(session, callId)
+  if (call.status !== status) {
+    const asked = status === 'awaiting_answer' ? 'an answer' : 'approval'
+    refuse('not_waiting', `${callId} does not wait for ${asked} (it is ${call.status}): it was decided before, or never asked.`)
+  }
+  return call
+}
+
+function whereOf({ run, turn }: RunState, { callId, resolution }: CallState): Where {
+  return { run, turn, callId, tool: resolution.tool }
+}
+
+function said({ by, note }: { by?: string; note?: string }): { by?: string; note?: string } {
+  const [who, why] = [textOf(by), textOf(note)]
+  return { ...(who !== undefined && { by: who }), ...(why !== undefined && { note: why }) }
+}
+
+function decidedBy(request: { by?: string; note?: string }): { decidedBy?: string; note?: string } {
+  const { by, note } = said(request)
+  return { ...(by !== undefined && { decidedBy: by }), ...(note !== undefined && { note }) }
+}
+
+function textOf(text: unknown): string | undefined {
+  return typeof text === 'string' ? text.slice(0, MAX_TEXT) : undefined
+}
+
+function checkJson(value: unknown, name: string): void {
+  if (value === undefined) refuse('invalid_request', `\`${name}\` is missing.`)
+  if (isTooDeep(value)) refuse('invalid_request', `\`${name}\` is nested too deep.`)
+  if (jsonBytes(value) > MAX_INPUT_BYTES) refuse('invalid_request', `\`${name}\` has more than ${MAX_INPUT_BYTES} bytes of JSON.`)
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object'
+}

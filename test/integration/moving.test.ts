@@ -1,0 +1,188 @@
+// Moving a session: checkpoints, going back, forks, and going on after its workflow was gone.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { ModelRequest } from 'pawl'
+import type { SessionHandle } from 'pawl/client'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { inOrder, saidIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
+import { gate, until } from '../support/until.ts'
+
+let here: Deployment
+let player: Stage
+
+beforeAll(async () => {
+  here = await deploy()
+  player = stage()
+  await here.startWorker({ agents: [player.agent] })
+})
+afterAll(() => here?.stop())
+
+const TIMEOUT = { timeoutMs: 20_000 }
+
+async function say(session: SessionHandle, text: string, messageId = text): Promise<string> {
+  const run = await session.send(text, { messageId })
+  return (await run.result(TIMEOUT)).text
+}
+
+/** The model echoes the newest thing that was said. */
+const echo: NonNullable<Scene['model']> = (request) => `you said: ${saidIn(request).at(-1)}`
+
+describe('checkpoints', () => {
+  it('are made after every turn, and are events', async () => {
+    const { session } = player.play(here.pawl, { model: inOrder([use('put', 'a')], [use('look', 'b')], 'done') })
+    await say(session, 'go')
+    await until('the last checkpoint is made', async () => ofType(await eventsOf(session), 'checkpoint_made').length === 3)
+    const made = ofType(await eventsOf(session), 'checkpoint_made')
+    expect(made.map(({ version, turn, reason, lastMessageId }) => ({ version, turn, reason, lastMessageId }))).toEqual([
+      { version: 1, turn: 1, reason: 'turn', lastMessageId: 'r_1_1' },
+      { version: 2, turn: 2, reason: 'turn', lastMessageId: 'r_1_2' },
+      { version: 3, turn: undefined, reason: 'turn', lastMessageId: 'm_1_3' },
+    ])
+  })
+
+  it('are made at any time on request, with who and why', async () => {
+    const { session } = player.play(here.pawl, { model: echo })
+    await say(session, 'one')
+    const { version } = await session.checkpoint('before the audit', { by: 'ann' })
+    expect(version).toBe(2)
+    expect(ofType(await eventsOf(session), 'checkpoint_made').at(-1)).toMatchObject({ version: 2, reason: 'before the audit', by: 'ann' })
+    await expect(session.checkpoint('')).rejects.toMatchObject({ code: 'invalid_reason' })
+  })
+})
+
+describe('going back', () => {
+  it('to a checkpoint shows the model just what was said by then, and reports the effects that stay', async () => {
+    const scene: Scene = { model: echo }
+    const { session, requests } = player.play(here.pawl, scene)
+    await say(session, 'one')
+    await say(session, 'two')
+    scene.model = inOrder('', '', [use('wire', 'money')], 'wired')
+    await say(session, 'three')
+    const moved = await session.rollback({ checkpoint: 1, by: 'bob', reason: 'too far' })
+    expect(moved).toMatchObject({ moreEffects: 0, effects: [{ callId: 't_3_1_0', tool: 'wire', status: 'completed' }] })
+    scene.model = echo
+    expect(await say(session, 'four')).toBe('you said: four')
+    expect(saidIn(requests.at(-1) as ModelRequest)).toEqual(['one', 'four'])
+    expect((await session.state()).run).toBe(4)
+  })
+
+  it('before a message takes the message along, and it stays readable', async () => {
+    const { session, requests } = player.play(here.pawl, { model: echo })
+    await say(session, 'one', 'm-1')
+    await say(session, 'two', 'm-2')
+    await session.rollback({ message: 'm-2' })
+    await say(session, 'three')
+    expect(saidIn(requests.at(-1) as ModelRequest)).toEqual(['one', 'three'])
+    await until('the archive has it', async () => (await session.archivedMessages()).length > 0)
+    expect((await session.archivedMessages()).map(({ messageId }) => messageId)).toEqual(['m-2', 'm_2_1'])
+    expect((await session.messages()).map(({ messageId }) => messageId)).toEqual(['m-1', 'm_1_1', 'three', 'm_3_1'])
+  })
+
+  it('interrupts a run that is going on first, and what is sent meanwhile is answered after it', async () => {
+    const held = gate()
+    const scene: Scene = { model: echo }
+    const { session, requests } = player.play(here.pawl, scene)
+    await say(session, 'one')
+    scene.model = async (_request, { signal }) => {
+      await held.pass(signal)
+      return 'late'
+    }
+    const run = await session.send('hang')
+    await until('the model is asked', () => requests.length === 2)
+    const moved = session.rollback({ run: 1 })
+    await expect(run.result(TIMEOUT)).rejects.toMatchObject({ code: 'run_interrupted' })
+    await moved
+    held.open()
+    scene.model = echo
+    expect(await say(session, 'again')).toBe('you said: again')
+    expect(saidIn(requests.at(-1) as ModelRequest)).toEqual(['again'])
+  })
+
+  it('to what is not there is refused, and nothing changes', async () => {
+    const { session } = player.play(here.pawl, { model: echo })
+    await say(session, 'one', 'm-1')
+    await say(session, 'two', 'm-2')
+    const before = (await eventsOf(session)).length
+    await expect(session.rollback({ checkpoint: 99 })).rejects.toMatchObject({ code: 'checkpoint_not_found' })
+    await expect(session.rollback({ message: 'never said' })).rejects.toMatchObject({ code: 'message_not_found' })
+    await expect(session.rollback({ run: 7 })).rejects.toMatchObject({ code: 'run_not_found' })
+    await expect(session.rollback({} as never)).rejects.toMatchObject({ code: 'invalid_target' })
+    await expect(here.pawl.session('nobody-has-heard-of-it').rollback({ checkpoint: 1 })).rejects.toMatchObject({
+      code: 'session_not_found',
+    })
+    expect(await eventsOf(session)).toHaveLength(before)
+    await session.rollback({ message: 'm-2' })
+    await expect(session.rollback({ checkpoint: 2 })).rejects.toMatchObject({ code: 'target_archived' })
+  })
+})
+
+describe('a fork', () => {
+  it('goes on from a checkpoint on its own, and the session from where it was', async () => {
+    const { session, requests, id } = player.play(here.pawl, { model: echo })
+    await say(session, 'one')
+    await say(session, 'two')
+    const laid = player.play(here.pawl, { model: echo })
+    const copy = await session.fork({ checkpoint: 1, id: laid.id, by: 'ann' })
+    expect(await say(copy, 'other')).toBe('you said: other')
+    expect(saidIn(laid.requests.at(-1) as ModelRequest)).toEqual(['one', 'other'])
+    await say(session, 'three')
+    expect(saidIn(requests.at(-1) as ModelRequest)).toEqual(['one', 'two', 'three'])
+    expect(await copy.state()).toMatchObject({ forkedFrom: { sessionId: id }, run: 2, turns: 1 })
+    expect((await session.state()).forkedFrom).toBeUndefined()
+    await until('the fork is stored', async () => (await copy.messages()).length === 4)
+    expect((await copy.messages()).map(({ messageId }) => messageId)).toEqual(['one', 'm_1_1', 'other', 'm_2_1'])
+  })
+
+  it('of a closed session, and of a past that was left behind, begins as any other', async () => {
+    const { session } = player.play(here.pawl, { model: echo })
+    await say(session, 'one')
+    await say(session, 'two')
+    await session.rollback({ checkpoint: 1 })
+    await session.close()
+    await until('it is closed', async () => (await session.state()).status === 'closed')
+    const laid = player.play(here.pawl, { model: echo })
+    const copy = await session.fork({ checkpoint: 2, id: laid.id })
+    await say(copy, 'three')
+    expect(saidIn(laid.requests.at(-1) as ModelRequest)).toEqual(['one', 'two', 'three'])
+    await expect(session.fork({ checkpoint: 1, id: laid.id })).rejects.toMatchObject({ code: 'session_exists' })
+    await expect(session.fork({ checkpoint: 9 })).rejects.toMatchObject({ code: 'checkpoint_not_found' })
+    expect((await session.state()).status).toBe('closed')
+  })
+})
+
+describe('a session whose workflow is gone', () => {
+  const terminate = async (id: string): Promise<void> => {
+    await here.temporal.workflow.getHandle(`pawl:${id}`).terminate('a test')
+  }
+
+  it('in the middle of a turn goes on with the next send: the turn is archived, its run goes on, and effects are not repeated', async () => {
+    const held = gate()
+    const { session, requests, id, count } = player.play(here.pawl, {
+      model: inOrder([use('put', 'a'), use('look', 'b')], [use('put', 'a')], 'all done'),
+      look: (_input, ctx) => held.pass(ctx.signal).then(() => 'seen'),
+    })
+    const run = await session.send('go', { messageId: 'go' })
+    await until('the second call is running', () => count('look') === 1)
+    await until('the first is stored', async () => (await session.toolCalls()).some(({ status }) => status === 'completed'))
+    await terminate(id)
+    held.open()
+    await session.send('and on', { messageId: 'on' })
+    expect((await run.result(TIMEOUT)).text).toBe('all done')
+    expect(count('put')).toBe(1)
+    expect(ofType(await eventsOf(session), 'tool_completed').filter(({ replayOf }) => replayOf === 't_1_1_0')).toHaveLength(2)
+    expect(ofType(await eventsOf(session), 'rolled_back')).toMatchObject([{ keepsRun: true }])
+    expect(saidIn(requests.at(-1) as ModelRequest)).toEqual(['go', 'and on'])
+    await until('the archive has it', async () => (await session.archivedMessages()).length > 0)
+    expect((await session.archivedMessages()).map(({ messageId }) => messageId)).toEqual(['m_1_1'])
+  })
+
+  it('is opened again by resume, without a message', async () => {
+    const { session, id } = player.play(here.pawl, { model: echo })
+    await say(session, 'one')
+    await until('all is stored', async () => (await session.messages()).length === 2)
+    await terminate(id)
+    const state = await session.resume()
+    expect(state).toMatchObject({ status: 'idle', run: 1 })
+    await expect(here.pawl.session('unheard-of').resume()).rejects.toMatchObject({ code: 'session_not_found' })
+  })
+})
