@@ -14,6 +14,7 @@ export interface RunWatch {
 /** Starts to watch for the run of `messageId`. */
 export function watchRun(messageId: string): RunWatch {
   let run: number | undefined
+  let receivedAt: number | undefined
   let answer: AssistantBlock[] = []
 
   return {
@@ -33,6 +34,13 @@ export function watchRun(messageId: string): RunWatch {
     switch (event.type) {
       case 'message_rejected':
         return event.messageId === messageId ? { status: 'rejected', code: event.code, reason: event.reason } : undefined
+      case 'message_received':
+        if (event.messageId === messageId) receivedAt ??= event.seq
+        return undefined
+      case 'rolled_back':
+        // It waited for its turn when the session went back: no run takes it any more.
+        if (run !== undefined || receivedAt === undefined || event.keepsRun || receivedAt > event.upToSeq) return undefined
+        return { status: 'rejected', code: 'rolled_back', reason: 'The session went back before the message had its turn; it is archived.' }
       case 'run_started':
         if (event.messageId === messageId) run = event.run
         return undefined

@@ -1,7 +1,7 @@
 // What a session does next, from its state alone. The shell in `workflows/` carries it out and records what came of it.
 import { shortHash } from './digest.ts'
 import type { StopReason, Usage } from './content.ts'
-import { hasEnded, isWaiting } from './fold.ts'
+import { hasEnded, isWaiting } from './fold-calls.ts'
 import type { CallState, QueuedMessage, RunState, SessionState } from './state.ts'
 
 /** The next step of a session. */

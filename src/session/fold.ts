@@ -3,12 +3,10 @@ import { addUsage, NO_USAGE } from './content.ts'
 import { shortHash } from './digest.ts'
 import type { EventOf, SessionEvent } from './events.ts'
 import { callIdOf } from './events.ts'
-import type { CallState, RunState, SessionState } from './state.ts'
+import { completeCall, decideApproval, failCall, markUnknown, resolveCall, settleStatus, updateCall, waitFor } from './fold-calls.ts'
+import type { RunState, SessionState } from './state.ts'
 
 const ACCEPTED_KEPT = 2_000
-// A snapshot is twice in every execution's history: what grows with the session is bounded.
-const KEYS_KEPT = 100
-const EFFECTS_KEPT = 10
 
 /** The state that a session's first event gives. */
 export function initialState(event: EventOf<'session_started'>): SessionState {
@@ -152,6 +150,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
     case 'recovery_ended':
       state.error = null
       state.status = state.current ? 'running' : 'idle'
+      settleStatus(state)
       return
     case 'session_closed':
       state.status = 'closed'
@@ -201,7 +200,8 @@ function completeModelCall(state: SessionState, event: EventOf<'model_completed'
     status: 'requested',
   }))
   run.answerSeq = event.seq
-  if (state.lastMessageId !== undefined) run.beforeAnswer = state.lastMessageId
+  if (state.lastMessageId === undefined) delete run.beforeAnswer
+  else run.beforeAnswer = state.lastMessageId
   if (event.content.length > 0) state.lastMessageId = `m_${event.run}_${event.turn}`
   if (event.checkpoint) state.checkpointPolicy = event.checkpoint
   else delete state.checkpointPolicy
@@ -211,147 +211,6 @@ function completeModelCall(state: SessionState, event: EventOf<'model_completed'
   state.usage = addUsage(state.usage, event.usage)
   if (run.calls.length > 0) run.phase = 'tools'
   else run.phase = event.stopReason === 'pause_turn' ? 'turn_due' : 'answered'
-}
-
-function updateCall(state: SessionState, callId: string, change: (call: CallState, run: RunState) => void): void {
-  const run = state.current
-  const call = run?.calls.find((one) => one.callId === callId)
-  if (run && call) change(call, run)
-}
-
-function endCall(state: SessionState, callId: string, status: 'completed' | 'failed' | 'unknown'): void {
-  updateCall(state, callId, (call, run) => {
-    call.status = status
-    delete call.input
-    delete call.asked
-    delete call.progress
-    if (run.calls.every(hasEnded)) {
-      run.phase = 'turn_due'
-      state.lastMessageId = `r_${run.run}_${run.turn}`
-    }
-  })
-  settleStatus(state)
-}
-
-/** Whether the call has its result (or will never have another). */
-export function hasEnded(call: CallState): boolean {
-  return call.status === 'completed' || call.status === 'failed' || call.status === 'unknown'
-}
-
-/** Whether somebody outside has to say something before the call can go on. */
-export function isWaiting(call: CallState): boolean {
-  return call.status === 'awaiting_approval' || call.status === 'awaiting_answer' || call.status === 'awaiting_resolution'
-}
-
-/** A run waits when none of its calls can go on without somebody outside. */
-function settleStatus(state: SessionState): void {
-  if (state.status !== 'running' && state.status !== 'waiting') return
-  const calls = state.current?.phase === 'tools' ? state.current.calls : []
-  state.status = calls.some(isWaiting) && !calls.some((call) => call.status === 'issued') ? 'waiting' : 'running'
-}
-
-function waitFor(
-  state: SessionState,
-  callId: string,
-  status: CallState['status'],
-  { expiresAt, onExpiry, digest, reason }: NonNullable<CallState['asked']>,
-): void {
-  updateCall(state, callId, (call) => {
-    call.status = status
-    call.asked = {
-      ...(expiresAt !== undefined && { expiresAt }),
-      ...(onExpiry !== undefined && { onExpiry }),
-      ...(digest !== undefined && { digest }),
-      ...(reason !== undefined && { reason }),
-    }
-  })
-  settleStatus(state)
-}
-
-/** A denied call ends with the `tool_failed` that follows. */
-function decideApproval(state: SessionState, event: EventOf<'approval_decided'>): void {
-  updateCall(state, event.callId, (call) => {
-    if (!event.approved) return
-    call.status = 'issued'
-    call.approved = true
-    delete call.asked
-    if (event.input !== undefined) call.input = event.input
-    if (event.resolution) call.resolution = event.resolution
-  })
-  settleStatus(state)
-}
-
-function completeCall(state: SessionState, event: EventOf<'tool_completed'>): void {
-  updateCall(state, event.callId, (call, run) => {
-    if (event.replayOf !== undefined || call.resolution.effect === 'read') return
-    if (call.resolution.key !== undefined) rememberKey(state, call.resolution.key, event.callId)
-    addEffect(run, event.callId)
-  })
-  endCall(state, event.callId, 'completed')
-}
-
-/** A failed external call surely did not happen; an idempotent one whose body was entered may have, and only this run has its key. */
-function failCall(state: SessionState, event: EventOf<'tool_failed'>): void {
-  const mayHaveBegun = event.attempt > 0 || event.code === 'interrupted'
-  updateCall(state, event.callId, (call, run) => {
-    if (call.resolution.effect === 'idempotent' && mayHaveBegun) addEffect(run, event.callId)
-  })
-  endCall(state, event.callId, 'failed')
-}
-
-function addEffect(run: RunState, callId: string): void {
-  run.effects.push(callId)
-  if (run.effects.length <= EFFECTS_KEPT) return
-  run.effects.shift()
-  run.moreEffects += 1
-}
-
-function removeEffect(run: RunState, callId: string): void {
-  const kept = run.effects.filter((one) => one !== callId)
-  if (kept.length === run.effects.length) run.moreEffects -= 1
-  run.effects = kept
-}
-
-/** Whether the run has done, or may have done, what a restart would repeat. */
-export function hasEffects(run: RunState): boolean {
-  return run.effects.length + run.moreEffects > 0
-}
-
-function rememberKey(state: SessionState, key: string, callId: string): void {
-  const hash = shortHash(key)
-  delete state.keys[hash]
-  state.keys[hash] = callId
-  const oldest = Object.keys(state.keys)
-  if (oldest.length > KEYS_KEPT) for (const one of oldest.slice(0, oldest.length - KEYS_KEPT)) delete state.keys[one]
-}
-
-function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>): void {
-  const { run: number, turn, attempt, aliveUntil } = event
-  updateCall(state, event.callId, (call, run) => {
-    if (event.again !== undefined) return
-    const { input = null, resolution } = call
-    state.unknown[event.callId] = { run: number, turn, attempt, input, resolution, ...(aliveUntil !== undefined && { aliveUntil }) }
-    addEffect(run, event.callId)
-    call.attempts = attempt
-  })
-  if (event.ask) waitFor(state, event.callId, 'awaiting_resolution', {})
-  else endCall(state, event.callId, 'unknown')
-}
-
-function resolveCall(state: SessionState, event: EventOf<'tool_resolved'>): void {
-  const known = state.unknown[event.callId]
-  if (!known) return
-  // Left undone, it is as unknown as before: its `tool_failed` follows.
-  if (event.decision === 'skip') return
-  delete state.unknown[event.callId]
-  if (!event.happened) {
-    updateCall(state, event.callId, (call) => {
-      if (call.status === 'awaiting_resolution') call.status = 'issued'
-    })
-    settleStatus(state)
-  }
-  if (event.happened && known.resolution.key !== undefined) rememberKey(state, known.resolution.key, event.callId)
-  if (!event.happened && state.current?.run === known.run) removeEffect(state.current, event.callId)
 }
 
 function startRecovery(state: SessionState, event: EventOf<'recovery_started'>): void {

@@ -79,7 +79,8 @@ export interface UnknownCall {
   run: number
   turn: number
   attempt: number
-  input: Json
+  /** Absent: too large to be kept. */
+  input?: Json
   resolution: Resolution
   /** Until then its body may be at work still, for nobody saw it die. */
   aliveUntil?: number

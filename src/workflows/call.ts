@@ -50,10 +50,11 @@ export function inputOf(turn: Turn, call: Call): ToolCallInput {
 
 /** The result alone, as events carry it. */
 export function recorded(result: RecordedResult): RecordedResult {
-  const { value, content, effectId } = result
+  const { value, content, blob, effectId } = result
   return {
     ...(value !== undefined && { value }),
     ...(content !== undefined && { content }),
+    ...(blob !== undefined && { blob }),
     ...(effectId !== undefined && { effectId }),
   }
 }

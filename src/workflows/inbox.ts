@@ -12,7 +12,7 @@ export function receive(journal: Journal, raw: unknown): void {
     journal.append({ type: 'message_rejected', ...(messageId !== undefined && { messageId }), ...checked.refusal })
     return
   }
-  const { messageId = uuid4(), content, metadata, agent } = checked.message
+  const { messageId = uuid4(), content, metadata, agent, blob } = checked.message
   const { state } = journal
   if (agent !== undefined && agent !== state.agent) {
     const reason = `The session talks to the agent "${state.agent}", not to "${agent}": use another session id.`
@@ -20,5 +20,5 @@ export function receive(journal: Journal, raw: unknown): void {
     return
   }
   if (state.accepted.includes(shortHash(messageId))) return
-  journal.append({ type: 'message_received', messageId, content, ...(metadata && { metadata }) })
+  journal.append({ type: 'message_received', messageId, content, ...(metadata && { metadata }), ...(blob && { blob }) })
 }

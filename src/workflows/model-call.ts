@@ -62,6 +62,10 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
       case 'not_served':
         how = 'until_served'
         continue
+      case 'archive_unavailable':
+        serving.archiveUnavailable(result.reason)
+        how = 'until_served'
+        continue
       case 'stale_watermark':
         if (++stale < MAX_STALE) continue
         return {

@@ -1,7 +1,7 @@
 // What the parts of an open session share, and what all of them ask of it.
 import { ApplicationFailure } from '@temporalio/workflow'
 import { decide, type Decision } from '../session/decide.ts'
-import { hasEffects } from '../session/fold.ts'
+import { hasEffects } from '../session/fold-calls.ts'
 import type { StopSignal } from '../session/protocol.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'

@@ -1,7 +1,7 @@
 // How a person takes a session out of `error`.
 import { ApplicationFailure } from '@temporalio/workflow'
 import type { RecoverRequest } from '../session/protocol.ts'
-import { hasEffects } from '../session/fold.ts'
+import { hasEffects } from '../session/fold-calls.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Journal } from './journal.ts'
 

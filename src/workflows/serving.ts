@@ -8,10 +8,13 @@ const ASKED_AT_ONCE = 2
 const FIRST_WAIT_MS = 50
 const LONGEST_WAIT_MS = 5_000
 
+/** Errors that end when what was asked for is answered. */
+const LEFT_WHEN_SERVED = ['agent_not_served', 'archive_unavailable'] as const
+
 /** How long a session waits before it says that nobody serves it. */
 export const NOT_SERVED_AFTER_MS = 120_000
 
-/** Enters and leaves `error: agent_not_served`. */
+/** Enters and leaves `error: agent_not_served` and `error: archive_unavailable`. */
 export interface Serving {
   /** Nobody served what was asked: says so after the grace time, and waits a little. */
   notServed(what: string): Promise<void>
@@ -19,7 +22,9 @@ export interface Serving {
   graceLeft(): number
   /** Says it now. */
   enterError(what: string): void
-  /** Somebody serves it (again). */
+  /** What only the side store has is needed, and the store cannot be had: says so. */
+  archiveUnavailable(reason: string): void
+  /** Somebody serves it (again), with all that it needs. */
   served(): void
 }
 
@@ -28,17 +33,15 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
   let since: number | undefined
   let asked = 0
 
-  function enterError(what: string): void {
+  function enter(code: (typeof LEFT_WHEN_SERVED)[number], reason: string): void {
     if (journal.state.status === 'error') return
     const run = journal.state.current?.run
-    journal.append({
-      type: 'error_entered',
-      code: 'agent_not_served',
-      reason: `No worker on the task queue serves ${what}: start one that does; the session goes on by itself.`,
-      strategy: 'automatic',
-      ...(run !== undefined && { run }),
-    })
+    journal.append({ type: 'error_entered', code, reason, strategy: 'automatic', ...(run !== undefined && { run }) })
     flushing.nudge()
+  }
+
+  function enterError(what: string): void {
+    enter('agent_not_served', `No worker on the task queue serves ${what}: start one that does; the session goes on by itself.`)
   }
 
   return {
@@ -53,11 +56,12 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
       return Math.max(0, graceMs - (Date.now() - since))
     },
     enterError,
+    archiveUnavailable: (reason) => enter('archive_unavailable', reason),
     served() {
       since = undefined
       asked = 0
       const { status, error, current } = journal.state
-      if (status !== 'error' || error?.code !== 'agent_not_served') return
+      if (status !== 'error' || !LEFT_WHEN_SERVED.some((code) => code === error?.code)) return
       journal.append({ type: 'recovery_ended', strategy: 'automatic', ...(current && { run: current.run }) })
     },
   }

@@ -55,7 +55,8 @@ export async function resolveEarlier(turn: Turn, callId: string): Promise<'happe
   const verdict = await CancellationScope.nonCancellable(async () => {
     const wait = (earlier.aliveUntil ?? 0) - Date.now()
     if (wait > 0) await sleep(wait)
-    return verify(turn, { ...where, ...earlier }, earlier.attempt)
+    if (earlier.input === undefined) return CANNOT_ASK
+    return verify(turn, { ...where, ...earlier, input: earlier.input }, earlier.attempt)
   })
   if (verdict.kind === 'happened') {
     journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: true, ...recorded(verdict) })
@@ -67,6 +68,8 @@ export async function resolveEarlier(turn: Turn, callId: string): Promise<'happe
   }
   return undefined
 }
+
+const CANNOT_ASK = { kind: 'cannot_tell', message: 'The arguments of the call are not at hand any more.' } as const
 
 async function verify(turn: Turn, call: Call, attempt: number): Promise<VerifyToolResult> {
   if (!call.resolution.verify) return { kind: 'cannot_tell', message: 'The tool has no verify.' }

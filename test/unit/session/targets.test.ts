@@ -1,0 +1,119 @@
+// Points of a session's past: found where they are, and going back there shows the transcript as it was.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { EventBody, SessionEvent, Target } from '../../../src/session/events.ts'
+import { effectsAfter, checkTarget, locate } from '../../../src/session/targets.ts'
+import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript.ts'
+import { type SoundSession, soundSessions } from './sound-session.ts'
+
+const numbered = (...bodies: EventBody[]): SessionEvent[] =>
+  bodies.map((body, index) => ({ v: 1, seq: index + 1, at: index, ...body }) as SessionEvent)
+const asEntries = (events: readonly SessionEvent[]) => events.map((event) => ({ event, digest: `d${event.seq}` }))
+
+function transcriptOf(events: readonly SessionEvent[]): Transcript {
+  const transcript = emptyTranscript()
+  for (const event of events) addToTranscript(transcript, event)
+  return transcript
+}
+
+/** Every target that the session has. */
+function targetsOf({ events, accepted }: SoundSession): Target[] {
+  const runs = events.flatMap((event): Target[] => (event.type === 'run_started' ? [{ run: event.run }] : []))
+  return [...runs, ...accepted.map((message) => ({ message }))]
+}
+
+describe('a target', () => {
+  it('is where nothing of the transcript is open, and going back there shows the transcript as it was', () => {
+    fc.assert(
+      fc.property(soundSessions, fc.nat(), (session, nth) => {
+        const targets = targetsOf(session)
+        const target = targets[nth % targets.length]
+        if (!target) return
+        const { events } = session
+        const { seq, digest } = locate(asEntries(events), target, { archived: true })
+        const then = transcriptOf(events.filter((event) => event.seq <= seq))
+        expect(then.open).toBeNull()
+        expect(digest).toBe(`d${seq}`)
+        const last = events.at(-1)?.seq ?? 0
+        const back: SessionEvent = { v: 1, seq: last + 1, at: 0, type: 'rolled_back', toSeq: seq, upToSeq: last, effects: [] }
+        const now = transcriptOf([...events, back])
+        // What a run that was started again has left, going back does not bring back.
+        const restarted = events.some((event) => event.seq > seq && event.type === 'recovery_started' && event.strategy === 'restart_run')
+        if (!restarted) expect(now.messages).toEqual(then.messages)
+        expect(now.waiting.size).toBe(0)
+        // What completed stays completed.
+        expect([...now.completed.keys()]).toEqual([...transcriptOf(events).completed.keys()])
+      }),
+    )
+  })
+
+  it('reports just the effects behind it, each once', () => {
+    fc.assert(
+      fc.property(soundSessions, fc.nat(), ({ events }, nth) => {
+        const seq = nth % (events.length + 1)
+        const effectful = new Set(
+          events.flatMap((event) => (event.type === 'tool_issued' && event.effect !== 'read' ? [event.callId] : [])),
+        )
+        const completed = events.flatMap((event) =>
+          event.seq > seq && event.type === 'tool_completed' && event.replayOf === undefined && effectful.has(event.callId)
+            ? [event.callId]
+            : [],
+        )
+        const { effects, more } = effectsAfter(events, seq)
+        expect(more).toBe(0)
+        expect(new Set(effects.map(({ callId }) => callId)).size).toBe(effects.length)
+        expect(effects.filter(({ status }) => status === 'completed').map(({ callId }) => callId)).toEqual(
+          expect.arrayContaining(completed),
+        )
+      }),
+    )
+  })
+
+  const started: EventBody = {
+    type: 'session_started',
+    sessionId: 's',
+    agent: 'a',
+    context: null,
+    tags: [],
+    executionId: 'e',
+    coreVersion: 2,
+  }
+  const runs = (...numbers: number[]): EventBody[] =>
+    numbers.flatMap((run): EventBody[] => [
+      { type: 'message_received', messageId: `q${run}`, content: `q${run}` },
+      { type: 'run_started', run, messageId: `q${run}` },
+      { type: 'turn_started', run, turn: 1, takes: [`q${run}`] },
+      {
+        type: 'run_completed',
+        run,
+        turns: 1,
+        stopReason: 'end_turn',
+        usage: { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 },
+      },
+      { type: 'checkpoint_made', version: run, run, reason: 'turn' },
+    ])
+
+  it('that the session has left behind is refused, except to forks', () => {
+    const events = asEntries(numbered(started, ...runs(1, 2), { type: 'rolled_back', toSeq: 6, upToSeq: 11, effects: [] }, ...runs(3)))
+    expect(locate(events, { checkpoint: 1 }).seq).toBe(6)
+    expect(() => locate(events, { checkpoint: 2 })).toThrow(expect.objectContaining({ code: 'target_archived' }))
+    expect(locate(events, { checkpoint: 2 }, { archived: true }).seq).toBe(11)
+    expect(locate(events, { checkpoint: 3 }).seq).toBe(17)
+    expect(locate(events, undefined).seq).toBe(17)
+  })
+
+  it.each([
+    [{ checkpoint: 9 }, 'checkpoint_not_found'],
+    [{ message: 'never' }, 'message_not_found'],
+    [{ run: 9 }, 'run_not_found'],
+  ])('%j that is not there is refused by its kind', (target, code) => {
+    expect(() => locate(asEntries(numbered(started, ...runs(1))), target)).toThrow(expect.objectContaining({ code }))
+  })
+
+  it.each([undefined, null, 7, {}, { checkpoint: 0 }, { checkpoint: '1' }, { run: 1.5 }, { message: '' }, { checkpoint: 1, run: 1 }])(
+    'must be one: %j is none',
+    (raw) => {
+      expect(() => checkTarget(raw)).toThrow(expect.objectContaining({ code: 'invalid_target' }))
+    },
+  )
+})
