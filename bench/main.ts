@@ -2,6 +2,8 @@
 const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<void> }>> = {
   turn: () => import('./turn.ts'),
   resume: () => import('./resume.ts'),
+  lists: () => import('./lists.ts'),
+  store: () => import('./store.ts'),
 }
 
 const [name = '', ...args] = process.argv.slice(2)

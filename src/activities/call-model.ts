@@ -10,10 +10,11 @@ import type { Resolution, RunLimits } from '../session/events.ts'
 import { jsonBytes } from '../session/protocol.ts'
 import { type Attempt, backoff, failedAttempt, startAttempt } from './attempt.ts'
 import type { CallModelInput, CallModelResult } from './contract.ts'
-import { notServed, StaleWatermark } from './errors.ts'
+import { archiveAway, notServed, StaleWatermark } from './errors.ts'
 import type { Flusher } from './flusher.ts'
 import { plainJson } from './json.ts'
 import type { ActivityNeeds } from './needs.ts'
+import { ArchiveUnavailable } from './blobs.ts'
 import { resolveCall } from './resolve.ts'
 import type { SessionReader, SessionView } from './session-reader.ts'
 
@@ -50,6 +51,10 @@ export function callModelActivity(needs: ActivityNeeds, reader: SessionReader, f
       return withFailed(await answer(needs, agent, input, attempt, view))
     } catch (error) {
       if (error instanceof StaleWatermark) return withFailed({ kind: 'stale_watermark' })
+      if (error instanceof ArchiveUnavailable) {
+        if (input.untilServed) throw archiveAway(error.message)
+        return withFailed({ kind: 'archive_unavailable', reason: error.message })
+      }
       if (error instanceof ApplicationFailure) throw error
       // Not the model's failure: the events could not be read just now.
       throw await attempt.retry(failedAttempt(attempt.number, error, { retryable: true, worker: needs.worker }), STORE_RETRY_MS)

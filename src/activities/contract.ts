@@ -1,6 +1,7 @@
 // What the workflow and its activities say to one another. Types only: the workflow bundle takes nothing else from here.
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
 import type {
+  BlobRef,
   CheckpointPolicy,
   EffectReport,
   FailedAttempt,
@@ -38,7 +39,7 @@ export interface CallModelInput extends EventsInput {
   /** When the run started: its deadline counts from there. */
   startedAt: number
   prior?: Prior
-  /** Wait (by Temporal's retries, which leave no history) until somebody serves the agent. */
+  /** Wait (by Temporal's retries, which leave no history) until somebody serves the agent, and the store has what is needed of it. */
   untilServed?: true
 }
 
@@ -61,6 +62,8 @@ export type CallModelResult = { failed?: FailedAttempt[] } & (
   | { kind: 'not_served' }
   /** Neither the log nor the workflow itself has the events of this watermark. */
   | { kind: 'stale_watermark' }
+  /** Values that the transcript needs lie in the side store, which cannot be reached. */
+  | { kind: 'archive_unavailable'; reason: string }
   | { kind: 'interrupted' }
 )
 
@@ -89,6 +92,8 @@ export interface ExecuteToolInput extends ToolCallInput, EventsInput {
 export interface RecordedResult {
   value?: Json
   content?: ResultContent
+  /** In place of value and content, which lie in the side store as the JSON text of `{ value, content }`. */
+  blob?: BlobRef
   effectId?: string
 }
 

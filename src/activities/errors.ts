@@ -3,10 +3,16 @@ import { ApplicationFailure } from '@temporalio/activity'
 import { PawlError } from '../session/errors.ts'
 
 const NOT_SERVED_RETRY_MS = 1_000
+const ARCHIVE_RETRY_MS = 2_000
 
 /** Has Temporal ask again, perhaps of another worker. */
 export function notServed(worker: string, what: string): ApplicationFailure {
   return ApplicationFailure.create({ type: 'NotServed', message: `${worker} does not serve ${what}`, nextRetryDelay: NOT_SERVED_RETRY_MS })
+}
+
+/** Has Temporal ask again: the store may be back by then. */
+export function archiveAway(message: string): ApplicationFailure {
+  return ApplicationFailure.create({ type: 'ArchiveUnavailable', message, nextRetryDelay: ARCHIVE_RETRY_MS })
 }
 
 /** Neither the log nor any execution has the events that the watermark names. */

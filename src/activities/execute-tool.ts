@@ -8,15 +8,19 @@ import { callIdOf, type Effect } from '../session/events.ts'
 import { sessionIdOf } from '../session/protocol.ts'
 import { agentContext } from './agent-context.ts'
 import { type Attempt, backoff, failedAttempt, startAttempt } from './attempt.ts'
+import type { BlobShelf } from './blobs.ts'
 import { runBody, TimedOut } from './body.ts'
 import type { ExecuteToolInput, ExecuteToolResult, ToolCallInput } from './contract.ts'
 import type { Flusher } from './flusher.ts'
-import type { ActivityNeeds } from './needs.ts'
+import type { ActivityNeeds, Hold } from './needs.ts'
 import { notServed } from './errors.ts'
-import { recordResult } from './record.ts'
+import { recordResult, type Shelving } from './record.ts'
 import { parseInput, resolveCall } from './resolve.ts'
 
 const SHOW_RUNNING_AFTER_MS = 200
+/** How long a result that history cannot hold is offered to the store; the grace is less than that of whoever kills overdue attempts. */
+const SHELVE_MS = 30_000
+const SHELVE_GRACE_MS = 3_000
 const STRICTNESS = { read: 0, idempotent: 1, external: 2 } as const
 
 /** The tool that may run the call, as it was resolved; undefined if this build has another one, or none. */
@@ -30,7 +34,7 @@ function servedTool(needs: ActivityNeeds, input: ToolCallInput): { agent: Agent;
 }
 
 /** Makes the activity. */
-export function executeToolActivity(needs: ActivityNeeds, flusher: Flusher) {
+export function executeToolActivity(needs: ActivityNeeds, flusher: Flusher, shelf: BlobShelf) {
   return async function executeTool(input: ExecuteToolInput): Promise<ExecuteToolResult> {
     const served = servedTool(needs, input)
     const { attempts: before } = input.prior ?? { attempts: 0 }
@@ -49,7 +53,7 @@ export function executeToolActivity(needs: ActivityNeeds, flusher: Flusher) {
       progress: input.progress,
     })
     try {
-      const result = await execute(needs, flusher, tool, input, attempt)
+      const result = await execute(needs, flusher, shelf, tool, input, attempt)
       return { ...result, ...(attempt.failed.length > 0 && { failed: attempt.failed }), ...attempt.said }
     } finally {
       attempt.hold.release()
@@ -79,6 +83,7 @@ async function otherResolution(
 async function execute(
   needs: ActivityNeeds,
   flusher: Flusher,
+  shelf: BlobShelf,
   tool: Tool,
   input: ExecuteToolInput,
   attempt: Attempt,
@@ -113,12 +118,18 @@ async function execute(
       const context = toolContext(needs, input, attempt, signal, notesOf(attempt))
       return Promise.resolve(tool.execute?.(parsed.input, context)).then((value) => ({ value, ctx: context }))
     })
-    return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...recordResult(tool, value, ctx) }
+    const shelving = shelvingFor(shelf, attempt.hold, startedAt, tool.timeoutMs)
+    return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...(await recordResult(tool, value, ctx, shelving)) }
   } catch (error) {
     return whenThrown(needs, tool, effect, attempt, error)
   } finally {
     clearTimeout(running)
   }
+}
+
+/** A body's result may wait for the store, but not so long that the process is killed for an attempt that outlives its time. */
+export function shelvingFor(shelf: BlobShelf, hold: Hold, startedAt: number, timeoutMs: number): Shelving {
+  return { shelf, until: Math.min(Date.now() + SHELVE_MS, startedAt + timeoutMs + SHELVE_GRACE_MS), signal: hold.signal }
 }
 
 /** Brings the call to the store and says there that it runs. Best effort: nothing depends on it. */

@@ -1,5 +1,6 @@
 // The activity `loadFork`: copies another session's past into the store under the fork's own name, and folds it.
 import { Context } from '@temporalio/activity'
+import { blobOf } from '../session/blobs.ts'
 import { continues } from '../session/digest.ts'
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { fold } from '../session/fold.ts'
@@ -33,8 +34,14 @@ async function load(store: Store, sessionId: string, epoch: string, fork: ForkSt
     if (!last || !continues(at, page)) {
       return refuse('checkpoint_not_found', `The events of "${fork.from}" up to ${fork.seq} are not there any more: they were pruned.`)
     }
+    const events = page.map(eventOf)
+    await store.blobs.copy(
+      fork.from,
+      sessionId,
+      events.flatMap((event) => blobOf(event)?.sha256 ?? []),
+    )
     await store.flush(sessionId, epoch, page, { inherited: fork.from })
-    state = fold(state, page.map(eventOf))
+    state = fold(state, events)
     at = last
   }
   if (!state || at.digest !== fork.digest) {

@@ -1,23 +1,36 @@
 // What is recorded of a tool's result: the value, what the model gets instead, and the effect's name in the outside world.
 import { sha256Hex } from '../agent/canonical.ts'
 import type { Tool, ToolContext } from '../agent/tool.ts'
+import { BLOB_THRESHOLD_BYTES } from '../session/blobs.ts'
 import type { ResultContent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { jsonBytes } from '../session/protocol.ts'
-import { isBlocks } from '../session/transcript.ts'
+import { isBlocks, resultText } from '../session/transcript.ts'
+import { blobOfJson } from '../store/blobs.ts'
+import type { BlobShelf } from './blobs.ts'
 import type { RecordedResult } from './contract.ts'
 import { plainJson } from './json.ts'
 
-/** A result must fit into an activity's result; the server's limit is 2 MB. */
-const MAX_RESULT_BYTES = 1_000_000
+/** What stands in history itself must fit into an activity's result; the server's limit is 2 MB. */
+const MAX_INLINE_BYTES = 1_000_000
+/** More than that no model takes, and nobody reads: it is recorded how it begins. */
+const MAX_BYTES = 50_000_000
 const PREVIEW_CHARS = 8_000
 
+/** Where large results go. */
+export interface Shelving {
+  shelf: BlobShelf
+  /** How long (milliseconds since 1970) one that history cannot hold may wait for the store; an abort ends the wait. */
+  until: number
+  signal: AbortSignal
+}
+
 /** Makes the record. Never throws: the effect has happened, whatever its result looks like. */
-export function recordResult(tool: Tool, result: unknown, ctx: ToolContext): RecordedResult {
+export async function recordResult(tool: Tool, result: unknown, ctx: ToolContext, shelving: Shelving): Promise<RecordedResult> {
   const effectId = attemptTo(() => asName(tool.effectId?.(result)), 'effectId', ctx)
   const content = attemptTo(() => (tool.toModel ? asContent(tool.toModel(result, ctx)) : undefined), 'toModel', ctx)
   return {
-    ...bounded(result, content),
+    ...(await bounded(result, content, ctx, shelving)),
     ...(effectId !== undefined && { effectId: effectId.slice(0, 1_000) }),
   }
 }
@@ -43,7 +56,12 @@ function attemptTo<T>(make: () => T, what: string, ctx: ToolContext): T | undefi
   }
 }
 
-function bounded(result: unknown, content: ResultContent | undefined): RecordedResult {
+async function bounded(
+  result: unknown,
+  content: ResultContent | undefined,
+  { sessionId }: ToolContext,
+  { shelf, until, signal }: Shelving,
+): Promise<RecordedResult> {
   let value: Json
   try {
     value = plainJson(result)
@@ -51,9 +69,25 @@ function bounded(result: unknown, content: ResultContent | undefined): RecordedR
     const reason = error instanceof Error ? error.message : String(error)
     return { value: null, content: content ?? `The call completed, but its result cannot be recorded, for it has no JSON form: ${reason}` }
   }
+  const whole = { value, ...(content !== undefined && { content }) }
   const bytes = jsonBytes(value) + (content === undefined ? 0 : jsonBytes(content))
-  if (bytes <= MAX_RESULT_BYTES) return { value, ...(content !== undefined && { content }) }
+  if (bytes <= BLOB_THRESHOLD_BYTES) return whole
+  const fits = bytes <= MAX_INLINE_BYTES
+  const blob = bytes <= MAX_BYTES ? blobOfJson(whole as Json, textFor(content ?? value)) : undefined
+  const ref = blob && (await shelf.keep(sessionId, blob, { signal, ...(!fits && { until }) }))
+  if (ref) return { blob: ref }
+  return fits ? whole : { value: null, content: noteOf(value, content, bytes) }
+}
+
+/** The result as the model would read it. */
+function textFor(shown: Json | ResultContent): string {
+  const text = resultText(shown as Json)
+  if (typeof text === 'string') return text
+  return text.map((block) => (block.type === 'text' ? block.text : '[image]')).join('\n')
+}
+
+function noteOf(value: Json, content: ResultContent | undefined, bytes: number): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value)
-  const note = `The call completed. Its result has ${bytes} bytes, more than the ${MAX_RESULT_BYTES} that can be recorded (sha256 ${sha256Hex(text)}); it begins:\n`
-  return { value: null, content: note + text.slice(0, PREVIEW_CHARS) }
+  const about = `Its result has ${bytes} bytes, more than could be recorded (sha256 ${sha256Hex(text)})`
+  return `The call completed. ${about}; it begins:\n${textFor(content ?? value).slice(0, PREVIEW_CHARS)}`
 }

@@ -2,6 +2,7 @@
 // executions. Keeps what it folded, so that a turn reads only what is new.
 import type { Client } from '@temporalio/client'
 import { LRUCache } from 'lru-cache'
+import { blobOf } from '../session/blobs.ts'
 import { continues } from '../session/digest.ts'
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { fold } from '../session/fold.ts'
@@ -10,6 +11,7 @@ import { type EventsPage, QUERIES, workflowIdOf } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import { addToTranscript, emptyTranscript, type Transcript } from '../session/transcript.ts'
 import type { Store } from '../store/store.ts'
+import type { BlobShelf } from './blobs.ts'
 import { StaleWatermark } from './errors.ts'
 import type { EventLog, LogKey } from './needs.ts'
 
@@ -29,7 +31,7 @@ export interface ReadTarget extends LogKey {
 
 /** Reads sessions. */
 export interface SessionReader {
-  /** The session at the watermark. It is the reader's own: do not change it, do not keep it. @throws StaleWatermark. */
+  /** The session at the watermark. It is the reader's own: do not change it, do not keep it. @throws StaleWatermark, ArchiveUnavailable. */
   view(target: ReadTarget, client: Client): Promise<SessionView>
   /** The entries above `from` up to the watermark. @throws StaleWatermark. */
   entries(target: ReadTarget, from: Watermark, client: Client): Promise<LogEntry[]>
@@ -39,13 +41,17 @@ const START: Watermark = { seq: 0, digest: '' }
 const SESSIONS_KEPT = 200
 const QUERY_TIMEOUT_MS = 10_000
 
+/** JSON of kept sessions, large values included, in bytes. */
+const BYTES_KEPT = 256_000_000
+
 interface Kept extends SessionView {
   at: Watermark
+  bytes: number
 }
 
 /** A reader over this process's event log. */
-export function sessionReader(log: EventLog, store: Store): SessionReader {
-  const kept = new LRUCache<string, Kept>({ max: SESSIONS_KEPT })
+export function sessionReader(log: EventLog, store: Store, shelf: BlobShelf): SessionReader {
+  const kept = new LRUCache<string, Kept>({ max: SESSIONS_KEPT, maxSize: BYTES_KEPT, sizeCalculation: ({ bytes }) => bytes })
   const reading = new Map<string, Promise<unknown>>()
 
   /** One read a session at a time: the second one finds what the first has read. */
@@ -86,11 +92,14 @@ export function sessionReader(log: EventLog, store: Store): SessionReader {
   async function grow(from: Kept | undefined, target: ReadTarget, client: Client): Promise<Kept> {
     const entries = await readEntries(target, from?.at ?? target.origin ?? START, client)
     const events = entries.map((entry) => JSON.parse(entry.json) as SessionEvent)
+    // Before the transcript grows: it must not be left half grown when values cannot be had.
+    const whole = await shelf.hydrate(target.sessionId, events)
     const transcript = from?.transcript ?? emptyTranscript()
-    for (const event of events) addToTranscript(transcript, event)
+    for (const event of whole) addToTranscript(transcript, event)
     const state = fold(from?.state, events)
     if (!state) throw new StaleWatermark('the events begin in the middle of the session')
-    return { state, transcript, at: target.watermark }
+    const read = events.reduce((sum, event, index) => sum + (entries[index]?.json.length ?? 0) + (blobOf(event)?.bytes ?? 0), 0)
+    return { state, transcript, at: target.watermark, bytes: (from?.bytes ?? 1) + read }
   }
 
   async function readEntries(target: ReadTarget, from: Watermark, client: Client): Promise<LogEntry[]> {

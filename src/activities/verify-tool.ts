@@ -3,7 +3,8 @@ import { Context } from '@temporalio/activity'
 import { sessionIdOf } from '../session/protocol.ts'
 import { runBody } from './body.ts'
 import type { VerifyToolInput, VerifyToolResult } from './contract.ts'
-import { callIdOfInput, toolContext } from './execute-tool.ts'
+import type { BlobShelf } from './blobs.ts'
+import { callIdOfInput, shelvingFor, toolContext } from './execute-tool.ts'
 import type { ActivityNeeds } from './needs.ts'
 import { recordResult } from './record.ts'
 import { parseInput } from './resolve.ts'
@@ -12,7 +13,7 @@ import { parseInput } from './resolve.ts'
 const NO_NOTES = { progress: () => undefined, lastProgress: undefined, milestone: () => undefined }
 
 /** Makes the activity. What `verify` throws is retried by Temporal. */
-export function verifyToolActivity(needs: ActivityNeeds) {
+export function verifyToolActivity(needs: ActivityNeeds, shelf: BlobShelf) {
   return async function verifyTool(input: VerifyToolInput): Promise<VerifyToolResult> {
     // Any build that has the tool may be asked, also with another schema: it is a read, and its arguments are parsed below.
     const tool = needs.agents.get(input.agent)?.tools.get(input.resolution.tool)
@@ -36,13 +37,17 @@ export function verifyToolActivity(needs: ActivityNeeds) {
       report: { attempt: info.attempt, begun: false, failed: [], worker: needs.worker },
     })
     try {
-      return await runBody(tool.verifyTimeoutMs, hold, async (signal) => {
+      const startedAt = Date.now()
+      const { verdict, ctx } = await runBody(tool.verifyTimeoutMs, hold, async (signal) => {
         const ctx = toolContext(needs, input, { number: input.attempt, sessionId, hold }, signal, NO_NOTES)
-        const verdict = await verify(parsed.input, ctx)
-        if (verdict?.happened === true) return { kind: 'happened', ...recordResult(tool, verdict.result, ctx) }
-        if (verdict?.happened === false) return { kind: 'not_happened' }
-        return { kind: 'cannot_tell', message: 'verify cannot tell.' }
+        return { verdict: await verify(parsed.input, ctx), ctx }
       })
+      if (verdict?.happened === true) {
+        const shelving = shelvingFor(shelf, hold, startedAt, tool.verifyTimeoutMs)
+        return { kind: 'happened', ...(await recordResult(tool, verdict.result, ctx, shelving)) }
+      }
+      if (verdict?.happened === false) return { kind: 'not_happened' }
+      return { kind: 'cannot_tell', message: 'verify cannot tell.' }
     } finally {
       hold.release()
     }

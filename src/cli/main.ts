@@ -2,9 +2,16 @@
 // The `pawl` command: reads the command line, hands over to one file a command, and says what went wrong.
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
+import { askingCommands } from './asking/index.ts'
 import { chatCommand } from './chat.ts'
 import { devCommand } from './dev.ts'
+import { eraseCommand } from './erase.ts'
 import { describeError } from './errors.ts'
+import { forkCommand } from './fork.ts'
+import { pruneCommand } from './prune.ts'
+import { rebuildCommand } from './rebuild.ts'
+import { resumeCommand } from './resume.ts'
+import { rollbackCommand } from './rollback.ts'
 import { workerCommand } from './worker.ts'
 
 /** How long what a finished command left open may hold the process, in milliseconds. */
@@ -21,7 +28,19 @@ const program = new Command('pawl')
   .showHelpAfterError('(add --help to see what there is)')
 
 // Subcommands that are added ready-made inherit no settings by themselves.
-for (const command of [devCommand(), workerCommand(), chatCommand()]) program.addCommand(command.copyInheritedSettings(program))
+const commands = [
+  devCommand(),
+  workerCommand(),
+  chatCommand(),
+  rebuildCommand(),
+  pruneCommand(),
+  eraseCommand(),
+  rollbackCommand(),
+  forkCommand(),
+  resumeCommand(),
+  ...askingCommands(),
+]
+for (const command of commands) program.addCommand(command.copyInheritedSettings(program))
 
 program
   .parseAsync()

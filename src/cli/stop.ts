@@ -34,6 +34,13 @@ export function listenForStop(): StopRequests {
   return { stop: stop.promise, hurry: hurry.promise, stopping: () => requests > 0 }
 }
 
+/** The first request as a signal, for work that is stopped between its steps. */
+export function stopSignalOf({ stop }: StopRequests): AbortSignal {
+  const controller = new AbortController()
+  void stop.then(() => controller.abort())
+  return controller.signal
+}
+
 function deferred(): { promise: Promise<void>; resolve: () => void } {
   let resolve = () => {}
   const promise = new Promise<void>((settle) => {

@@ -35,6 +35,7 @@ import {
   usageFilter,
   type UsageOptions,
 } from './list-options.ts'
+import { withValues } from './large-content.ts'
 import { readAll, transcriptAt } from './past.ts'
 
 /**
@@ -179,7 +180,7 @@ export function openAsking(options: { postgres?: string | undefined; schema?: st
       async messagesUpTo(target) {
         const events = await readAll((after) => store.events(sessionId, { after }))
         if (events.length === 0) throw new SessionNotFound(sessionId)
-        return transcriptAt(events, target)
+        return transcriptAt(await withValues(store, sessionId, events), target)
       },
     }),
     close: () => store.close(),

@@ -44,3 +44,5 @@ export type {
 } from './list-options.ts'
 export { Pawl } from './pawl.ts'
 export type { ConnectOptions, RunHandle, RunResult, RunSettled, SendOptions, SessionHandle, SessionOptions } from './types.ts'
+export type { MissingEvents, RebuiltSession } from './rebuild.ts'
+export type { Age, EraseOptions, EraseReport, PruneOptions, PruneReport, RebuildOptions, RebuildReport } from './upkeep-options.ts'

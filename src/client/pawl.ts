@@ -9,12 +9,13 @@ import { openStore } from '../store/index.ts'
 import { type Asking, askingOf } from './asking.ts'
 import { sessionHandle, type SessionParts } from './session.ts'
 import type { ConnectOptions, SessionHandle, SessionOptions } from './types.ts'
+import { type Upkeep, upkeepOf } from './upkeep.ts'
 
 /** The context that an agent declares. */
 type ContextOf<A> = A extends Agent<infer C> ? C : Json
 
 /** A connection to a pawl deployment: its Temporal and its side store. What is asked of the side store is said in `Asking`. */
-export class Pawl implements Asking {
+export class Pawl implements Asking, Upkeep {
   readonly sessions: Asking['sessions']
   readonly messages: Asking['messages']
   readonly checkpoints: Asking['checkpoints']
@@ -22,6 +23,9 @@ export class Pawl implements Asking {
   readonly toolCalls: Asking['toolCalls']
   readonly usage: Asking['usage']
   readonly events: Asking['events']
+  readonly rebuild: Upkeep['rebuild']
+  readonly prune: Upkeep['prune']
+  readonly erase: Upkeep['erase']
   readonly #parts: SessionParts
   readonly #close: () => Promise<void>
 
@@ -36,6 +40,10 @@ export class Pawl implements Asking {
     this.toolCalls = asking.toolCalls
     this.usage = asking.usage
     this.events = asking.events
+    const upkeep = upkeepOf(parts)
+    this.rebuild = upkeep.rebuild
+    this.prune = upkeep.prune
+    this.erase = upkeep.erase
   }
 
   /**

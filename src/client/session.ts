@@ -8,7 +8,6 @@ import { milliseconds } from '../session/duration.ts'
 import { fold } from '../session/fold.ts'
 import type { Json } from '../session/json.ts'
 import {
-  checkMessage,
   isSessionId,
   type MessageSignal,
   QUERIES,
@@ -26,6 +25,7 @@ import { messageRowsOf } from './message-rows.ts'
 import { type Asked, ask } from './updates.ts'
 import { InvalidMessage, RecoveryRefused, RequestRefused, SessionNotFound, SessionUnavailable } from './errors.ts'
 import { fork, targetOf } from './forking.ts'
+import { checkStart, readBlob, signalOf, withValues } from './large-content.ts'
 import { readAll, transcriptAt } from './past.ts'
 import { runHandle } from './run.ts'
 import { type EventSource, followBatches, readEvents } from './session-events.ts'
@@ -58,16 +58,16 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
       ...(metadata && { metadata }),
       ...(options.agent !== undefined && { agent: options.agent }),
     }
-    const checked = checkMessage(message)
-    if ('refusal' in checked) throw new InvalidMessage(checked.refusal.code, checked.refusal.reason)
-    if (options.agent === undefined) return signalOnly(message)
+    checkStart(options)
+    const signal = await signalOf(store, id, message)
+    if (options.agent === undefined) return signalOnly(signal)
     await client.workflow.signalWithStart(WORKFLOW_TYPE, {
       workflowId: workflowIdOf(id),
       taskQueue: options.taskQueue ?? parts.taskQueue,
       workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
       args: [startOf(id, options, sendOptions.isNew ?? known.isNew)],
       signal: SIGNALS.message,
-      signalArgs: [message],
+      signalArgs: [signal],
     })
     return runHandle(source, messageId)
   }
@@ -137,8 +137,10 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
     },
     ...sessionAskingOf(store, id),
     async messagesUpTo(target) {
-      return transcriptAt(await readAll((after) => readEvents(source, after)), target)
+      const events = await readAll((after) => readEvents(source, after))
+      return transcriptAt(await withValues(store, id, events), target)
     },
+    blob: (sha256) => readBlob(store, id, sha256),
     async *events({ after = 0, follow, signal } = {}) {
       if (follow) {
         for await (const batch of followBatches(source, after, signal ?? new AbortController().signal)) {

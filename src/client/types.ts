@@ -121,7 +121,8 @@ export interface SessionHandle extends SessionAsking {
   readonly id: string
   /**
    * Sends a user message: starts, resumes or continues the session. Durable when it resolves, also with no worker alive.
-   * @throws InvalidMessage (`empty_message`, `message_too_large`, …) before anything is recorded.
+   * Content of more than 1,000,000 bytes of JSON, up to 20,000,000, goes to the side store first and needs it.
+   * @throws InvalidMessage (`empty_message`, `message_too_large`, `store_unavailable`, `invalid_context`, …) before anything is recorded.
    */
   send(content: string | UserBlock[], options?: SendOptions): Promise<RunHandle>
   /** The handle of a message that was sent before. */
@@ -134,6 +135,11 @@ export interface SessionHandle extends SessionAsking {
    * @throws RequestRefused (`checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`), SessionNotFound.
    */
   messagesUpTo(target: Target): Promise<MessageRow[]>
+  /**
+   * A value that an event refers to by `blob.sha256`, as JSON text: a message's content, or `{ value, content }` of a tool result.
+   * Null: it is not, or no more, in the side store. @throws StoreError.
+   */
+  blob(sha256: string): Promise<string | null>
   /** The session's events above `after`; with `follow` it goes on until the session closes or `signal` aborts. */
   events(options?: { after?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<SessionEvent>
   /** Stops the run that is going on; its outcome is `interrupted`. Messages not yet seen open the next run. */

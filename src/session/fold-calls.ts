@@ -67,6 +67,15 @@ export function waitFor(
   settleStatus(state)
 }
 
+/** The run has failed: nobody is asked any more, and what would be said now could not be carried out. */
+export function leaveWaiting(state: SessionState): void {
+  for (const call of (state.current?.calls ?? []).filter(isWaiting)) {
+    call.status = call.status === 'awaiting_resolution' ? 'unknown' : 'failed'
+    delete call.input
+    delete call.asked
+  }
+}
+
 /** A denied call ends with the `tool_failed` that follows. */
 export function decideApproval(state: SessionState, event: EventOf<'approval_decided'>): void {
   updateCall(state, event.callId, (call) => {

@@ -3,10 +3,11 @@ import { addUsage, NO_USAGE } from './content.ts'
 import { shortHash } from './digest.ts'
 import type { EventOf, SessionEvent } from './events.ts'
 import { callIdOf } from './events.ts'
-import { completeCall, decideApproval, failCall, markUnknown, resolveCall, settleStatus, updateCall, waitFor } from './fold-calls.ts'
+import { completeCall, decideApproval, failCall, leaveWaiting, markUnknown, resolveCall, settleStatus, updateCall, waitFor } from './fold-calls.ts'
 import type { RunState, SessionState } from './state.ts'
 
-const ACCEPTED_KEPT = 2_000
+/** Message ids whose hashes a state keeps. */
+export const ACCEPTED_KEPT = 2_000
 
 /** The state that a session's first event gives. */
 export function initialState(event: EventOf<'session_started'>): SessionState {
@@ -143,6 +144,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
         strategy: event.strategy,
         ...(event.run !== undefined && { run: event.run }),
       }
+      if (event.strategy !== 'automatic') leaveWaiting(state)
       return
     case 'recovery_started':
       startRecovery(state, event)

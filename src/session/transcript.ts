@@ -7,6 +7,10 @@ import type { Json } from './json.ts'
 
 /** What the model is told of a call that its run was stopped before. */
 const NEVER_RAN = 'This call was not run: the run was stopped before it.'
+/** What it is told of a call of which nobody had said what became of it when the run was stopped. */
+const NEVER_KNOWN =
+  'The outcome of this call is unknown: it may or may not have taken effect, and nobody had said which when the run was stopped. ' +
+  'Do not ask for it again; tell the user, or check with a read.'
 
 /** A tool's result as the model sees it. */
 export interface ToolResult {
@@ -21,8 +25,11 @@ export interface Transcript {
   seqs: number[]
   /** Received messages that no turn has taken. */
   waiting: Map<string, WaitingMessage>
-  /** The calls of the newest assistant message, and the results so far; null once they stand in `messages`. */
-  open: { callIds: string[]; results: Map<string, ToolResult> } | null
+  /**
+   * The calls of the newest assistant message, and the results so far; null once they stand in `messages`.
+   * `asked`: those of unknown outcome that a person is asked about.
+   */
+  open: { callIds: string[]; results: Map<string, ToolResult>; asked: Set<string> } | null
   /** By idempotency key: the calls that completed it. */
   keys: Map<string, string>
   /** Keys of calls that have no outcome yet, by call. */
@@ -76,6 +83,9 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
     case 'tool_issued':
       if (event.key !== undefined) transcript.pendingKeys.set(event.callId, event.key)
       return
+    case 'approval_decided':
+      if (event.resolution) replacePendingKey(transcript, event.callId, event.resolution.key)
+      return
     case 'tool_completed': {
       const replayed = event.replayOf === undefined ? undefined : transcript.completed.get(event.replayOf)
       const result = resultOf(event, replayed)
@@ -85,6 +95,7 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
     }
     case 'tool_resolved':
       if (event.happened) complete(transcript, event.callId, contentOf(event))
+      else if (event.decision !== 'skip') transcript.open?.asked.delete(event.callId)
       return
     case 'tool_failed':
       transcript.pendingKeys.delete(event.callId)
@@ -92,7 +103,8 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
       return
     case 'tool_unknown':
       // One that a person is asked about has its result when that person has said.
-      if (!event.ask) addResult(transcript, event, resultOf(event))
+      if (event.ask) transcript.open?.asked.add(event.callId)
+      else addResult(transcript, event, resultOf(event))
       return
     case 'run_completed':
     case 'run_interrupted':
@@ -111,6 +123,12 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
     default:
       return
   }
+}
+
+/** Approved with other arguments, it is another effect that the call completes. */
+function replacePendingKey({ pendingKeys }: Transcript, callId: string, key: string | undefined): void {
+  if (key === undefined) pendingKeys.delete(callId)
+  else pendingKeys.set(callId, key)
 }
 
 function complete(transcript: Transcript, callId: string, content: ResultContent): void {
@@ -184,7 +202,7 @@ function addAnswer(transcript: Transcript, event: EventOf<'model_completed'>): v
   const content = withCallIds(event.content, event.run, event.turn)
   put(transcript, event.seq, { role: 'assistant', content })
   const callIds = content.flatMap((block) => (block.type === 'tool_use' ? [block.id] : []))
-  if (callIds.length > 0) transcript.open = { callIds, results: new Map() }
+  if (callIds.length > 0) transcript.open = { callIds, results: new Map(), asked: new Set() }
 }
 
 function addResult(transcript: Transcript, { callId, seq }: { callId: string; seq: number }, result: ToolResult): void {
@@ -201,7 +219,10 @@ function closeCalls(transcript: Transcript, seq: number): void {
   transcript.open = null
   put(transcript, seq, {
     role: 'user',
-    content: open.callIds.map((callId) => resultBlock(callId, open.results.get(callId) ?? { content: NEVER_RAN, isError: true })),
+    content: open.callIds.map((callId) => {
+      const none = { content: open.asked.has(callId) ? NEVER_KNOWN : NEVER_RAN, isError: true }
+      return resultBlock(callId, open.results.get(callId) ?? none)
+    }),
   })
 }
 

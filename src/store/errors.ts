@@ -4,8 +4,10 @@ import { PawlError } from '../session/errors.ts'
 /**
  * What the side store rejects with. Codes:
  * `store_unavailable` Postgres cannot be had, or not in time: try again later ·
- * `schema_behind` migrations are missing · `permission_denied` the role may not do this ·
+ * `schema_behind` migrations are missing · `store_too_new` a newer release has migrated it in a way that this one cannot write ·
+ * `permission_denied` the role may not do this ·
  * `gap` events before the flushed ones are missing · `digest_mismatch` the flushed events do not continue the stored ones ·
+ * `checkpoint_too_large` · `checkpoint_fold_failed` · `checkpoint_unfounded` why a checkpoint was not written (in `errors` only) ·
  * `invalid_events` what was flushed are no events · `foreign_epoch` another chain of executions wrote the stored events ·
  * `invalid_store_options` · `store_closed` · `store_failed` anything else: a bug.
  */
@@ -16,7 +18,7 @@ export class StoreError extends PawlError {
 /** SQLSTATE of an undefined table and an undefined schema: nobody migrated, or somebody dropped the schema. */
 const MISSING = new Set(['42P01', '3F000', '42703'])
 /** Classes of SQLSTATE that say that a statement or its data is wrong: trying again does not help. */
-const OUR_FAULT = new Set(['0A', '21', '22', '23', '42', '54', 'XX'])
+const OUR_FAULT = new Set(['09', '0A', '21', '22', '23', '27', '38', '39', '42', '44', '54', 'P0', 'XX'])
 
 /** Makes a `StoreError` of whatever was thrown while the store was used. */
 export function asStoreError(error: unknown): StoreError {

@@ -1,5 +1,6 @@
 // A session's row as a flush needs it: locked, with the head and what projecting goes on from.
 import type { Queryable, TextRow } from './database.ts'
+import { breakingMigrations, refuseTooNew } from './too-new.ts'
 import type { Schema } from './schema.ts'
 import { newSessionColumns, type SessionColumns } from './session-columns.ts'
 import type { SessionRow, StoredHead } from './store.ts'
@@ -13,28 +14,44 @@ export interface LockedSession {
   columns: SessionColumns
   /** The `model_completed` whose results are not all stored. */
   openSeq: number | null
+  /** Up to where `commits` has rows; an older release writes none. */
+  committedSeq: number
 }
 
-/** Locks the session's row; undefined if there is none. */
-export async function lockSession(tx: Queryable, schema: Schema, key: string): Promise<LockedSession | undefined> {
+/**
+ * Locks the session's row; undefined if there is none. `known`: migrations that this release has.
+ * @throws StoreError `store_too_new` if a breaking one is not among them.
+ */
+export async function lockSession(
+  tx: Queryable,
+  schema: Schema,
+  key: string,
+  known: readonly string[] | undefined,
+): Promise<LockedSession | undefined> {
   const [row] = await tx.query(
-    `select agent, status, epoch, flushed_seq, digest, run, current_run, turns, open_seq, coalesce(error_raw, error::text) as error,
-       input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens
-     from ${schema.table('sessions')} where session_id = $1 for update`,
-    [key],
+    `select breaking.names as unknown, held.* from (${breakingMigrations(schema, '$2')}) breaking left join lateral (
+       select agent, status, epoch, flushed_seq, digest, run, current_run, turns, open_seq, coalesce(error_raw, error::text) as error,
+         input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, usd, model, provider, checkpoint,
+         parent, forked_seq, coalesce(committed_seq, 0) as committed_seq
+       from ${schema.table('sessions')} where session_id = $1 for update
+     ) held on true`,
+    [key, known ?? null],
   )
-  return row && lockedOf(row)
+  refuseTooNew(schema, row?.unknown)
+  return row?.epoch == null ? undefined : lockedOf(row)
 }
 
 function lockedOf(row: TextRow): LockedSession {
   return {
     agent: row.agent ?? '',
     head: { epoch: row.epoch ?? '', seq: Number(row.flushed_seq), digest: row.digest ?? '' },
-    openSeq: row.open_seq === null ? null : Number(row.open_seq),
+    openSeq: row.open_seq == null ? null : Number(row.open_seq),
+    committedSeq: Number(row.committed_seq),
     columns: {
+      ...newSessionColumns(),
       status: row.status as SessionStatus,
       run: Number(row.run),
-      currentRun: row.current_run === null ? null : Number(row.current_run),
+      currentRun: row.current_run == null ? null : Number(row.current_run),
       turns: Number(row.turns),
       error: row.error ? (JSON.parse(row.error) as SessionRow['error']) : null,
       usage: {
@@ -43,30 +60,34 @@ function lockedOf(row: TextRow): LockedSession {
         cache_creation_input_tokens: Number(row.cache_creation_input_tokens),
         cache_read_input_tokens: Number(row.cache_read_input_tokens),
       },
-      updatedAt: 0,
+      usd: row.usd == null ? null : Number(row.usd),
+      model: row.model ?? null,
+      provider: row.provider ?? null,
+      checkpoint: Number(row.checkpoint),
+      forkedFrom: row.parent == null ? null : { sessionId: row.parent, seq: Number(row.forked_seq) },
     },
   }
 }
 
-/** Makes the session's row from its first event; undefined if another flusher was faster. */
+/** Makes the session's row from its first event; undefined if another flusher was faster. `before`: what lies before that event. */
 export async function createSession(
   tx: Queryable,
   schema: Schema,
   key: string,
-  epoch: string,
+  before: StoredHead,
   first: EventOf<'session_started'>,
 ): Promise<LockedSession | undefined> {
   const { agent, context, tags } = first
   const safe = sanitiser()
   const at = new Date(first.at).toISOString()
-  const values = [key, safe.key(agent), epoch, safe.json(context), tags.map((tag) => safe.key(tag)), at]
+  const values = [key, safe.key(agent), before.epoch, before.seq, before.digest, safe.json(context), tags.map((tag) => safe.key(tag)), at]
   const created = await tx.query(
     `insert into ${schema.table('sessions')}
-       (session_id, agent, status, epoch, flushed_seq, digest, context, tags, created_at, updated_at, raw)
-     values ($1, $2, 'idle', $3, 0, '', $4::jsonb, $5, $6, $6, $7)
+       (session_id, agent, status, epoch, flushed_seq, digest, committed_seq, origin_seq, context, tags, created_at, updated_at, raw)
+     values ($1, $2, 'idle', $3, $4, $5, $4, $4, $6::jsonb, $7, $8, $8, $9)
      on conflict (session_id) do nothing returning 1 as created`,
     [...values, safe.raw({ agent, context, tags })],
   )
   if (created.length === 0) return undefined
-  return { agent: safe.key(agent), head: { epoch, seq: 0, digest: '' }, openSeq: null, columns: newSessionColumns() }
+  return { agent: safe.key(agent), head: before, openSeq: null, committedSeq: before.seq, columns: newSessionColumns() }
 }

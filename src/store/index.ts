@@ -1,12 +1,15 @@
 // The side store: opens Postgres on first use, migrates it once, and hands reading and writing to their modules.
 import type { Pool } from 'pg'
 import type { Logger } from '../agent/tool.ts'
+import { blobsOf } from './blobs.ts'
+import { keptStates } from './checkpoints.ts'
 import { databaseAt } from './database.ts'
 import { StoreError } from './errors.ts'
 import { listenerOn } from './listener.ts'
 import { listsOf } from './lists/index.ts'
-import { migrate, pendingMigrations } from './migrate.ts'
+import { migrate, migrationNames, pendingMigrations } from './migrate.ts'
 import { locateMessage, readEntries, readErrors, readEvents, readHead, readMessages, readSession, readToolCalls } from './reader.ts'
+import { resume } from './resume.ts'
 import { schemaOf } from './schema.ts'
 import type { Store } from './store.ts'
 import { safeKey } from './text.ts'
@@ -16,6 +19,7 @@ import { flush, markRunning } from './writer.ts'
 export { StoreError } from './errors.ts'
 export type * from './lists/index.ts'
 export type * from './store.ts'
+export type * from './upkeep.ts'
 
 /** What `openStore` takes. */
 export interface StoreOptions {
@@ -45,12 +49,20 @@ export function openStore(options: StoreOptions): Store {
   const ready = onceItSucceeds(() => prepare())
 
   async function prepare(): Promise<void> {
-    if (mode === 'auto') return migrate(database, schema, logger)
     if (mode === 'off') return
+    if (mode === 'auto') {
+      await migrate(database, schema, logger)
+      return
+    }
     const pending = await pendingMigrations(database, schema)
     if (pending.length === 0) return
     throw new StoreError('schema_behind', `The schema "${schema.name}" lacks ${pending.join(', ')}: run the migrations, then try again.`)
   }
+
+  let names: Promise<string[]> | undefined
+  /** `off` looks at nothing: there may be no files to look at. */
+  const known = async (): Promise<string[] | undefined> => (mode === 'off' ? undefined : (names ??= migrationNames()))
+  const writing = { database, schema, kept: keptStates(), known, logger }
 
   async function prepared<T>(work: () => Promise<T>): Promise<T> {
     await ready.reached()
@@ -68,9 +80,9 @@ export function openStore(options: StoreOptions): Store {
 
   return {
     head: (sessionId) => reading(() => readHead(database, schema, sessionId)),
-    flush: (sessionId, epoch, entries) => prepared(() => flush(database, schema, sessionId, epoch, entries)),
-    markRunning: (sessionId, callId, attempt, worker) =>
-      prepared(() => markRunning(database, schema, { sessionId, callId, attempt, worker })),
+    flush: (sessionId, epoch, entries, options) => prepared(() => flush(writing, sessionId, epoch, entries, options)),
+    resume: (sessionId) => reading(() => resume(database, schema, sessionId)),
+    markRunning: (sessionId, callId, attempt, worker) => prepared(() => markRunning(writing, { sessionId, callId, attempt, worker })),
     session: (sessionId) => reading(() => readSession(database, schema, sessionId)),
     events: (sessionId, page) => reading(() => readEvents(database, schema, sessionId, page)),
     entries: (sessionId, page) => reading(() => readEntries(database, schema, sessionId, page)),
@@ -79,6 +91,7 @@ export function openStore(options: StoreOptions): Store {
     toolCalls: (sessionId) => reading(() => readToolCalls(database, schema, sessionId)),
     errors: (sessionId) => reading(() => readErrors(database, schema, sessionId)),
     lists: listsOf(database, schema, reading),
+    blobs: blobsOf(database, schema, prepared, reading),
     upkeep: upkeepOf(database, schema, prepared),
     watch: (sessionId, wake) => listener.watch(safeKey(sessionId), wake),
     async close() {

@@ -18,11 +18,12 @@ export async function pendingMigrations(database: Queryable, schema: Schema): Pr
   return (await migrationNames()).filter((name) => !applied.has(name))
 }
 
-/** Applies what is missing. Any number of processes may do so at once. */
-export async function migrate(database: Database, schema: Schema, logger: Logger | undefined): Promise<void> {
-  if ((await pendingMigrations(database, schema)).length === 0) return
+/** Applies what is missing; gives the names. Any number of processes may do so at once. */
+export async function migrate(database: Database, schema: Schema, logger?: Logger): Promise<string[]> {
+  if ((await pendingMigrations(database, schema)).length === 0) return []
   const applied = await database.transaction((tx) => migrateLocked(tx, schema), { timeoutMs: MIGRATION_MS })
   if (applied.length > 0) logger?.info({ schema: schema.name, migrations: applied }, 'pawl: migrated the side store')
+  return applied
 }
 
 async function migrateLocked(tx: Queryable, schema: Schema): Promise<string[]> {
@@ -38,6 +39,10 @@ async function migrateLocked(tx: Queryable, schema: Schema): Promise<string[]> {
       executed: ({ context }) => appliedMigrations(context, schema),
       async logMigration({ name, context }) {
         await context.query(`insert into ${schema.table('migrations')} (name) values ($1)`, [name])
+        // The first ones were made before there was anything to say of them.
+        if (isBreaking(await textOf(name))) {
+          await context.query(`update ${schema.table('migrations')} set breaking = true where name = $1`, [name])
+        }
       },
       async unlogMigration() {
         throw new StoreError('store_failed', 'Migrations only go forward: restore a backup instead.')
@@ -46,8 +51,7 @@ async function migrateLocked(tx: Queryable, schema: Schema): Promise<string[]> {
     migrations: (await migrationNames()).map((name) => ({
       name,
       up: async ({ context }) => {
-        const sql = await readFile(new URL(`${name}.sql`, folder()), 'utf8')
-        await context.query(schema.fill(sql))
+        await context.query(schema.fill(await textOf(name)))
       },
     })),
   })
@@ -57,6 +61,13 @@ async function migrateLocked(tx: Queryable, schema: Schema): Promise<string[]> {
     // Umzug wraps what Postgres said; who reads the error's code wants that.
     throw error instanceof Error && error.cause instanceof Error ? error.cause : error
   }
+}
+
+const textOf = (name: string): Promise<string> => readFile(new URL(`${name}.sql`, folder()), 'utf8')
+
+/** Workers of a release that does not have such a migration must not write any more. */
+function isBreaking(sql: string): boolean {
+  return /^-- breaking\s*$/.test(sql.split('\n', 1)[0] ?? '')
 }
 
 async function createHome(tx: Queryable, schema: Schema): Promise<void> {
@@ -75,7 +86,8 @@ async function appliedMigrations(database: Queryable, schema: Schema): Promise<s
   return rows.map((row) => row.name ?? '')
 }
 
-async function migrationNames(): Promise<string[]> {
+/** Names of the migrations that this release has, in order. */
+export async function migrationNames(): Promise<string[]> {
   const files = await readdir(folder()).catch((cause: unknown) => {
     throw new StoreError(
       'store_failed',

@@ -1,26 +1,35 @@
 // The ledger's projection: what the events of a tool call make of its row.
 import type { EventOf, SessionEvent, ToolCallStatus } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
+import { approvalPatch } from './project-approvals.ts'
+import type { OpenCall } from './session-columns.ts'
 import type { RowOf, TOOL_CALLS } from './tables.ts'
 import { safeKey, sanitiser } from './text.ts'
 
 /** What a segment's events say of one call. Null is "nothing said": what is stored stays. With `outcome_seq` the outcome is replaced whole. */
 export type ToolCallRecord = RowOf<typeof TOOL_CALLS>
 
-type CallEvent = EventOf<'tool_issued' | 'tool_attempt_failed' | 'tool_completed' | 'tool_failed' | 'tool_unknown' | 'tool_resolved'>
+type CallEvent = Extract<SessionEvent, { callId: string }>
 
 /** How a call ended. */
 interface Outcome {
   status: ToolCallStatus
   result?: Json
-  error?: { code: string; message: string }
+  /** `asked`: a person is asked what became of it. */
+  error?: { code: string; message: string; asked?: true }
   effectId?: string
   replayOf?: string
   worker?: string
+  blob?: string
 }
 
-/** Applies one event to the records; `isOpen` tells whether the call's turn still waits for its result. */
-export function projectCall(records: Map<string, ToolCallRecord>, event: SessionEvent, isOpen: (callId: string) => boolean): void {
+/** Applies one event to the records; `open` are the newest turn's calls as they were before it, `isOpen` tells which have no result yet. */
+export function projectCall(
+  records: Map<string, ToolCallRecord>,
+  event: SessionEvent,
+  open: ReadonlyMap<string, OpenCall>,
+  isOpen: (callId: string) => boolean,
+): void {
   switch (event.type) {
     case 'tool_issued':
       issue(recordOf(records, event), event)
@@ -34,27 +43,56 @@ export function projectCall(records: Map<string, ToolCallRecord>, event: Session
       end(recordOf(records, event), event, outcomeOf(event))
       return
     case 'tool_resolved':
-      if (event.happened) end(recordOf(records, event), event, { status: 'completed', ...given(event) })
-      // An open call that surely did not happen is executed again; an earlier one stays as it is: not done.
-      else if (!isOpen(event.callId)) end(recordOf(records, event), event, { status: 'failed', error: DID_NOT_HAPPEN })
+      // One of a run that has failed has its place in the transcript still, but nobody executes it again.
+      resolve(recordOf(records, event), event, isOpen(event.callId) && open.get(event.callId)?.status !== 'unknown')
+      return
+    case 'tool_progress':
+      noteProgress(recordOf(records, event), event)
+      return
+    case 'milestone_reached': {
+      const record = recordOf(records, event)
+      record.milestones = [...(record.milestones ?? []), safeKey(event.name)]
+      return
+    }
+    case 'approval_requested':
+    case 'approval_decided':
+      noteApproval(recordOf(records, event), event)
+      return
+    case 'answer_requested':
+      wait(recordOf(records, event), 'awaiting_answer', event.expiresAt)
+      return
+    case 'error_entered':
+      if (event.strategy === 'automatic') return
+      for (const [callId, call] of open) if (call.status !== 'issued') leaveBehind(records, event, callId, call)
+      return
+    case 'run_completed':
+    case 'run_interrupted':
+    case 'rolled_back':
+    case 'recovery_started':
+      if (event.type === 'recovery_started' && event.strategy !== 'restart_run' && event.strategy !== 'abandon') return
+      for (const [callId, call] of open) leaveBehind(records, event, callId, call)
       return
     default:
       return
   }
 }
 
-const DID_NOT_HAPPEN = { code: 'did_not_happen', message: 'verify says that the effect did not happen.' }
+const DID_NOT_HAPPEN = { code: 'did_not_happen', message: 'It was found out later that the effect did not happen.' }
 
-function recordOf(records: Map<string, ToolCallRecord>, event: CallEvent): ToolCallRecord {
-  const known = records.get(event.callId)
+/** The error of a call that the run went on, or ended, without. */
+const LEFT_BEHIND = { code: 'left_behind', message: 'The run was stopped, or went back, while this call was open.' }
+
+type Place = Pick<CallEvent, 'callId' | 'run' | 'turn' | 'tool' | 'at'>
+
+function recordOf(records: Map<string, ToolCallRecord>, place: Place): ToolCallRecord {
+  const known = records.get(place.callId)
   if (known) return known
-  const at = new Date(event.at).toISOString()
-  const record = newRecord(event, at)
-  records.set(event.callId, record)
+  const record = newRecord(place, new Date(place.at).toISOString())
+  records.set(place.callId, record)
   return record
 }
 
-function newRecord({ callId, run, turn, tool }: CallEvent, issuedAt: string): ToolCallRecord {
+function newRecord({ callId, run, turn, tool }: Place, issuedAt: string): ToolCallRecord {
   return {
     call_id: safeKey(callId),
     run,
@@ -65,7 +103,7 @@ function newRecord({ callId, run, turn, tool }: CallEvent, issuedAt: string): To
     idempotency_key: null,
     input: null,
     input_digest: null,
-    status: 'issued',
+    status: null,
     attempt: 0,
     worker: null,
     result: null,
@@ -79,6 +117,14 @@ function newRecord({ callId, run, turn, tool }: CallEvent, issuedAt: string): To
     completed_at: null,
     raw_intent: null,
     raw_outcome: null,
+    progress: null,
+    raw_progress: null,
+    waiting_until: null,
+    approval: null,
+    result_blob: null,
+    resolved_by: null,
+    note: null,
+    milestones: null,
   }
 }
 
@@ -101,10 +147,71 @@ function issue(record: ToolCallRecord, event: EventOf<'tool_issued'>): void {
     issued_at: new Date(event.at).toISOString(),
     raw_intent: safe.raw({ tool, key, input }),
   } satisfies Partial<ToolCallRecord>)
+  setStatus(record, 'issued')
+}
+
+/** A status says also until when the call waits, and but for two it does not. */
+function setStatus(record: ToolCallRecord, status: ToolCallStatus): void {
+  record.status = status
+  record.waiting_until = null
+}
+
+function wait(record: ToolCallRecord, status: ToolCallStatus, until: number | undefined): void {
+  setStatus(record, status)
+  if (until !== undefined) record.waiting_until = new Date(until).toISOString()
+}
+
+function noteProgress(record: ToolCallRecord, { value }: EventOf<'tool_progress'>): void {
+  const safe = sanitiser()
+  record.progress = safe.json(value)
+  record.raw_progress = safe.raw(value)
+}
+
+function noteApproval(record: ToolCallRecord, event: EventOf<'approval_requested' | 'approval_decided'>): void {
+  const before = record.approval === null ? {} : (JSON.parse(String(record.approval)) as object)
+  record.approval = sanitiser().json({ ...before, ...approvalPatch(event) })
+  if (event.type === 'approval_requested') return wait(record, 'awaiting_approval', event.expiresAt)
+  // A denied call ends with the `tool_failed` that follows.
+  if (!event.approved) return
+  setStatus(record, 'issued')
+  if (event.input === undefined) return
+  const { tool, input, resolution } = event
+  const safe = sanitiser()
+  const key = resolution?.key ?? null
+  record.input = safe.json(input)
+  if (resolution) record.input_digest = resolution.inputDigest
+  if (key !== null) record.idempotency_key = safe.key(key)
+  safe.key(tool)
+  record.raw_intent = safe.raw({ tool, key, input })
+}
+
+function resolve(record: ToolCallRecord, event: EventOf<'tool_resolved'>, isOpen: boolean): void {
+  record.resolved_by = safeKey(event.decidedBy ?? event.by)
+  if (event.note !== undefined) record.note = sanitiser().text(event.note)
+  if (event.happened) end(record, event, { status: 'completed', ...given(event) })
+  // Nobody knows, and it is left so: the `tool_failed` that follows ends it.
+  else if (event.decision === 'skip') return
+  // An open call that surely did not happen is executed again; an earlier one stays as it is: not done.
+  else if (isOpen) reopen(record, event)
+  else end(record, event, { status: 'failed', error: DID_NOT_HAPPEN })
+}
+
+function reopen(record: ToolCallRecord, event: EventOf<'tool_resolved'>): void {
+  end(record, event, { status: 'issued' })
+  record.completed_at = null
+}
+
+function leaveBehind(records: Map<string, ToolCallRecord>, { at, seq }: SessionEvent, callId: string, call: OpenCall): void {
+  const [, run, turn] = callId.split('_').map(Number)
+  if (call.status !== 'issued' && call.status !== 'awaiting_approval' && call.status !== 'awaiting_answer') return
+  const record = recordOf(records, { callId, run: run ?? 0, turn: turn ?? 0, tool: call.tool, at })
+  // What may have been executed, and is no mere read, nobody knows of.
+  const mayHaveHappened = call.status === 'issued' && call.effect !== 'read'
+  end(record, { at, seq }, { status: mayHaveHappened ? 'unknown' : 'skipped', error: LEFT_BEHIND })
 }
 
 function noteFailedAttempt(record: ToolCallRecord, { error }: EventOf<'tool_attempt_failed'>): void {
-  record.status = 'running'
+  setStatus(record, 'running')
   record.attempt = error.attempt
   if (error.worker !== undefined) record.worker = safeKey(error.worker)
 }
@@ -115,30 +222,40 @@ function outcomeOf(event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unkno
       if (event.replayOf !== undefined) return { status: 'replayed', replayOf: event.replayOf }
       return { status: 'completed', ...given(event), ...(event.worker !== undefined && { worker: event.worker }) }
     case 'tool_failed':
-      return { status: 'failed', error: { code: event.code, message: event.message } }
+      return { status: statusOfFailure(event.code), error: { code: event.code, message: event.message } }
     case 'tool_unknown':
-      return { status: 'unknown', error: { code: 'outcome_unknown', message: event.message } }
+      return { status: 'unknown', error: { code: 'outcome_unknown', message: event.message, ...(event.ask && { asked: true }) } }
   }
 }
 
-function given({ value, effectId }: EventOf<'tool_completed' | 'tool_resolved'>): Pick<Outcome, 'result' | 'effectId'> {
-  return { ...(value !== undefined && { result: value }), ...(effectId !== undefined && { effectId }) }
+function statusOfFailure(code: string): ToolCallStatus {
+  if (code === 'denied' || code === 'approval_expired') return 'denied'
+  return code === 'skipped' ? 'skipped' : 'failed'
 }
 
-function end(record: ToolCallRecord, event: CallEvent, outcome: Outcome): void {
-  const { status, result = null, error = null, effectId = null, replayOf = null, worker = null } = outcome
+function given({ value, effectId, blob }: EventOf<'tool_completed' | 'tool_resolved'>): Pick<Outcome, 'result' | 'effectId' | 'blob'> {
+  return {
+    ...(value !== undefined && { result: value }),
+    ...(effectId !== undefined && { effectId }),
+    ...(blob && { blob: blob.sha256 }),
+  }
+}
+
+function end(record: ToolCallRecord, event: { at: number; seq: number } | CallEvent, outcome: Outcome): void {
+  const { status, result = null, error = null, effectId = null, replayOf = null, worker = null, blob = null } = outcome
   const safe = sanitiser()
+  setStatus(record, status)
   Object.assign(record, {
-    status,
     result: result === null ? null : safe.json(result),
     error: error === null ? null : safe.json(error),
     effect_id: safe.key(effectId),
     replay_of: safe.key(replayOf),
+    result_blob: blob,
     outcome_seq: event.seq,
     completed_at: new Date(event.at).toISOString(),
   } satisfies Partial<ToolCallRecord>)
   if (worker !== null) record.worker = safe.key(worker)
   if ('attempt' in event) record.attempt = event.attempt
-  if (event.type === 'tool_completed' && event.startedAt !== undefined) record.started_at = new Date(event.startedAt).toISOString()
+  if ('startedAt' in event && event.startedAt !== undefined) record.started_at = new Date(event.startedAt).toISOString()
   record.raw_outcome = safe.raw({ result, error, effectId, worker })
 }

@@ -2,8 +2,10 @@
 import type { Message, Usage } from '../session/content.ts'
 import type { LogEntry, SessionEvent, SessionStatus, ToolCallStatus } from '../session/events.ts'
 import type { JsonObject } from '../session/json.ts'
+import { hydrateCalls, hydrateMessageRows } from './blobs.ts'
 import { dateIn, exactOr, jsonIn, ms, numberIn, textIn } from './columns.ts'
 import type { Queryable, TextRow } from './database.ts'
+import type { BlobPlace } from './lists/rows.ts'
 import type { Schema } from './schema.ts'
 import type { ErrorRow, MessageRow, SessionRow, StoredHead, ToolCallRow } from './store.ts'
 import { safeKey } from './text.ts'
@@ -128,11 +130,12 @@ function eventRows(
 /** See `Store.messages`. */
 export async function readMessages(database: Queryable, schema: Schema, sessionId: string): Promise<MessageRow[]> {
   const rows = await database.query(
-    `select ${MESSAGE_COLUMNS} from ${schema.table('messages')} where session_id = $1 and archived_seq is null
+    `select ${MESSAGE_COLUMNS}, blobs from ${schema.table('messages')} where session_id = $1 and archived_seq is null
      order by position nulls last, ordinal, seq`,
     [safeKey(sessionId)],
   )
-  return rows.map(messageOf)
+  const found = rows.map((row) => ({ row: messageOf(row), places: (jsonIn(row, 'blobs') as BlobPlace[] | null) ?? [] }))
+  return hydrateMessageRows(database, schema, sessionId, found)
 }
 
 /** What `messageOf` reads. */
@@ -159,10 +162,11 @@ export function messageOf(row: TextRow): MessageRow {
 /** See `Store.toolCalls`. */
 export async function readToolCalls(database: Queryable, schema: Schema, sessionId: string): Promise<ToolCallRow[]> {
   const rows = await database.query(
-    `select ${CALL_COLUMNS} from ${schema.table('tool_calls')} where session_id = $1 order by run, turn, call_index`,
+    `select ${CALL_COLUMNS}, result_blob from ${schema.table('tool_calls')} where session_id = $1 order by run, turn, call_index`,
     [safeKey(sessionId)],
   )
-  return rows.map(toolCallOf)
+  const found = rows.map((row) => ({ row: toolCallOf(row), sha256: row.result_blob ?? null }))
+  return hydrateCalls(database, schema, sessionId, found)
 }
 
 /** What `toolCallOf` reads. */

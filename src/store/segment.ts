@@ -2,10 +2,24 @@
 import type { LogEntry, SessionEvent } from '../session/events.ts'
 import { insertRows, newStatement, recordset, type Statement, textOfStatement } from './bulk.ts'
 import type { Queryable } from './database.ts'
+import type { ToolCallRecord } from './project-calls.ts'
 import type { Projection, Rows } from './projections.ts'
 import type { Schema } from './schema.ts'
+import { waitingCalls } from './session-columns.ts'
 import type { StoredHead } from './store.ts'
-import { ERRORS, EVENTS, MESSAGES, type RowOf, TAKEN, TOKEN_USAGE, TOOL_CALLS } from './tables.ts'
+import {
+  APPROVALS,
+  CHECKPOINTS,
+  DECISIONS,
+  ERRORS,
+  EVENTS,
+  MESSAGES,
+  RECOVERIES,
+  type RowOf,
+  TAKEN,
+  TOKEN_USAGE,
+  TOOL_CALLS,
+} from './tables.ts'
 import { safeKey, sanitiser } from './text.ts'
 
 /** An entry with the event that its text says. */
@@ -13,54 +27,82 @@ export interface ParsedEntry extends LogEntry {
   event: SessionEvent
 }
 
+/** A row of `checkpoints`. */
+export type CheckpointRow = RowOf<typeof CHECKPOINTS>
+
 /** A segment with what was projected from it. */
 export interface Segment {
   key: string
   agent: string
   entries: readonly ParsedEntry[]
   rows: Rows
+  checkpoints: readonly CheckpointRow[]
   projection: Projection
   head: StoredHead
+  /** The first event that the row of `commits` is about; undefined: there is none, for the events are another session's. */
+  commitsFrom: number | undefined
 }
 
 /** One statement for all tables; the session's row and the notification come with it. */
-export async function writeSegment(tx: Queryable, schema: Schema, { key, agent, entries, rows, projection, head }: Segment): Promise<void> {
+export async function writeSegment(tx: Queryable, schema: Schema, segment: Segment): Promise<void> {
+  const { key, agent, entries, rows, checkpoints, head } = segment
   const statement = newStatement()
   const events = entries.map((entry) => eventRow(entry, head.epoch))
   const fixed = { session_id: key, agent }
   insertRows(statement, schema, { table: 'events', columns: EVENTS, rows: events, fixed: { session_id: key } })
   insertRows(statement, schema, { table: 'messages', columns: MESSAGES, rows: rows.messages, fixed })
-  insertRows(statement, schema, { table: 'errors', columns: ERRORS, rows: rows.errors, fixed })
+  insertRows(statement, schema, { table: 'errors', columns: ERRORS, rows: rows.errors, fixed, onConflict: 'on conflict do nothing' })
   insertRows(statement, schema, { table: 'token_usage', columns: TOKEN_USAGE, rows: rows.usage, fixed })
-  insertRows(statement, schema, {
-    table: 'tool_calls',
-    columns: TOOL_CALLS,
-    rows: [...rows.toolCalls.values()],
-    fixed,
-    onConflict: MERGE_CALL,
-  })
+  insertRows(statement, schema, { table: 'approvals', columns: APPROVALS, rows: rows.requests, fixed })
+  insertRows(statement, schema, { table: 'recoveries', columns: RECOVERIES, rows: rows.recoveries, fixed })
+  insertCheckpoints(statement, schema, fixed, checkpoints)
+  mergeCalls(statement, schema, fixed, [...rows.toolCalls.values()])
   if (rows.taken.length > 0) statement.part(takeMessages(statement, schema, key, rows.taken))
-  statement.part(updateSession(statement, schema, key, projection, head))
+  if (rows.decisions.length > 0) statement.part(decide(statement, schema, key, rows.decisions))
+  if (segment.commitsFrom !== undefined) statement.part(commit(statement, schema, key, segment.commitsFrom, head.seq))
+  statement.part(updateSession(statement, schema, segment))
   const notify = `select pg_notify(${statement.value(schema.channel)}, ${statement.value(`${head.seq} ${key}`)})`
   await tx.query(textOfStatement(statement, notify), [...statement.values])
-  if (rows.dropped) await dropRun(tx, schema, key, rows.dropped)
 }
 
+/** A checkpoint whose version is there already is another writer's of the same events, or the same. */
+export function insertCheckpoints(
+  statement: Statement,
+  schema: Schema,
+  fixed: { session_id: string; agent: string },
+  rows: readonly CheckpointRow[],
+): void {
+  insertRows(statement, schema, { table: 'checkpoints', columns: CHECKPOINTS, rows, fixed, onConflict: 'on conflict do nothing' })
+}
+
+/** Rows whose status the events do not tell keep theirs: two inserts, for they are merged in different ways. */
+function mergeCalls(statement: Statement, schema: Schema, fixed: Record<string, string>, rows: readonly ToolCallRecord[]): void {
+  const insert = { table: 'tool_calls', columns: TOOL_CALLS, fixed }
+  const told = rows.filter((row) => row.status !== null)
+  const untold = rows.filter((row) => row.status === null).map((row) => ({ ...row, status: 'issued' }))
+  const onConflict = `on conflict (session_id, call_id) do update set ${MERGE_CALL}`
+  insertRows(statement, schema, {
+    ...insert,
+    rows: told,
+    onConflict: `${onConflict}, status = excluded.status, waiting_until = excluded.waiting_until`,
+  })
+  insertRows(statement, schema, { ...insert, rows: untold, onConflict })
+}
+
+const FILLED_IN = ['worker', 'started_at', 'effect', 'idempotency_key', 'input', 'input_digest', 'issued_seq', 'resolved_by', 'note']
+const OUTCOME = ['result', 'error', 'effect_id', 'replay_of', 'result_blob', 'completed_at', 'raw_outcome', 'outcome_seq']
+
 /** A call's row is written by what each event says of it: an outcome replaces the one before as a whole, all else fills in. */
-const MERGE_CALL = `on conflict (session_id, call_id) do update set
-  status = excluded.status,
-  attempt = greatest(stored.attempt, excluded.attempt),
-  worker = coalesce(excluded.worker, stored.worker),
-  started_at = coalesce(excluded.started_at, stored.started_at),
-  effect = coalesce(excluded.effect, stored.effect),
-  idempotency_key = coalesce(excluded.idempotency_key, stored.idempotency_key),
-  input = coalesce(excluded.input, stored.input),
-  input_digest = coalesce(excluded.input_digest, stored.input_digest),
-  issued_seq = coalesce(excluded.issued_seq, stored.issued_seq),
-  raw_intent = coalesce(excluded.raw_intent, stored.raw_intent),
-  ${['result', 'error', 'effect_id', 'replay_of', 'completed_at', 'raw_outcome', 'outcome_seq']
-    .map((name) => `${name} = case when excluded.outcome_seq is null then stored.${name} else excluded.${name} end`)
-    .join(', ')}`
+const MERGE_CALL = [
+  'attempt = greatest(stored.attempt, excluded.attempt)',
+  ...FILLED_IN.map((name) => `${name} = coalesce(excluded.${name}, stored.${name})`),
+  ...OUTCOME.map((name) => `${name} = case when excluded.outcome_seq is null then stored.${name} else excluded.${name} end`),
+  'raw_intent = case when excluded.input is null then stored.raw_intent else excluded.raw_intent end',
+  ...['progress', 'raw_progress'].map((name) => `${name} = case when excluded.progress is null then stored.${name} else excluded.${name} end`),
+  `approval = case when excluded.approval is null then stored.approval else coalesce(stored.approval, '{}') || excluded.approval end`,
+  `milestones = case when excluded.milestones is null then stored.milestones
+     else coalesce(stored.milestones, '{}') || excluded.milestones end`,
+].join(', ')
 
 function eventRow({ event, seq, digest, json }: ParsedEntry, epoch: string): RowOf<typeof EVENTS> {
   return {
@@ -82,19 +124,29 @@ function takeMessages(statement: Statement, schema: Schema, key: string, taken: 
     where stored.session_id = ${statement.value(key)} and stored.kind = 'user' and stored.run is null and stored.message_id = given.message_id`
 }
 
-function updateSession(
-  statement: Statement,
-  schema: Schema,
-  key: string,
-  { session: columns, openTurn }: Projection,
-  head: StoredHead,
-): string {
-  const { status, run, currentRun, turns, error, usage, updatedAt } = columns
+function decide(statement: Statement, schema: Schema, key: string, decisions: Rows['decisions']): string {
+  return `update ${schema.table('approvals')} stored
+    set status = given.status, decided_at = given.decided_at, decided_by = given.decided_by, note = given.note,
+      raw_decision = given.raw_decision
+    from ${recordset(statement, DECISIONS, decisions)}
+    where stored.session_id = ${statement.value(key)} and stored.call_id = given.call_id and stored.status = 'requested'`
+}
+
+/** The transaction's id is the column's default. */
+function commit(statement: Statement, schema: Schema, key: string, first: number, last: number): string {
+  const values = [statement.value(key), `${statement.value(first)}::bigint`, `${statement.value(last)}::bigint`]
+  return `insert into ${schema.table('commits')} (session_id, first_seq, last_seq) values (${values.join(', ')})`
+}
+
+function updateSession(statement: Statement, schema: Schema, { key, projection, head }: Segment): string {
+  const { session, openTurn } = projection
+  const { status, run, currentRun, turns, error, usage, usd, model, provider, checkpoint, forkedFrom, updatedAt } = session
   const safe = sanitiser()
   const set: Record<string, unknown> = {
     status,
     epoch: safeKey(head.epoch),
     flushed_seq: head.seq,
+    committed_seq: head.seq,
     digest: head.digest,
     run,
     current_run: currentRun,
@@ -103,22 +155,16 @@ function updateSession(
     error: error && safe.json(error),
     error_raw: error && safe.raw(error),
     ...usage,
+    usd,
+    model: model === null ? null : safeKey(model),
+    provider,
+    checkpoint,
+    waiting: waitingCalls(session),
+    parent: forkedFrom && safeKey(forkedFrom.sessionId),
+    forked_seq: forkedFrom?.seq ?? null,
     updated_at: new Date(updatedAt).toISOString(),
     flushed_at: new Date().toISOString(),
   }
   const assignments = Object.entries(set).map(([name, value]) => `${name} = ${statement.value(value)}`)
   return `update ${schema.table('sessions')} set ${assignments.join(', ')} where session_id = ${statement.value(key)}`
-}
-
-/** A run that is started again leaves the transcript: what users said waits again, the rest is archived. */
-async function dropRun(tx: Queryable, schema: Schema, key: string, { run, seq }: NonNullable<Rows['dropped']>): Promise<void> {
-  const messages = schema.table('messages')
-  await tx.query(
-    `update ${messages} set archived_seq = $3 where session_id = $1 and run = $2 and kind <> 'user' and archived_seq is null`,
-    [key, run, seq],
-  )
-  await tx.query(
-    `update ${messages} set run = null, turn = null, position = null, ordinal = 0 where session_id = $1 and run = $2 and kind = 'user'`,
-    [key, run],
-  )
 }

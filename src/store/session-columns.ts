@@ -1,6 +1,8 @@
 // The columns of a session's row, folded from its events: the part of the session's state that people query.
 import { addUsage, NO_USAGE, type Usage } from '../session/content.ts'
-import type { SessionEvent, SessionStatus } from '../session/events.ts'
+import { callIdOf, type Effect, type EventOf, type SessionEvent, type SessionStatus } from '../session/events.ts'
+import type { CallState } from '../session/state.ts'
+import { exactUsd, priceOf, providerOf } from './prices.ts'
 import type { SessionRow } from './store.ts'
 
 /** What an event may change of a session's row. */
@@ -13,21 +15,64 @@ export interface SessionColumns {
   turns: number
   error: SessionRow['error']
   usage: Usage
+  /** Null while no call's price is known. */
+  usd: number | null
+  /** Of the newest model call that completed. */
+  model: string | null
+  provider: string | null
+  /** Version of the newest checkpoint. */
+  checkpoint: number
+  forkedFrom: { sessionId: string; seq: number } | null
+  /** The calls of the newest turn while the run is going on. No column: told anew from the open turn's events. */
+  calls: Map<string, OpenCall>
   updatedAt: number
+}
+
+/** How one of the newest turn's calls stands. */
+export interface OpenCall {
+  status: CallState['status']
+  tool: string
+  effect: Effect
 }
 
 /** The columns before any event of the session was applied. */
 export function newSessionColumns(): SessionColumns {
-  return { status: 'idle', run: 0, currentRun: null, turns: 0, error: null, usage: NO_USAGE, updatedAt: 0 }
+  return { ...nothingSaid(), ...nothingSpent(), model: null, provider: null, checkpoint: 0, forkedFrom: null, run: 0, updatedAt: 0 }
+}
+
+const nothingSaid = (): Pick<SessionColumns, 'status' | 'currentRun' | 'error' | 'calls'> => ({
+  status: 'idle',
+  currentRun: null,
+  error: null,
+  calls: new Map(),
+})
+
+const nothingSpent = (): Pick<SessionColumns, 'turns' | 'usage' | 'usd'> => ({ turns: 0, usage: NO_USAGE, usd: null })
+
+/** What is another session's past counts nothing and is at rest. */
+export function asInherited(session: SessionColumns): void {
+  Object.assign(session, nothingSaid(), nothingSpent())
+}
+
+/** How many calls wait for somebody. */
+export function waitingCalls({ calls }: SessionColumns): number {
+  return [...calls.values()].filter(isWaiting).length
 }
 
 /** Applies one event, in place. The same meaning as the fold of `src/session/fold.ts`; a property test holds them together. */
 export function applyToSession(session: SessionColumns, event: SessionEvent): void {
   session.updatedAt = event.at
+  trackCalls(session, event)
   switch (event.type) {
+    case 'session_started':
+      Object.assign(session, nothingSaid(), nothingSpent(), { forkedFrom: null })
+      session.run = event.after?.run ?? 0
+      session.checkpoint = event.after?.checkpoint ?? 0
+      return
     case 'session_resumed':
-      session.status = 'idle'
+      session.status = event.coreVersion > 1 && session.currentRun !== null ? 'running' : 'idle'
       session.error = null
+      settleStatus(session)
       return
     case 'run_started':
       session.status = 'running'
@@ -39,7 +84,21 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
       if (session.currentRun !== null) session.turns += 1
       return
     case 'model_completed':
-      if (session.currentRun !== null) session.usage = addUsage(session.usage, event.usage)
+      countCall(session, event)
+      return
+    case 'tool_completed':
+    case 'tool_failed':
+    case 'tool_unknown':
+    case 'approval_requested':
+    case 'approval_decided':
+    case 'answer_requested':
+      settleStatus(session)
+      return
+    case 'tool_resolved':
+      if (!event.happened && event.decision !== 'skip') settleStatus(session)
+      return
+    case 'checkpoint_made':
+      session.checkpoint = event.version
       return
     case 'run_completed':
     case 'run_interrupted':
@@ -58,10 +117,104 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
       session.status = session.currentRun === null ? 'idle' : 'running'
       session.error = null
       return
+    case 'rolled_back':
+      session.error = null
+      if (!event.keepsRun) session.currentRun = null
+      session.status = session.currentRun === null ? 'idle' : 'running'
+      return
+    case 'forked':
+      asInherited(session)
+      session.forkedFrom = event.from
+      return
     case 'session_closed':
       session.status = 'closed'
       return
     default:
       return
   }
+}
+
+function countCall(session: SessionColumns, event: EventOf<'model_completed'>): void {
+  const { model, usage, at } = event
+  session.model = model
+  session.provider = providerOf(model)
+  if (session.currentRun === null) return
+  session.usage = addUsage(session.usage, usage)
+  const price = priceOf(model, usage, at)
+  if (price) session.usd = exactUsd((session.usd ?? 0) + price.usd)
+}
+
+/** Applies one event to the open calls. */
+export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void {
+  switch (event.type) {
+    case 'model_completed':
+      calls.clear()
+      for (const { index, tool, effect } of event.calls) {
+        calls.set(callIdOf(event.run, event.turn, index), { status: 'requested', tool, effect })
+      }
+      return
+    case 'tool_issued':
+      setStatus(calls, event, 'issued')
+      return
+    case 'approval_requested':
+      setStatus(calls, event, 'awaiting_approval')
+      return
+    case 'answer_requested':
+      setStatus(calls, event, 'awaiting_answer')
+      return
+    case 'approval_decided':
+      if (event.approved) setStatus(calls, event, 'issued')
+      return
+    case 'tool_completed':
+      setStatus(calls, event, 'completed')
+      return
+    case 'tool_failed':
+      setStatus(calls, event, 'failed')
+      return
+    case 'tool_unknown':
+      setStatus(calls, event, event.ask ? 'awaiting_resolution' : 'unknown')
+      return
+    case 'tool_resolved':
+      if (event.happened || event.decision === 'skip') return
+      if (calls.get(event.callId)?.status === 'awaiting_resolution') setStatus(calls, event, 'issued')
+      return
+    case 'session_started':
+    case 'run_started':
+    case 'turn_started':
+    case 'run_completed':
+    case 'run_interrupted':
+    case 'rolled_back':
+    case 'forked':
+      calls.clear()
+      return
+    case 'error_entered':
+      // The run has failed: nobody is asked any more.
+      if (event.strategy !== 'automatic') for (const call of calls.values()) leaveWaiting(call)
+      return
+    case 'recovery_started':
+      if (event.strategy === 'restart_run' || event.strategy === 'abandon') calls.clear()
+      return
+    default:
+      return
+  }
+}
+
+function setStatus(calls: SessionColumns['calls'], { callId }: { callId: string }, status: OpenCall['status']): void {
+  const call = calls.get(callId)
+  if (call) call.status = status
+}
+
+function leaveWaiting(call: OpenCall): void {
+  if (isWaiting(call)) call.status = call.status === 'awaiting_resolution' ? 'unknown' : 'failed'
+}
+
+function isWaiting({ status }: OpenCall): boolean {
+  return status === 'awaiting_approval' || status === 'awaiting_answer' || status === 'awaiting_resolution'
+}
+
+/** A run waits when none of its calls can go on without somebody outside. */
+function settleStatus(session: SessionColumns): void {
+  if (session.status !== 'running' && session.status !== 'waiting') return
+  const calls = [...session.calls.values()]
+  session.status = calls.some(isWaiting) && !calls.some(({ status }) => status === 'issued') ? 'waiting' : 'running'
 }

@@ -2,6 +2,8 @@
 import type { Message, Usage } from '../session/content.ts'
 import type { LogEntry, SessionEvent, SessionStatus, ToolCallStatus, Watermark } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
+import type { Blobs } from './blobs.ts'
+import type { SessionState } from '../session/state.ts'
 import type { Lists } from './lists/index.ts'
 import type { Upkeep } from './upkeep.ts'
 
@@ -84,7 +86,24 @@ export interface ErrorRow {
 export interface FlushOptions {
   /** The events are the past of a fork, copied from this session: they count nothing here. */
   inherited?: string
+  /** Earlier tries to flush these events failed: said of the newest checkpoint among them, in `errors`. */
+  late?: LateFlush
 }
+
+/** Since when, how often and why flushes had failed. */
+export interface LateFlush {
+  since: Date
+  code: string
+  message: string
+  attempts: number
+}
+
+/** What a session whose workflow had closed goes on from: its state at the head; or, where neither a checkpoint nor the events can be
+ * read any more (`lost`), what its row says of it. */
+export type Resumed = { seq: number; digest: string; warnings: string[] } & (
+  | { lost?: undefined; state: SessionState }
+  | { lost: true; agent: string; context: Json; tags: string[]; run: number; checkpoint: number }
+)
 
 /** The side store. Every method rejects with `StoreError` (`store_unavailable`, …) when Postgres cannot be had. */
 export interface Store {
@@ -93,10 +112,15 @@ export interface Store {
   /**
    * Applies to all projections, in one transaction under the session's row lock, just those of `entries` that lie above the
    * stored head and continue its digest; answers with the new head. Late and repeated flushes change nothing.
-   * A batch of another epoch is taken only if it begins with `session_resumed` on the stored digest; else it is set aside
+   * A batch of another epoch is taken only if it begins with `session_resumed` (or a second `session_started`) on the stored digest; else it is set aside
    * in `stray_events`, and `StoreError` `foreign_epoch` is thrown.
    */
   flush(sessionId: string, epoch: string, entries: readonly LogEntry[], options?: FlushOptions): Promise<StoredHead>
+  /**
+   * The session's state at the stored head, from its newest readable checkpoint and the events above it, else from its events;
+   * null for a session that the store does not know. What was passed over is told in `warnings`.
+   */
+  resume(sessionId: string): Promise<Resumed | null>
   /** Best effort: writes `running`, the attempt and the worker to the call's row; nothing depends on it. */
   markRunning(sessionId: string, callId: string, attempt: number, worker: string): Promise<void>
 
@@ -116,6 +140,8 @@ export interface Store {
 
   /** Asking over sessions. */
   readonly lists: Lists
+  /** Values too large for history. */
+  readonly blobs: Blobs
   /** Pruning, erasing, and what restoring rows needs. */
   readonly upkeep: Upkeep
 

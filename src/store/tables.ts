@@ -1,10 +1,12 @@
 // The columns that the writer fills, table by table; session_id and agent come on top of them.
 
 /** Column name to SQL type. */
-export type Columns = Readonly<Record<string, 'text' | 'bigint' | 'integer' | 'boolean' | 'jsonb' | 'timestamptz'>>
+export type Columns = Readonly<
+  Record<string, 'text' | 'text[]' | 'bigint' | 'integer' | 'numeric' | 'boolean' | 'jsonb' | 'timestamptz' | 'date'>
+>
 
 /** A row for such columns: jsonb as JSON text, timestamps as ISO text. */
-export type RowOf<C extends Columns> = { -readonly [K in keyof C]: string | number | boolean | null }
+export type RowOf<C extends Columns> = { -readonly [K in keyof C]: (C[K] extends 'text[]' ? string[] : string | number | boolean) | null }
 
 export const EVENTS = {
   seq: 'bigint',
@@ -31,6 +33,8 @@ export const MESSAGES = {
   position: 'bigint',
   ordinal: 'integer',
   at: 'timestamptz',
+  call_ids: 'text[]',
+  blobs: 'jsonb',
   raw: 'text',
 } as const satisfies Columns
 
@@ -67,6 +71,14 @@ export const TOOL_CALLS = {
   completed_at: 'timestamptz',
   raw_intent: 'text',
   raw_outcome: 'text',
+  progress: 'jsonb',
+  raw_progress: 'text',
+  waiting_until: 'timestamptz',
+  approval: 'jsonb',
+  result_blob: 'text',
+  resolved_by: 'text',
+  note: 'text',
+  milestones: 'text[]',
 } as const satisfies Columns
 
 export const ERRORS = {
@@ -91,9 +103,67 @@ export const TOKEN_USAGE = {
   run: 'integer',
   turn: 'integer',
   model: 'text',
+  provider: 'text',
   input_tokens: 'bigint',
   output_tokens: 'bigint',
   cache_creation_input_tokens: 'bigint',
   cache_read_input_tokens: 'bigint',
+  usd: 'numeric',
+  price_date: 'date',
   at: 'timestamptz',
+} as const satisfies Columns
+
+export const CHECKPOINTS = {
+  version: 'integer',
+  run: 'integer',
+  turn: 'integer',
+  seq: 'bigint',
+  up_to_seq: 'bigint',
+  last_message_id: 'text',
+  reason: 'text',
+  by: 'text',
+  state: 'text',
+  state_version: 'integer',
+  created_at: 'timestamptz',
+  raw: 'text',
+} as const satisfies Columns
+
+export const APPROVALS = {
+  call_id: 'text',
+  seq: 'bigint',
+  tool: 'text',
+  run: 'integer',
+  turn: 'integer',
+  digest: 'text',
+  reason: 'text',
+  status: 'text',
+  requested_at: 'timestamptz',
+  expires_at: 'timestamptz',
+  decided_at: 'timestamptz',
+  decided_by: 'text',
+  note: 'text',
+  raw: 'text',
+  raw_decision: 'text',
+} as const satisfies Columns
+
+/** What was decided on a request that is stored already. */
+export const DECISIONS = {
+  call_id: 'text',
+  status: 'text',
+  decided_at: 'timestamptz',
+  decided_by: 'text',
+  note: 'text',
+  raw_decision: 'text',
+} as const satisfies Columns
+
+export const RECOVERIES = {
+  seq: 'bigint',
+  run: 'integer',
+  kind: 'text',
+  strategy: 'text',
+  by: 'text',
+  note: 'text',
+  details: 'jsonb',
+  at: 'timestamptz',
+  raw: 'text',
 } as const satisfies Columns

@@ -1,10 +1,11 @@
 // Calls that wait for somebody outside: what is asked for, what is said, and what happens when nobody says anything.
+import { ActivityFailure } from '@temporalio/workflow'
 import type { ResolveToolInput } from '../activities/contract.ts'
 import { admit } from '../session/decide.ts'
 import type { Resolution } from '../session/events.ts'
 import { isTooDeep, type Json } from '../session/json.ts'
 import { type AnswerRequest, type ApproveRequest, type DenyRequest, jsonBytes, type ResolveRequest } from '../session/protocol.ts'
-import type { CallState, RunState } from '../session/state.ts'
+import type { CallState, RunState, SessionState, UnknownCall } from '../session/state.ts'
 import { checkAnswer, resolveTool } from './activities.ts'
 import { inputOf, recorded, type Where } from './call.ts'
 import { failRun, refuse, type Session } from './parts.ts'
@@ -119,7 +120,7 @@ export function checkResolution(session: Session | undefined, request: ResolveRe
   if (isObject(resolution) && resolution.happened) checkJson(resolution.result, 'result')
   if (!session) return
   const { state } = session.journal
-  if (!state.unknown[callId]) refuse('not_unknown', `The outcome of ${callId} is not unknown: there is nothing to resolve.`)
+  if (!unknownOf(state, callId)) refuse('not_unknown', `The outcome of ${callId} is not unknown: there is nothing to resolve.`)
   const waits = state.current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution')
   if (!waits && (resolution === 'retry' || resolution === 'skip')) {
     refuse('call_has_ended', `The model was told that the outcome of ${callId} is unknown; it can be resolved only by whether it happened.`)
@@ -131,7 +132,7 @@ export function resolve(session: Session, request: ResolveRequest): void {
   checkResolution(session, request)
   const { journal } = session
   const { callId, resolution } = request
-  const unknown = journal.state.unknown[callId]
+  const unknown = unknownOf(journal.state, callId)
   if (!unknown) return
   const waits = journal.state.current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution') ?? false
   const where: Where = { run: unknown.run, turn: unknown.turn, callId, tool: unknown.resolution.tool }
@@ -161,13 +162,15 @@ export async function answer(session: Session, request: AnswerRequest): Promise<
   const open = callOf(session, callId)
   const call = { ...whereOf(open.run, open.call), input: open.call.input ?? null, resolution: open.call.resolution }
   const turn = { journal, serving, run: open.run }
-  const checked = await checkAnswer({ ...inputOf(turn, call), result })
+  const checked = await asking(() => checkAnswer({ ...inputOf(turn, call), result }))
   if (checked.kind === 'not_served') refuse('agent_not_served', `No worker serves the tool "${call.tool}" just now: try again.`)
   if (checked.kind === 'does_not_fit') refuse('invalid_answer', `The answer does not fit the tool's output schema. ${checked.message}`)
   checkAnswerRequest(session, request)
   const by = textOf(request.by)
   journal.append({ type: 'answer_received', ...whereOf(open.run, open.call), ...(by !== undefined && { by }) })
-  if (checked.kind === 'fits') journal.append({ type: 'tool_completed', ...whereOf(open.run, open.call), attempt: 1, ...recorded(checked) })
+  if (checked.kind === 'fits') {
+    journal.append({ type: 'tool_completed', ...whereOf(open.run, open.call), attempt: 1, value: result, ...recorded(checked) })
+  }
   session.flushing.nudge()
 }
 
@@ -186,13 +189,30 @@ async function resolveWith(session: Session, callId: string, input: Json): Promi
   const { run, call } = callOf(session, callId)
   const { index, tool } = call.resolution
   const asked: ResolveToolInput = { agent, run: run.run, turn: run.turn, index, tool, input, context, metadata: run.metadata, tags }
-  const resolved = await resolveTool({ ...asked, ...(keysOf !== undefined && { keysOf }) })
+  const resolved = await asking(() => resolveTool({ ...asked, ...(keysOf !== undefined && { keysOf }) }))
   if (resolved.kind === 'not_served') return refuse('agent_not_served', `No worker serves the tool "${tool}" just now: try again.`)
   const { resolution } = resolved
   if (resolution.invalid) refuse(resolution.invalid.code, resolution.invalid.message)
   const admission = admit(journal.state, { ...call, resolution })
   if (admission.as === 'replay') refuse('already_completed', `${admission.of} has completed exactly this already.`)
   return resolution
+}
+
+/** What a worker is asked for somebody who waits: a failure of it is theirs, not the session's. */
+async function asking<T>(activity: () => Promise<T>): Promise<T> {
+  try {
+    return await activity()
+  } catch (error) {
+    if (error instanceof ActivityFailure) {
+      refuse('agent_not_served', `No worker could look at it (${error.cause?.message ?? error.message}): try again.`)
+    }
+    throw error
+  }
+}
+
+/** The id is somebody's text, which may be the name of a property that every object has. */
+function unknownOf({ unknown }: SessionState, callId: unknown): UnknownCall | undefined {
+  return typeof callId === 'string' && Object.hasOwn(unknown, callId) ? unknown[callId] : undefined
 }
 
 function callOf({ journal }: Session, callId: string): { run: RunState; call: CallState } {

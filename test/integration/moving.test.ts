@@ -176,6 +176,24 @@ describe('a session whose workflow is gone', () => {
     expect((await session.archivedMessages()).map(({ messageId }) => messageId)).toEqual(['m_1_1'])
   })
 
+  it('before anything was stored has lost nothing: what its history holds is stored when it goes on', async () => {
+    const elsewhere = await deploy()
+    try {
+      const { session, requests, id } = player.play(elsewhere.pawl, { model: echo })
+      const storeless = await elsewhere.startWorker({ agents: [player.agent], postgres: 'postgres://nobody@127.0.0.1:1/nothing' })
+      await (await session.send('one', { messageId: 'm-1', isNew: true })).result(TIMEOUT)
+      await expect(elsewhere.pawl.sessions.get(id)).rejects.toMatchObject({ code: 'session_not_found' })
+      await elsewhere.temporal.workflow.getHandle(`pawl:${id}`).terminate('a test')
+      await storeless.stop()
+      await elsewhere.startWorker({ agents: [player.agent] })
+      await (await session.send('two', { messageId: 'm-2' })).result(TIMEOUT)
+      expect(saidIn(requests.at(-1) as ModelRequest)).toEqual(['one', 'two'])
+      expect((await eventsOf(session)).filter(({ type }) => type === 'session_started' || type === 'session_resumed')).toHaveLength(2)
+    } finally {
+      await elsewhere.stop()
+    }
+  })
+
   it('is opened again by resume, without a message', async () => {
     const { session, id } = player.play(here.pawl, { model: echo })
     await say(session, 'one')

@@ -250,8 +250,8 @@ describe('flushing', () => {
     ])
     await store.flush('s', EPOCH, log)
     expect((await store.messages('s')).map(({ messageId, run }) => [messageId, run])).toEqual([['u1', null]])
-    expect(await sql('select message_id, archived_seq::int from pawl.messages where archived_seq is not null')).toEqual([
-      { message_id: 'm_1_1', archived_seq: 7 },
+    expect(await sql('select message_id, epoch, archived_seq::int, why from pawl.archived_messages')).toEqual([
+      { message_id: 'm_1_1', epoch: EPOCH, archived_seq: 7, why: 'restarted' },
     ])
   })
 })
@@ -299,7 +299,7 @@ describe('any session', () => {
   function transcriptOf(log: readonly LogEntry[]) {
     const transcript = emptyTranscript()
     for (const event of eventsOf(log)) addToTranscript(transcript, event)
-    const waiting = [...transcript.waiting.values()].map((content) => ({ role: 'user' as const, content }))
+    const waiting = [...transcript.waiting.values()].map(({ content }) => ({ role: 'user' as const, content }))
     return [...transcript.messages, ...waiting]
   }
 
@@ -495,7 +495,7 @@ describe('migrations', () => {
     const role = `app_${Date.now()}`
     await sql(`create role ${role} login password 'app'`)
     await sql(`grant usage on schema pawl to ${role}`)
-    await sql(`grant select, insert, update on all tables in schema pawl to ${role}`)
+    await sql(`grant select, insert, update, delete on all tables in schema pawl to ${role}`)
     const asRole = new URL(url)
     asRole.username = role
     asRole.password = 'app'

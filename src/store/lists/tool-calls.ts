@@ -1,4 +1,5 @@
 // Tool calls over all sessions by status, tool and time, the newest first.
+import { hydrateCalls } from '../blobs.ts'
 import { dateOrNull, exactOr, jsonIn, ms, textIn } from '../columns.ts'
 import type { Queryable, TextRow } from '../database.ts'
 import { CALL_COLUMNS, toolCallOf } from '../reader.ts'
@@ -7,7 +8,7 @@ import { safeKey } from '../text.ts'
 import { keyIn, oneOf, pageOf, queryOf, timestamp, within } from './page.ts'
 import type { ListedToolCall, Paging, Rows, ToolCallFilter } from './rows.ts'
 
-const COLUMNS = `session_id, agent, progress, approval, result_blob, resolved_by, note, to_json(milestones) as milestones, raw_state,
+const COLUMNS = `session_id, agent, progress, approval, result_blob, resolved_by, note, to_json(milestones) as milestones, raw_progress,
   ${ms('started_at')}, ${ms('waiting_until')}, ${CALL_COLUMNS}`
 
 /** See `Lists.toolCalls`. */
@@ -39,7 +40,8 @@ export async function readCalls(database: Queryable, schema: Schema, sessionId: 
     `select ${COLUMNS} from ${schema.table('tool_calls')} where session_id = $1 order by run, turn, call_index`,
     [safeKey(sessionId)],
   )
-  return rows.map(listedToolCallOf)
+  const calls = rows.map(listedToolCallOf).map((row) => ({ row, sha256: row.resultBlob }))
+  return hydrateCalls(database, schema, sessionId, calls)
 }
 
 function listedToolCallOf(row: TextRow): ListedToolCall {
@@ -51,11 +53,9 @@ function listedToolCallOf(row: TextRow): ListedToolCall {
     waitingUntil: dateOrNull(row, 'waiting_until'),
     resultBlob: row.result_blob ?? null,
     resolvedBy: row.resolved_by ?? null,
-    ...exactOr<Pick<ListedToolCall, 'progress' | 'approval' | 'note' | 'milestones'>>(row.raw_state, () => ({
-      progress: jsonIn(row, 'progress'),
-      approval: jsonIn(row, 'approval'),
-      note: row.note ?? null,
-      milestones: (jsonIn(row, 'milestones') as string[] | null) ?? [],
-    })),
+    progress: exactOr(row.raw_progress, () => jsonIn(row, 'progress')),
+    approval: jsonIn(row, 'approval'),
+    note: row.note ?? null,
+    milestones: (jsonIn(row, 'milestones') as string[] | null) ?? [],
   }
 }

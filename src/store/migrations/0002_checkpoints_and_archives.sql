@@ -12,6 +12,7 @@ alter table {schema}.sessions
   add column checkpoint integer not null default 0,   -- version of the newest checkpoint
   add column waiting integer not null default 0,      -- calls that wait for somebody
   add column committed_seq bigint,          -- up to which event `commits` has rows
+  add column origin_seq bigint not null default 0,    -- what lies up to there is not in `events`: it could be had nowhere
   add column pruned_at timestamptz,
   add column erased_at timestamptz;
 
@@ -30,7 +31,7 @@ alter table {schema}.tool_calls
   add column resolved_by text,              -- verify, or person
   add column note text,
   add column milestones text[],
-  add column raw_state text;                -- of progress, approval, note, milestones
+  add column raw_progress text;             -- of progress
 
 create index tool_calls_by_time on {schema}.tool_calls (issued_at desc);
 create index tool_calls_ended_badly on {schema}.tool_calls (status, issued_at desc)
@@ -82,7 +83,7 @@ create table {schema}.archived_messages (
   raw text,
   archived_seq bigint,                      -- the event that took it out of the transcript
   archived_at timestamptz not null default now(),
-  why text not null,                        -- rolled_back, restarted, begun_afresh, pruned
+  why text not null,                        -- rolled_back, restarted, begun_afresh, forked, pruned
   primary key (session_id, epoch, seq)
 );
 
@@ -108,6 +109,14 @@ create table {schema}.commits (
   at timestamptz not null default now(),
   primary key (txid, session_id, first_seq)
 );
+
+-- What an older worker takes out of the transcript stays in `messages`, marked; readers look for both.
+with moved as (delete from {schema}.messages where archived_seq is not null returning *)
+insert into {schema}.archived_messages
+  (session_id, epoch, seq, message_id, agent, run, turn, role, kind, content, metadata, position, ordinal, at, raw, archived_seq, why)
+select moved.session_id, events.epoch, moved.seq, moved.message_id, moved.agent, moved.run, moved.turn, moved.role, moved.kind, moved.content,
+  moved.metadata, moved.position, moved.ordinal, moved.at, moved.raw, moved.archived_seq, 'restarted'
+from moved join {schema}.events using (session_id, seq);
 
 insert into {schema}.commits (session_id, first_seq, last_seq) select session_id, 1, flushed_seq from {schema}.sessions where flushed_seq > 0;
 update {schema}.sessions set committed_seq = flushed_seq;

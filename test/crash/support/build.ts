@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-const SCRIPTS = ['agents', 'run-worker', 'supervise'] as const
+const SCRIPTS = ['agents', 'payers', 'run-worker', 'supervise'] as const
 
 /** The compiled fixtures. */
 export interface Fixtures {

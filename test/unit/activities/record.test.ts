@@ -1,9 +1,11 @@
 // What is recorded of a tool's result, whatever it looks like: the effect has happened.
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import type { BlobShelf, Patience } from '../../../src/activities/blobs.ts'
 import { recordResult } from '../../../src/activities/record.ts'
 import { defineTool, type ToolContext, type ToolOptions } from '../../../src/agent/tool.ts'
 import { jsonBytes } from '../../../src/session/protocol.ts'
+import { type Blob, sha256Of } from '../../../src/store/blobs.ts'
 
 type Options = ToolOptions<z.ZodType, unknown>
 
@@ -35,9 +37,37 @@ function contextTelling(told: Told): ToolContext {
   }
 }
 
-function record(result: unknown, more: Partial<Options> = {}, told: Told = { warnings: [] }) {
+/** A store that cannot be had, and what was offered to it. */
+function away(): BlobShelf & { offered: { blob: Blob; patience: Patience }[] } {
+  const offered: { blob: Blob; patience: Patience }[] = []
+  return {
+    offered,
+    async keep(_, blob, patience) {
+      offered.push({ blob, patience })
+      return undefined
+    },
+    hydrate: async (_, events) => [...events],
+  }
+}
+
+/** A store that takes everything. */
+function there(): BlobShelf & { kept: Blob[] } {
+  const kept: Blob[] = []
+  return {
+    kept,
+    async keep(_, blob) {
+      kept.push(blob)
+      return blob.ref
+    },
+    hydrate: async (_, events) => [...events],
+  }
+}
+
+const UNTIL = 12_345
+
+function record(result: unknown, more: Partial<Options> = {}, told: Told = { warnings: [] }, shelf: BlobShelf = away()) {
   const tool = defineTool({ name: 't', description: 'T.', input: z.object({}), effect: 'idempotent', execute: () => null, ...more })
-  return recordResult(tool, result, contextTelling(told))
+  return recordResult(tool, result, contextTelling(told), { shelf, until: UNTIL, signal: new AbortController().signal })
 }
 
 const circular: { self?: object } = {}
@@ -64,8 +94,8 @@ describe('the record of a result', () => {
     ['a function', () => 1, null],
     ['an error', new Error('no'), {}],
     ['half a character and NUL', '\ud800\u0000', '\ud800\u0000'],
-  ])('of %s is its plain JSON', (_, result, value) => {
-    expect(record(result)).toEqual({ value })
+  ])('of %s is its plain JSON', async (_, result, value) => {
+    expect(await record(result)).toEqual({ value })
   })
 
   it.each<[string, unknown]>([
@@ -74,31 +104,71 @@ describe('the record of a result', () => {
     ['a value that says it cannot be written', { toJSON: refuse }],
     ['a value nested too deep', nested(600)],
     ['a value nested far too deep', nested(200_000)],
-  ])('of %s says that it completed and why it has no record', (_, result) => {
-    expect(record(result)).toEqual({
+  ])('of %s says that it completed and why it has no record', async (_, result) => {
+    expect(await record(result)).toEqual({
       value: null,
       content: expect.stringMatching(/^The call completed, but its result cannot be recorded/),
     })
   })
 
-  it('of a result that is too large says how large, which, and how it begins', () => {
-    const { value, content } = record('€'.repeat(3_400_000))
+  it('of a result that is too large, and that the store will not have, says how large, which, and how it begins', async () => {
+    const shelf = away()
+    const { value, content } = await record('€'.repeat(3_400_000), {}, undefined, shelf)
     expect(value).toBeNull()
     expect(content).toMatch(/^The call completed\. Its result has 10200002 bytes.*\(sha256 [0-9a-f]{64}\)/)
     expect(content).toContain('€€€')
     expect(jsonBytes(content)).toBeLessThan(100_000)
+    expect(shelf.offered.map(({ patience }) => patience.until)).toEqual([UNTIL])
   })
 
-  it('of a result that just fits is whole', () => {
+  it('of a large result without a store is whole as long as history can hold it, and waits for none', async () => {
+    const shelf = away()
     const text = 'x'.repeat(1_000_000 - 2)
-    expect(record(text)).toEqual({ value: text })
-    expect(record(`${text}x`).value).toBeNull()
+    expect(await record(text, {}, undefined, shelf)).toEqual({ value: text })
+    expect(shelf.offered.map(({ patience }) => patience.until)).toEqual([undefined])
+    expect((await record(`${text}x`)).value).toBeNull()
+    // One escape is six bytes.
+    expect((await record('\u0000'.repeat(200_000))).value).toBeNull()
   })
 
-  it('keeps what the model is to see beside the value', () => {
-    expect(record({ secret: 1 }, { toModel: () => 'all is well' })).toEqual({ value: { secret: 1 }, content: 'all is well' })
+  it('of a small result asks no store', async () => {
+    const shelf = away()
+    expect(await record('x'.repeat(127_998), {}, undefined, shelf)).toEqual({ value: 'x'.repeat(127_998) })
+    expect(shelf.offered).toEqual([])
+  })
+
+  it('of a large result is where it lies: value and what the model is to see, exactly', async () => {
+    const shelf = there()
+    const result = { text: '\u0000\ud800€'.repeat(60_000), n: 1 }
+    const made = await record(result, { toModel: () => 'all is well', effectId: () => 'e-1' }, undefined, shelf)
+    const [blob] = shelf.kept
+    expect(made).toEqual({ blob: blob?.ref, effectId: 'e-1' })
+    expect(JSON.parse(blob?.json ?? '')).toEqual({ value: result, content: 'all is well' })
+    expect(blob?.ref).toEqual({ sha256: sha256Of(blob?.json ?? ''), bytes: Buffer.byteLength(blob?.json ?? ''), preview: 'all is well' })
+  })
+
+  it('of a large result begins as the model reads it, in bounds', async () => {
+    const shelf = there()
+    await record('😀'.repeat(100_000), {}, undefined, shelf)
+    await record({ rows: Array.from({ length: 40_000 }, (_, n) => n) }, {}, undefined, shelf)
+    await record([{ type: 'text', text: 'seen '.repeat(40_000) }], {}, undefined, shelf)
+    const previews = shelf.kept.map(({ ref }) => ref.preview)
+    expect(previews.map((preview) => preview.slice(0, 10))).toEqual(['😀😀😀😀😀', '{"rows":[0', 'seen seen '])
+    for (const preview of previews) expect(preview).toHaveLength(2_000)
+  })
+
+  it('of a result that is too large for any model is how it begins, and no store is asked', async () => {
+    const shelf = there()
+    const { value, content } = await record('x'.repeat(50_000_001), {}, undefined, shelf)
+    expect(value).toBeNull()
+    expect(content).toMatch(/^The call completed\. Its result has 50000003 bytes/)
+    expect(shelf.kept).toEqual([])
+  })
+
+  it('keeps what the model is to see beside the value', async () => {
+    expect(await record({ secret: 1 }, { toModel: () => 'all is well' })).toEqual({ value: { secret: 1 }, content: 'all is well' })
     const blocks = [{ type: 'text' as const, text: 'seen' }]
-    expect(record({ secret: 1 }, { toModel: () => blocks })).toEqual({ value: { secret: 1 }, content: blocks })
+    expect(await record({ secret: 1 }, { toModel: () => blocks })).toEqual({ value: { secret: 1 }, content: blocks })
   })
 
   it.each<[string, unknown]>([
@@ -109,28 +179,28 @@ describe('the record of a result', () => {
     ['a number', 7],
     ['a circular value', circular],
     ['a BigInt', 1n],
-  ])('never has %s as what the model sees, for no model takes it', (_, seen) => {
-    const { value, content } = record({ id: 7 }, { toModel: () => seen as string })
+  ])('never has %s as what the model sees, for no model takes it', async (_, seen) => {
+    const { value, content } = await record({ id: 7 }, { toModel: () => seen as string })
     expect(value).toEqual({ id: 7 })
     if (content !== undefined) expect(typeof content).toBe('string')
   })
 
-  it('names the effect, in bounds', () => {
-    expect(record({ id: 'r-1' }, { effectId: (result) => (result as { id: string }).id })).toEqual({
+  it('names the effect, in bounds', async () => {
+    expect(await record({ id: 'r-1' }, { effectId: (result) => (result as { id: string }).id })).toEqual({
       value: { id: 'r-1' },
       effectId: 'r-1',
     })
-    expect(record({}, { effectId: () => 'x'.repeat(5_000) }).effectId).toHaveLength(1_000)
-    expect(record({}, { effectId: () => undefined as unknown as string })).toEqual({ value: {} })
-    expect(record({}, { effectId: () => Object.create(null) as string })).toEqual({ value: {} })
+    expect((await record({}, { effectId: () => 'x'.repeat(5_000) })).effectId).toHaveLength(1_000)
+    expect(await record({}, { effectId: () => undefined as unknown as string })).toEqual({ value: {} })
+    expect(await record({}, { effectId: () => Object.create(null) as string })).toEqual({ value: {} })
   })
 
-  it('goes without what the tool fails to say of its result, and warns', () => {
+  it('goes without what the tool fails to say of its result, and warns', async () => {
     const told: Told = { warnings: [] }
     const broken = (): never => {
       throw new Error('broken')
     }
-    expect(record({ id: 7 }, { effectId: broken, toModel: broken }, told)).toEqual({ value: { id: 7 } })
+    expect(await record({ id: 7 }, { effectId: broken, toModel: broken }, told)).toEqual({ value: { id: 7 } })
     expect(told.warnings).toHaveLength(2)
   })
 })

@@ -1,0 +1,173 @@
+// `npm run bench -- store`: what the side store costs a turn, how far it lags behind, and what a turn leaves in it.
+import { parseArgs } from 'node:util'
+import { Client, Connection } from '@temporalio/client'
+import { Pawl } from 'pawl/client'
+import { startStack } from 'pawl/testing'
+import pg from 'pg'
+import { quantile, sampleOf } from './statistics.ts'
+import { turnsOf } from './turn/history.ts'
+import { AGENT, MODEL_ACTIVITY, TASK_QUEUE } from './turn/work.ts'
+import { startWorkers, type WorkerSetting } from './turn/workers.ts'
+
+const WARM_UP_TURNS = 30
+/** Nothing listens there: the store is away, and every try to reach it fails at once. */
+const AWAY = 'postgres://nobody@127.0.0.1:1/nothing'
+const TABLES = ['events', 'messages', 'tool_calls', 'errors', 'token_usage', 'checkpoints', 'commits'] as const
+
+interface Options {
+  json: boolean
+  turns: number
+  rounds: number
+}
+
+/** Runs the benchmark. */
+export async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      json: { type: 'boolean', default: false },
+      turns: { type: 'string', default: '100' },
+      rounds: { type: 'string', default: '5' },
+      bytes: { type: 'string', default: '1000' },
+    },
+  })
+  process.env.BENCH_RESULT_BYTES = values.bytes
+  const options: Options = { json: values.json, turns: Number(values.turns), rounds: Number(values.rounds) }
+  const stack = await startStack()
+  const connection = await Connection.connect({ address: stack.temporalAddress })
+  const client = new Client({ connection, namespace: stack.namespace })
+  try {
+    const measured = await measure(client, { address: stack.temporalAddress, namespace: stack.namespace }, stack.databaseUrl, options)
+    if (options.json) process.stdout.write(`${JSON.stringify({ bench: 'store', ...measured })}\n`)
+    else for (const line of linesOf(measured)) process.stdout.write(`${line}\n`)
+  } finally {
+    await connection.close()
+    await stack.stop()
+  }
+}
+
+type Place = Pick<WorkerSetting, 'address' | 'namespace'>
+
+async function measure(client: Client, place: Place, databaseUrl: string, { turns, rounds }: Options) {
+  const times: Record<'on' | 'away', number[]> = { on: [], away: [] }
+  const lags: number[] = []
+  const store = new pg.Client({ connectionString: databaseUrl })
+  await store.connect()
+  try {
+    const sides = { on: databaseUrl, away: AWAY } as const
+    for (const side of ['on', 'away'] as const) await withWorker(place, sides[side], () => runTurns(client, WARM_UP_TURNS, sides[side]))
+    const before = await sizes(store)
+    for (let round = 0; round < rounds; round += 1) {
+      for (const side of round % 2 === 0 ? (['on', 'away'] as const) : (['away', 'on'] as const)) {
+        const heard = side === 'on' ? await listen(databaseUrl) : undefined
+        await withWorker(place, sides[side], async () => {
+          await runTurns(client, WARM_UP_TURNS, sides[side])
+          const workflowId = await runTurns(client, turns, sides[side])
+          const begins = await turnsOf(client, workflowId, MODEL_ACTIVITY.pawl)
+          times[side].push(((begins[turns]?.atMs ?? Number.NaN) - (begins[0]?.atMs ?? Number.NaN)) / turns)
+          if (heard) lags.push(...(await lagsOf(store, workflowId.slice('pawl:'.length), heard.notices)))
+        })
+        await heard?.stop()
+      }
+    }
+    const after = await sizes(store)
+    const allTurns = rounds * (turns + WARM_UP_TURNS)
+    const ratios = times.on.map((time, round) => time / (times.away[round] ?? Number.NaN))
+    return {
+      msPerTurn: { on: sampleOf(times.on), away: sampleOf(times.away) },
+      ratio: sampleOf(ratios),
+      lagMs: { p50: quantile(lags, 0.5), p99: quantile(lags, 0.99), events: lags.length },
+      perTurn: Object.fromEntries(
+        TABLES.map((table) => [
+          table,
+          {
+            rows: (after[table].rows - before[table].rows) / allTurns,
+            bytes: Math.round((after[table].bytes - before[table].bytes) / allTurns),
+          },
+        ]),
+      ) as Record<(typeof TABLES)[number], { rows: number; bytes: number }>,
+    }
+  } finally {
+    await store.end()
+  }
+}
+
+function linesOf({ msPerTurn, ratio, lagMs, perTurn }: Awaited<ReturnType<typeof measure>>): string[] {
+  const total = Object.values(perTurn).reduce((sum, one) => ({ rows: sum.rows + one.rows, bytes: sum.bytes + one.bytes }), {
+    rows: 0,
+    bytes: 0,
+  })
+  const row = (name: string, one: { rows: number; bytes: number }): string =>
+    `  ${name.padEnd(12)} ${one.rows.toFixed(2).padStart(6)} rows ${String(one.bytes).padStart(7)} bytes`
+  return [
+    `a turn: ${msPerTurn.on.median.toFixed(1)} ms with the store, ${msPerTurn.away.median.toFixed(1)} ms while it is away: ${ratio.median.toFixed(3)} ± ${ratio.noise.toFixed(3)}`,
+    `an event is stored and told of after ${lagMs.p50.toFixed(0)} ms (p50), ${lagMs.p99.toFixed(0)} ms (p99), of ${lagMs.events} events`,
+    'a turn leaves, its indices included:',
+    ...TABLES.map((table) => row(table, perTurn[table])),
+    row('all', total),
+  ]
+}
+
+async function withWorker<T>(place: Place, databaseUrl: string, use: () => Promise<T>): Promise<T> {
+  const stop = await startWorkers('pawl', 1, { ...place, databaseUrl, eager: 'on', floorBundle: '' })
+  try {
+    return await use()
+  } finally {
+    await stop()
+  }
+}
+
+async function runTurns(client: Client, turns: number, postgres: string): Promise<string> {
+  const pawl = await Pawl.connect({ temporal: client, taskQueue: TASK_QUEUE.pawl, postgres })
+  try {
+    const session = pawl.session(undefined, { agent: AGENT })
+    await (await session.send(String(turns))).result()
+    return `pawl:${session.id}`
+  } finally {
+    await pawl.close()
+  }
+}
+
+interface Notice {
+  session: string
+  seq: number
+  at: number
+}
+
+/** Notes when what was committed is told of. */
+async function listen(databaseUrl: string): Promise<{ notices: Notice[]; stop(): Promise<void> }> {
+  const listener = new pg.Client({ connectionString: databaseUrl })
+  await listener.connect()
+  const notices: Notice[] = []
+  listener.on('notification', ({ payload = '' }) => {
+    const [seq = '', ...session] = payload.split(' ')
+    notices.push({ session: session.join(' '), seq: Number(seq), at: Date.now() })
+  })
+  await listener.query('listen pawl_pawl')
+  return { notices, stop: () => listener.end() }
+}
+
+/** Milliseconds from each event of the session to the notice that it is stored. */
+async function lagsOf(store: pg.Client, session: string, notices: readonly Notice[]): Promise<number[]> {
+  const { rows } = await store.query<{ seq: string; at: string }>(
+    'select seq, extract(epoch from at) * 1000 as at from pawl.events where session_id = $1 order by seq',
+    [session],
+  )
+  const own = notices.filter((notice) => notice.session === session)
+  return rows.flatMap(({ seq, at }) => {
+    const notice = own.find((one) => one.seq >= Number(seq))
+    return notice ? [notice.at - Number(at)] : []
+  })
+}
+
+async function sizes(store: pg.Client): Promise<Record<(typeof TABLES)[number], { rows: number; bytes: number }>> {
+  const entries = await Promise.all(
+    TABLES.map(async (table) => {
+      const { rows } = await store.query<{ rows: string; bytes: string }>(
+        `select count(*) as rows, pg_total_relation_size('pawl.${table}') as bytes from pawl.${table}`,
+      )
+      return [table, { rows: Number(rows[0]?.rows), bytes: Number(rows[0]?.bytes) }] as const
+    }),
+  )
+  return Object.fromEntries(entries) as Record<(typeof TABLES)[number], { rows: number; bytes: number }>
+}

@@ -1,0 +1,32 @@
+// `pawl errors`: failed attempts and failed runs.
+import type { Command } from 'commander'
+import type { ListedError } from '../../client/index.ts'
+import { askStore, type ListingOptions, listingCommand, pageOf, showList, spanOf, type SpanOptions, timeOf, withSpan } from './shared.ts'
+import type { Column } from './table.ts'
+
+interface ErrorsOptions extends ListingOptions, SpanOptions {
+  session?: string
+  context?: string
+}
+
+const COLUMNS: Column<ListedError>[] = [
+  { name: 'at', of: (row) => timeOf(row.at) },
+  { name: 'session', of: (row) => row.sessionId },
+  { name: 'turn', of: (row) => (row.run === null ? null : `${row.run}.${row.turn ?? 0}`) },
+  { name: 'context', of: (row) => row.context },
+  { name: 'attempt', of: (row) => row.attempt, right: true },
+  { name: 'retryable', of: (row) => (row.retryable ? 'yes' : 'no') },
+  { name: 'error', of: (row) => `${row.code ?? row.class}: ${row.message}` },
+]
+
+/** The command. */
+export function errorsCommand(): Command {
+  return withSpan(listingCommand('errors', 'list failed attempts, and failures of whole runs (without an attempt), the newest first'))
+    .option('--session <id>', 'of this session')
+    .option('--context <context>', "'model', 'tool:<name>' or 'run'")
+    .action((options: ErrorsOptions) => {
+      const { session, context } = options
+      const filter = { ...(session !== undefined && { session }), ...(context !== undefined && { context }) }
+      return askStore(options, (asking) => showList(options, asking.errors({ ...pageOf(options), ...spanOf(options), ...filter }), COLUMNS))
+    })
+}

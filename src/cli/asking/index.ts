@@ -1,0 +1,24 @@
+// The commands that ask the side store.
+import type { Command } from 'commander'
+import { checkpointsCommand } from './checkpoints.ts'
+import { errorsCommand } from './errors.ts'
+import { eventsCommand } from './events.ts'
+import { messagesCommand } from './messages.ts'
+import { sessionsCommand } from './sessions.ts'
+import { showCommand } from './show.ts'
+import { toolsCommand } from './tools.ts'
+import { usageCommand } from './usage.ts'
+
+/** All of them. */
+export function askingCommands(): Command[] {
+  return [
+    sessionsCommand(),
+    showCommand(),
+    messagesCommand(),
+    checkpointsCommand(),
+    errorsCommand(),
+    toolsCommand(),
+    usageCommand(),
+    eventsCommand(),
+  ]
+}

@@ -1,0 +1,22 @@
+// `pawl resume <session>`: opens a session again whose workflow has closed; a run that had been cut off goes on.
+import { Command } from 'commander'
+import { aboutDeployment, type DeploymentOptions, onDeployment } from './connecting.ts'
+import { linesOfState } from './lines.ts'
+import { jsonOption } from './options.ts'
+
+/** The command. */
+export function resumeCommand(): Command {
+  return aboutDeployment(
+    new Command('resume')
+      .description('open a session again whose workflow has closed, in whatever way; a run that had been cut off goes on')
+      .argument('<session>', "the session's id"),
+  )
+    .addOption(jsonOption())
+    .action(resume)
+}
+
+async function resume(session: string, options: DeploymentOptions & { json?: true }): Promise<void> {
+  const state = await onDeployment(options, (pawl) => pawl.session(session).resume())
+  const lines = options.json ? [JSON.stringify(state)] : linesOfState(state)
+  process.stdout.write(`${lines.join('\n')}\n`)
+}

@@ -1,0 +1,130 @@
+// Messages too large for a signal: their content goes to the side store, and the signal says where it lies.
+import { BLOB_THRESHOLD_BYTES, blobOf, placeholderOf, withBlob } from '../session/blobs.ts'
+import { type UserBlock, textOf } from '../session/content.ts'
+import type { SessionEvent } from '../session/events.ts'
+import { isTooDeep, type Json, MAX_DEPTH } from '../session/json.ts'
+import { checkMessage, jsonBytes, MAX_MESSAGE_BYTES, type MessageSignal } from '../session/protocol.ts'
+import { type Blob, blobOfJson } from '../store/blobs.ts'
+import { type Store, StoreError } from '../store/index.ts'
+import { InvalidMessage } from './errors.ts'
+
+/** Bytes of JSON that a message's content may have where there is a side store. */
+export const MAX_LARGE_MESSAGE_BYTES = 20_000_000
+/** Content that a signal can carry does not wait longer than this for the store. */
+const QUICK_MS = 1_000
+/** What stands in every start and every tool call of a session. */
+const MAX_CONTEXT_BYTES = 100_000
+const MAX_TAGS_BYTES = 16_000
+
+/**
+ * The message as it is to be signalled: checked, and its content in the store if it is large.
+ * @throws InvalidMessage with the refusal's code, `message_too_large` or `store_unavailable`; nothing was recorded then.
+ */
+export async function signalOf(store: Store | undefined, sessionId: string, message: MessageSignal): Promise<MessageSignal> {
+  const checked = checkMessage(message)
+  const isLarge = 'refusal' in checked && checked.refusal.code === 'message_too_large'
+  if ('refusal' in checked && !isLarge) throw new InvalidMessage(checked.refusal.code, checked.refusal.reason)
+  const { content } = message
+  const bytes = jsonBytes(content)
+  if (bytes > MAX_LARGE_MESSAGE_BYTES) {
+    throw new InvalidMessage(
+      'message_too_large',
+      `The message has ${bytes} bytes of JSON, the limit is ${MAX_LARGE_MESSAGE_BYTES}: store it elsewhere and send a reference.`,
+    )
+  }
+  if (bytes <= BLOB_THRESHOLD_BYTES) return message
+  const blob = blobOfJson(content as unknown as Json, beginningOf(content))
+  const kept = { ...message, content: placeholderOf(blob.ref), blob: blob.ref }
+  if (isLarge) {
+    await keepLarge(store, sessionId, blob)
+    return kept
+  }
+  return (await keptQuickly(store, sessionId, blob)) ? kept : message
+}
+
+function beginningOf(content: string | UserBlock[]): string {
+  return textOf(content) || '[images]'
+}
+
+async function keepLarge(store: Store | undefined, sessionId: string, blob: Blob): Promise<void> {
+  if (!store) {
+    throw new InvalidMessage(
+      'message_too_large',
+      `The message has ${blob.ref.bytes} bytes of JSON, and without a side store the limit is ${MAX_MESSAGE_BYTES}: give Pawl.connect the \`postgres\` of the workers.`,
+    )
+  }
+  try {
+    await store.blobs.put(sessionId, blob)
+  } catch (cause) {
+    const why = cause instanceof StoreError ? cause.message : String(cause)
+    throw new InvalidMessage(
+      'store_unavailable',
+      `The message has ${blob.ref.bytes} bytes of JSON; more than ${MAX_MESSAGE_BYTES} go to the side store first, which refused. ${why} Nothing was recorded: send it again later.`,
+      { cause },
+    )
+  }
+}
+
+/** Whether the store took it at once; a signal can carry it, too. */
+async function keptQuickly(store: Store | undefined, sessionId: string, blob: Blob): Promise<boolean> {
+  if (!store) return false
+  const put = store.blobs.put(sessionId, blob).then(
+    () => true,
+    () => false,
+  )
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), QUICK_MS)
+  })
+  try {
+    return await Promise.race([put, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/**
+ * Checks what a session is started with: it is carried along for as long as the session lives.
+ * @throws InvalidMessage `invalid_context`, `invalid_tags`.
+ */
+export function checkStart({ context, tags }: { context?: unknown; tags?: unknown }): void {
+  if (context !== undefined && (isTooDeep(context) || bytesOf(context) > MAX_CONTEXT_BYTES)) {
+    throw new InvalidMessage(
+      'invalid_context',
+      `The session's context must be JSON of at most ${MAX_CONTEXT_BYTES} bytes and ${MAX_DEPTH} levels: say whom it is for, and keep the rest elsewhere.`,
+    )
+  }
+  if (tags === undefined) return
+  const areTags = Array.isArray(tags) && tags.every((tag) => typeof tag === 'string')
+  if (!areTags || jsonBytes(tags) > MAX_TAGS_BYTES) {
+    throw new InvalidMessage('invalid_tags', `The session's tags must be a list of text, at most ${MAX_TAGS_BYTES} bytes of JSON.`)
+  }
+}
+
+/** Bytes of JSON; of what has none, endlessly many. */
+function bytesOf(value: unknown): number {
+  try {
+    return jsonBytes(value)
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}
+
+/** The events with their large values put back in; where the store has them not, or is away, a placeholder stands. */
+export async function withValues(store: Store | undefined, sessionId: string, events: readonly SessionEvent[]): Promise<SessionEvent[]> {
+  const refs = events.flatMap((event) => blobOf(event) ?? [])
+  if (!store || refs.length === 0) return [...events]
+  const texts = await store.blobs.get(sessionId, refs).catch(() => new Map<string, string>())
+  return events.map((event) => {
+    const json = texts.get(blobOf(event)?.sha256 ?? '')
+    return json === undefined ? event : withBlob(event, JSON.parse(json) as Json)
+  })
+}
+
+/** A large value of the session by its sha256: JSON text. Null: it is not, or no more, there. @throws StoreError. */
+export async function readBlob(store: Store | undefined, sessionId: string, sha256: string): Promise<string | null> {
+  if (!store) {
+    throw new StoreError('no_store', 'This client has no side store to ask: set DATABASE_URL, or give Pawl.connect({ postgres }).')
+  }
+  return (await store.blobs.get(sessionId, [{ sha256, bytes: 0 }])).get(sha256) ?? null
+}

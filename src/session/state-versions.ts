@@ -1,0 +1,80 @@
+// A state as it was written down, read again: checked, and brought to the version that this code folds.
+import { PawlError } from './errors.ts'
+import type { Json, JsonObject } from './json.ts'
+import type { SessionState } from './state.ts'
+
+/** The version of states that this code writes; `v` of `SessionState`. */
+export const STATE_VERSION = 1
+
+/** What brings a state of each version to the next one: never edited once a version was released. */
+const UPGRADES: Readonly<Record<number, Upgrade>> = {}
+
+/** Makes a state of one version one of the next. */
+export type Upgrade = (state: JsonObject) => JsonObject
+
+/** A written state cannot be used. Code `unreadable_state`. */
+export class UnreadableState extends PawlError {
+  override readonly name = 'UnreadableState'
+
+  constructor(why: string, options?: { cause?: unknown }) {
+    super('unreadable_state', why, options)
+  }
+}
+
+/**
+ * The state in `text`, which was written by `version`. Without `accepted`, unless that was written too: it lies elsewhere.
+ * @throws UnreadableState.
+ */
+export function readState(text: string, version: number, known: { upgrades: Readonly<Record<number, Upgrade>>; version: number } = KNOWN): SessionState {
+  let state = parsed(text)
+  if (!Number.isSafeInteger(version) || version > known.version) {
+    throw new UnreadableState(`its version ${version} is newer than ${known.version}, the newest that this release knows`)
+  }
+  for (let from = version; from < known.version; from++) {
+    const upgrade = known.upgrades[from]
+    if (!upgrade) throw new UnreadableState(`nothing is known of version ${from}`)
+    state = upgrade(state)
+  }
+  const wrong = Object.entries(SHAPE).find(([name, fits]) => !fits(state[name]))
+  if (wrong) throw new UnreadableState(`its ${wrong[0]} makes no sense`)
+  return { ...(state as unknown as SessionState), accepted: Array.isArray(state.accepted) ? (state.accepted as string[]) : [] }
+}
+
+const KNOWN = { upgrades: UPGRADES, version: STATE_VERSION }
+
+function parsed(text: string): JsonObject {
+  let state: Json
+  try {
+    state = JSON.parse(text) as Json
+  } catch (cause) {
+    throw new UnreadableState('it is no JSON', { cause })
+  }
+  if (!isObject(state)) throw new UnreadableState('it is no object')
+  return state
+}
+
+type Fits = (value: Json | undefined) => boolean
+
+const isObject = (value: Json | undefined): value is JsonObject => value !== null && typeof value === 'object' && !Array.isArray(value)
+const isText: Fits = (value) => typeof value === 'string'
+const isCount: Fits = (value) => Number.isSafeInteger(value) && Number(value) >= 0
+
+/** What the fold goes by, member by member. */
+const SHAPE: Readonly<Record<string, Fits>> = {
+  sessionId: isText,
+  agent: isText,
+  epoch: isText,
+  tags: Array.isArray,
+  status: (value) => ['idle', 'running', 'waiting', 'error', 'closed'].includes(String(value)),
+  seq: isCount,
+  createdAt: Number.isFinite,
+  run: isCount,
+  current: (value) => value === null || (isObject(value) && Array.isArray(value.calls) && Array.isArray(value.taken) && isCount(value.run)),
+  error: (value) => value === null || isObject(value),
+  inbox: Array.isArray,
+  keys: isObject,
+  unknown: isObject,
+  turns: isCount,
+  usage: (value) => isObject(value) && Object.values(value).every(Number.isFinite),
+  checkpoint: (value) => value === undefined || (isObject(value) && isCount(value.version)),
+}

@@ -1,0 +1,176 @@
+// Values too large for history: kept by the sha256 of their JSON text, each once a session, and put back into rows by readers.
+import { createHash } from 'node:crypto'
+import type { Message, UserBlock } from '../session/content.ts'
+import type { BlobRef, ResultContent } from '../session/events.ts'
+import type { Json } from '../session/json.ts'
+import { resultText } from '../session/transcript.ts'
+import type { Queryable } from './database.ts'
+import type { BlobPlace } from './lists/rows.ts'
+import type { Schema } from './schema.ts'
+import type { MessageRow, ToolCallRow } from './store.ts'
+import { safeKey } from './text.ts'
+
+/** Characters of a value's beginning that stand in events. */
+const PREVIEW_CHARACTERS = 2_000
+/** What one statement reads. */
+const READ_BYTES = 16_000_000
+
+/** A value as it is kept. `json` is plain ASCII where Postgres could not hold it: JSON escapes NUL bytes and lone surrogates. */
+export interface Blob {
+  ref: BlobRef
+  json: string
+}
+
+/** The large values of the store. Every method rejects with `StoreError` (`store_unavailable`, `schema_behind`, …). */
+export interface Blobs {
+  /** Keeps a value for a session, whether or not the session has a row yet. Repeated, it changes nothing. */
+  put(sessionId: string, blob: Blob): Promise<void>
+  /** The JSON texts that are there, by sha256; one whose text is not that of its sha256 counts as gone. */
+  get(sessionId: string, refs: readonly Pick<BlobRef, 'sha256' | 'bytes'>[]): Promise<Map<string, string>>
+  /** Gives another session its own copies of those that are there. */
+  copy(from: string, to: string, sha256s: readonly string[]): Promise<void>
+}
+
+/** The value as a blob; `begins` is its text, as people and models read it. */
+export function blobOfJson(value: Json, begins: string): Blob {
+  const json = JSON.stringify(value)
+  return { json, ref: { sha256: sha256Of(json), bytes: Buffer.byteLength(json), preview: beginningOf(begins) } }
+}
+
+/** Sha256 of UTF-8 text, hex. */
+export function sha256Of(text: string): string {
+  return createHash('sha256').update(text, 'utf8').digest('hex')
+}
+
+/** How a text begins; a pair of surrogates is not cut in two. */
+function beginningOf(text: string): string {
+  const cut = text.slice(0, PREVIEW_CHARACTERS)
+  return cut.length < text.length ? cut.replace(/[\ud800-\udbff]$/, '') : cut
+}
+
+/** The blobs in a schema; `prepared` and `reading` prepare the store for each call. */
+export function blobsOf(
+  database: Queryable,
+  schema: Schema,
+  prepared: <T>(work: () => Promise<T>) => Promise<T>,
+  reading: <T>(work: () => Promise<T>) => Promise<T>,
+): Blobs {
+  return {
+    put: (sessionId, blob) => prepared(() => putBlob(database, schema, sessionId, blob)),
+    get: (sessionId, refs) => reading(() => getBlobs(database, schema, sessionId, refs)),
+    copy: (from, to, sha256s) => prepared(() => copyBlobs(database, schema, from, to, sha256s)),
+  }
+}
+
+async function putBlob(database: Queryable, schema: Schema, sessionId: string, { ref, json }: Blob): Promise<void> {
+  // Made young again, for pruning spares what somebody may be about to refer to.
+  await database.query(
+    `insert into ${schema.table('blobs')} (session_id, sha256, bytes, content) values ($1, $2, $3, $4)
+     on conflict (session_id, sha256) do update set created_at = now()`,
+    [safeKey(sessionId), ref.sha256, ref.bytes, json],
+  )
+}
+
+async function getBlobs(
+  database: Queryable,
+  schema: Schema,
+  sessionId: string,
+  refs: readonly Pick<BlobRef, 'sha256' | 'bytes'>[],
+): Promise<Map<string, string>> {
+  const found = new Map<string, string>()
+  for (const batch of batchesOf(refs)) {
+    const rows = await database.query(`select sha256, content from ${schema.table('blobs')} where session_id = $1 and sha256 = any($2::text[])`, [
+      safeKey(sessionId),
+      batch,
+    ])
+    for (const { sha256, content } of rows) if (sha256 && content && sha256Of(content) === sha256) found.set(sha256, content)
+  }
+  return found
+}
+
+/** Each sha256 once, in lists that one statement can read. */
+function batchesOf(refs: readonly Pick<BlobRef, 'sha256' | 'bytes'>[]): string[][] {
+  const batches: string[][] = []
+  let room = 0
+  for (const [sha256, bytes] of new Map(refs.map((ref) => [ref.sha256, ref.bytes]))) {
+    if (bytes > room || batches.length === 0) {
+      batches.push([])
+      room = READ_BYTES
+    }
+    batches.at(-1)?.push(sha256)
+    room -= bytes
+  }
+  return batches
+}
+
+async function copyBlobs(database: Queryable, schema: Schema, from: string, to: string, sha256s: readonly string[]): Promise<void> {
+  if (sha256s.length === 0) return
+  const blobs = schema.table('blobs')
+  await database.query(
+    `insert into ${blobs} (session_id, sha256, bytes, content)
+     select $2, sha256, bytes, content from ${blobs} where session_id = $1 and sha256 = any($3::text[])
+     on conflict (session_id, sha256) do update set created_at = now()`,
+    [safeKey(from), safeKey(to), sha256s],
+  )
+}
+
+/** The rows with their large values put back in; what is gone stays a placeholder. `places` are those of each row. */
+export async function hydrateMessageRows<R extends Pick<MessageRow, 'content'>>(
+  database: Queryable,
+  schema: Schema,
+  sessionId: string,
+  rows: readonly { row: R; places: readonly BlobPlace[] }[],
+): Promise<R[]> {
+  const places = rows.flatMap((one) => one.places)
+  if (places.length === 0) return rows.map(({ row }) => row)
+  const texts = await getBlobs(database, schema, sessionId, places)
+  return rows.map(({ row, places: own }) => (own.length === 0 ? row : { ...row, content: withValues(row.content, own, texts) }))
+}
+
+function withValues(content: Message['content'], places: readonly BlobPlace[], texts: ReadonlyMap<string, string>): Message['content'] {
+  let hydrated = content
+  for (const { block: index, sha256 } of places) {
+    const json = texts.get(sha256)
+    if (json === undefined) continue
+    const value = JSON.parse(json) as Json
+    if (index === null) hydrated = value as unknown as string | UserBlock[]
+    else if (typeof hydrated !== 'string') {
+      hydrated = hydrated.map((block, at) =>
+        at === index && block.type === 'tool_result' ? { ...block, content: resultContent(block.content, value as LargeResult) } : block,
+      ) as Message['content']
+    }
+  }
+  return hydrated
+}
+
+/** What a tool result is kept as. */
+interface LargeResult {
+  value?: Json
+  content?: ResultContent
+}
+
+const REPLAY_NOTE = /^\[idempotent replay of [^\]\n]*\](?=\n)/
+
+/** The result as the model sees it; a replay says so before it, as it did before the placeholder. */
+function resultContent(placeholder: unknown, { value = null, content }: LargeResult): ResultContent {
+  const whole = content ?? resultText(value)
+  const [note] = typeof placeholder === 'string' ? (REPLAY_NOTE.exec(placeholder) ?? []) : []
+  if (note === undefined) return whole
+  return typeof whole === 'string' ? (whole ? `${note}\n${whole}` : note) : [{ type: 'text', text: note }, ...whole]
+}
+
+/** The calls with their large results put back in; of one that is gone the result is null, and `blob` says where it lay. */
+export async function hydrateCalls<C extends Pick<ToolCallRow, 'result'>>(
+  database: Queryable,
+  schema: Schema,
+  sessionId: string,
+  calls: readonly { row: C; sha256: string | null }[],
+): Promise<C[]> {
+  const wanted = calls.flatMap(({ sha256 }) => (sha256 === null ? [] : [{ sha256, bytes: READ_BYTES }]))
+  if (wanted.length === 0) return calls.map(({ row }) => row)
+  const texts = await getBlobs(database, schema, sessionId, wanted)
+  return calls.map(({ row, sha256 }) => {
+    const json = sha256 === null ? undefined : texts.get(sha256)
+    return json === undefined ? row : { ...row, result: (JSON.parse(json) as LargeResult).value ?? null }
+  })
+}

@@ -1,0 +1,41 @@
+// What a session goes on from whose workflow had closed: its state at the stored head, as well as the store can still give it.
+import { shortHash } from '../session/digest.ts'
+import { ACCEPTED_KEPT } from '../session/fold.ts'
+import type { SessionState } from '../session/state.ts'
+import { exactOr, textIn } from './columns.ts'
+import type { Queryable } from './database.ts'
+import { readSession } from './reader.ts'
+import type { Schema } from './schema.ts'
+import { findState } from './states.ts'
+import type { Resumed } from './store.ts'
+import { safeKey } from './text.ts'
+
+/** See `Store.resume`. */
+export async function resume(database: Queryable, schema: Schema, sessionId: string): Promise<Resumed | null> {
+  const key = safeKey(sessionId)
+  const [row] = await database.query(
+    `select agent, flushed_seq, digest, run, checkpoint, coalesce(forked_seq, 0) as forked_seq from ${schema.table('sessions')} where session_id = $1`,
+    [key],
+  )
+  if (!row || Number(row.flushed_seq) === 0) return null
+  const { seq, digest } = { seq: Number(row.flushed_seq), digest: textIn(row, 'digest') }
+  const found = await findState(database, schema, { sessionId, key, head: { seq, digest }, forkedSeq: Number(row.forked_seq) })
+  const { state, warnings } = found
+  if (state) return { state: { ...state, accepted: await acceptedOf(database, schema, key, state) }, seq, digest, warnings }
+  const session = await readSession(database, schema, sessionId)
+  if (!session) return null
+  const { agent, context, tags } = session
+  return { lost: true, agent, context, tags, run: Number(row.run), checkpoint: Number(row.checkpoint), seq, digest, warnings }
+}
+
+/** The hashes of the newest message ids that the session has accepted, as the fold would have kept them. */
+async function acceptedOf(database: Queryable, schema: Schema, key: string, state: SessionState): Promise<string[]> {
+  const { origin, forkedFrom, seq } = state
+  const select = (table: string) =>
+    `select seq, message_id, raw from ${schema.table(table)} where session_id = $1 and kind = 'user' and seq > $2 and seq <= $3`
+  const rows = await database.query(
+    `select message_id, raw from (${select('messages')} union all ${select('archived_messages')}) received order by seq desc limit $4`,
+    [key, Math.max(origin?.seq ?? 0, forkedFrom?.seq ?? 0), seq, ACCEPTED_KEPT],
+  )
+  return rows.map((row) => shortHash(exactOr(row.raw, () => ({ messageId: textIn(row, 'message_id') })).messageId)).reverse()
+}

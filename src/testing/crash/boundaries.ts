@@ -1,0 +1,90 @@
+// The places at which a crash test kills: their names, and the list of them from what a peaceful run has reached.
+
+/** A place in a conversation at which a worker process can be killed. */
+export interface Boundary {
+  /** `model:1:2/before`, `tool:t_1_1_0/answer:1`, `flush:3/during`, `checkpoint:1/after`, …: the same in every run of the conversation. */
+  id: string
+  what: 'model' | 'tool' | 'flush' | 'checkpoint'
+  /** `before` the body is entered, `during` it, `after`: what came of it is durable, and the workflow is about to go on with it. */
+  stage: 'before' | 'during' | 'after'
+  /** For people: `run 1 turn 2: tool refund_order (t_1_2_0), during (answer 1 of the outside)`. */
+  name: string
+  /** What the boundaries of one call share; a row of the table. */
+  subject: string
+  tool?: string
+}
+
+/** What a worker process says when it reaches a place. */
+export interface Mark {
+  id: string
+  pid: number
+  /** Of a tool call. */
+  tool?: string
+  /** The idempotency key that the call was given. */
+  key?: string
+  /** What is wrong with the call whatever happens to its process. */
+  problem?: string
+}
+
+/** The boundaries that were reached, each once, in the order in which they were first reached. */
+export function boundariesOf(marks: readonly Mark[]): Boundary[] {
+  const found = new Map<string, Boundary>()
+  for (const { id, tool } of marks) {
+    const boundary = found.has(id) ? undefined : boundaryOf(id, tool ?? toolOf(marks, id))
+    if (boundary) found.set(id, boundary)
+  }
+  return [...found.values()]
+}
+
+/** The boundary of that id; undefined for what is none. */
+export function boundaryOf(id: string, tool?: string): Boundary | undefined {
+  const [place = '', step = ''] = id.split('/')
+  const [what = '', ...rest] = place.split(':')
+  const stage = step === 'before' || step === 'after' ? step : 'during'
+  const detail = detailOf(what, step)
+  const boundary = (subject: string): Boundary => ({
+    id,
+    what: what as Boundary['what'],
+    stage,
+    name: `${subject}, ${stage}${detail}`,
+    subject,
+    ...(tool !== undefined && { tool }),
+  })
+  switch (what) {
+    case 'model':
+      return boundary(`run ${rest[0]} turn ${rest[1]}: model`)
+    case 'tool': {
+      const [, run, turn] = /^t_(\d+)_(\d+)_\d+$/.exec(rest[0] ?? '') ?? []
+      return boundary(`run ${run} turn ${turn}: tool ${tool ?? '?'} (${rest[0]})`)
+    }
+    case 'flush':
+    case 'checkpoint':
+      return boundary(`${what} ${rest[0]}`)
+    default:
+      return undefined
+  }
+}
+
+/** Which boundaries are meant: those whose name or id matches, or that the function chooses. Without a filter, all. */
+export function chosen(boundaries: readonly Boundary[], only: RegExp | ((boundary: Boundary) => boolean) | undefined): Boundary[] {
+  if (only === undefined) return [...boundaries]
+  if (typeof only === 'function') return boundaries.filter(only)
+  // A global or sticky expression would remember where it stopped.
+  const pattern = new RegExp(only.source, only.flags.replaceAll(/[gy]/g, ''))
+  return boundaries.filter(({ id, name }) => pattern.test(name) || pattern.test(id))
+}
+
+function detailOf(what: string, step: string): string {
+  const [kind, number] = step.split(':')
+  if (what === 'tool' && kind === 'answer') return ` (answer ${number} of the outside is in)`
+  if (what === 'tool' && kind === 'end') return ' (its body has ended, nobody knows yet)'
+  if (what === 'model' && kind === 'during') return ' (it has answered, nobody knows yet)'
+  if (what === 'flush' && kind === 'during') return ' (written, not committed)'
+  return ''
+}
+
+/** What is recorded of a call does not name its tool; its other marks do. */
+function toolOf(marks: readonly Mark[], id: string): string | undefined {
+  const [place] = id.split('/')
+  return marks.find((mark) => mark.tool !== undefined && mark.id.startsWith(`${place}/`))?.tool
+}

@@ -1,0 +1,123 @@
+// What a conversation came to, and how one that was disturbed differs from the peaceful one.
+import type { Json } from '../../session/json.ts'
+
+/** What a conversation came to, without what differs from session to session. */
+export interface Outcome {
+  /** How each of the script's messages ended. */
+  ends: Json[]
+  /** Roles and contents of the transcript. */
+  transcript: Json[]
+  world: Json
+  effects: Json[]
+  /** Tools whose calls ended with nobody knowing whether they happened. */
+  unknown: string[]
+  /** What is wrong even in peace: idempotency keys that differ each time they are asked for. */
+  unstable: string[]
+  /** What no run may come to: a conversation that did not end, a side store that misses something. */
+  problems: string[]
+}
+
+/** One difference. */
+export interface Difference {
+  where: 'conversation' | 'transcript' | 'effects' | 'world' | 'problem'
+  text: string
+}
+
+/** What a disturbed run is worth: as in peace, nobody knows (but nothing was done twice), or something differs. */
+export type Verdict = 'ok' | 'unknown' | 'differs'
+
+/** Compares a run with the peaceful one. */
+export function compare(peace: Outcome, other: Outcome): { verdict: Verdict; differences: Difference[] } {
+  const problems = other.problems
+    .filter((problem) => !peace.problems.includes(problem))
+    .map((text) => ({ where: 'problem' as const, text }))
+  if (other.unknown.length > 0 && problems.length === 0) {
+    const repeated = surplus(other.effects, peace.effects)
+    const text = `it is not known whether ${[...new Set(other.unknown)].join(', ')} happened: a \`verify\` could tell`
+    if (repeated.length === 0) return { verdict: 'unknown', differences: [{ where: 'conversation', text }] }
+  }
+  const differences = [
+    ...problems,
+    ...effectDifferences(peace.effects, other.effects),
+    ...differenceIn('world', peace.world, other.world),
+    ...differenceIn('conversation', peace.ends, other.ends),
+    ...differenceIn('transcript', peace.transcript, other.transcript),
+  ]
+  return { verdict: differences.length === 0 ? 'ok' : 'differs', differences }
+}
+
+/** The first place at which two values differ, said; undefined if they are equal. */
+export function firstDifference(expected: Json | undefined, actual: Json | undefined, path = ''): string | undefined {
+  if (isContainer(expected) && isContainer(actual) && Array.isArray(expected) === Array.isArray(actual)) {
+    const [left, right] = [expected as Record<string, Json>, actual as Record<string, Json>]
+    for (const key of new Set([...Object.keys(left), ...Object.keys(right)])) {
+      const found = firstDifference(left[key], right[key], `${path}/${key}`)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+  return Object.is(expected, actual) ? undefined : `${path === '' ? '' : `at ${path}: `}${brief(actual)} instead of ${brief(expected)}`
+}
+
+/** Replaces every occurrence of `names`, also within texts: what is other in every session must not count as a difference. */
+export function withoutNames<T extends Json>(value: T, names: ReadonlyMap<string, string>): T {
+  let text = JSON.stringify(value)
+  // The longest first: a key may be made of a session's id.
+  for (const [name, stand] of [...names].toSorted(([a], [b]) => b.length - a.length)) {
+    text = text.replaceAll(JSON.stringify(name).slice(1, -1), JSON.stringify(stand).slice(1, -1))
+  }
+  return JSON.parse(text) as T
+}
+
+function effectDifferences(peace: readonly Json[], other: readonly Json[]): Difference[] {
+  const more = counted(surplus(other, peace)).map(
+    ([text, times]) =>
+      `${text} ${times === 1 ? 'once' : `${times} times`} more than in peace${timesIn(peace, text) > 0 ? ' (repeated)' : ''}`,
+  )
+  const less = counted(surplus(peace, other)).map(
+    ([text, times]) => `${text} is missing${timesIn(other, text) > 0 || times > 1 ? ` (${times} of them)` : ''}`,
+  )
+  const texts = [...more, ...less]
+  if (texts.length === 0 && firstDifference([...peace], [...other]) !== undefined) texts.push('the same effects in another order')
+  return texts.map((text) => ({ where: 'effects', text }))
+}
+
+function differenceIn(where: Difference['where'], expected: Json, actual: Json): Difference[] {
+  const text = firstDifference(expected, actual)
+  return text === undefined ? [] : [{ where, text }]
+}
+
+/** What of `all` is left when `known` is taken away. */
+function surplus(all: readonly Json[], known: readonly Json[]): Json[] {
+  const left = known.map(textOf)
+  return all.filter((one) => {
+    const at = left.indexOf(textOf(one))
+    if (at >= 0) left.splice(at, 1)
+    return at < 0
+  })
+}
+
+function counted(values: readonly Json[]): [text: string, times: number][] {
+  const texts = values.map(textOf)
+  return [...new Set(texts)].map((text) => [text, texts.filter((other) => other === text).length])
+}
+
+const timesIn = (values: readonly Json[], text: string): number => values.filter((value) => textOf(value) === text).length
+
+/** The order of an object's members does not matter. */
+function textOf(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value, (_, inner: Json) => (isPlain(inner) ? sorted(inner) : inner))
+}
+
+const sorted = (value: Record<string, Json>): Record<string, Json> =>
+  Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+const isContainer = (value: Json | undefined): boolean => typeof value === 'object' && value !== null
+const isPlain = (value: Json): value is Record<string, Json> => isContainer(value) && !Array.isArray(value)
+
+const BRIEF = 160
+
+function brief(value: Json | undefined): string {
+  if (value === undefined) return 'nothing'
+  const text = JSON.stringify(value)
+  return text.length > BRIEF ? `${text.slice(0, BRIEF)}…` : text
+}

@@ -1,0 +1,205 @@
+// Carries a script out in a session of its own and says what it came to.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { messageRowsOf } from '../../client/message-rows.ts'
+import type { Pawl } from '../../client/pawl.ts'
+import type { RunHandle, SessionHandle } from '../../client/types.ts'
+import type { SessionEvent } from '../../session/events.ts'
+import type { Json } from '../../session/json.ts'
+import type { MessageRow } from '../../store/store.ts'
+import type { Mark } from './boundaries.ts'
+import { firstDifference, type Outcome, withoutNames } from './compare.ts'
+import type { CrashConversation, CrashStep, CrashTestOptions, CrashWorld } from './types.ts'
+import { until } from './until.ts'
+
+/** How long the side store may need to have everything, once the conversation has ended. */
+const STORE_MS = 30_000
+/** A world that still changes when the conversation has ended: a request of a dead process is on its way. */
+const WORLD_RESTS_MS = 5_000
+const WORLD_LOOK_MS = 50
+const WAITING_LOOK_MS = 1_000
+const SEND_AGAIN_MS = 250
+
+/** What a conversation is made of. */
+export interface ConversationOptions extends Pick<CrashTestOptions, 'context' | 'tags' | 'script'> {
+  pawl: Pawl
+  sessionId: string
+  agent: string
+  timeoutMs: number
+}
+
+/** What was said, and how it ended; the rest of the outcome is asked for when all servers are back. */
+export interface Conversation {
+  ends: Json[]
+  /** Why it did not come to its end. */
+  stuck?: string
+}
+
+/** Carries the script out. Never rejects: a step that fails, or time that is over, is what the conversation came to. */
+export async function converse(options: ConversationOptions): Promise<Conversation> {
+  const { pawl, agent, context, tags, timeoutMs } = options
+  const session = pawl.session(options.sessionId, { agent, ...(context !== undefined && { context }), ...(tags && { tags }) })
+  const over = new AbortController()
+  const timer = setTimeout(() => over.abort(new Error(`it did not end within ${timeoutMs / 1_000} s`)), timeoutMs)
+  const sent: RunHandle[] = []
+  const send: CrashConversation['send'] = async (content, more = {}) => {
+    const messageId = `message-${sent.length + 1}`
+    const run = await again(() => session.send(content, { ...more, messageId, isNew: sent.length === 0 }), over.signal)
+    sent.push(run)
+    return run
+  }
+  const ends: Json[] = []
+  try {
+    for (const step of options.script) ends.push(await stopped(carryOut(step, { pawl, session, send }, over.signal), over.signal))
+    return { ends }
+  } catch (error) {
+    const status = await session.state().then(
+      (state) => `${state.status}${state.error ? ` (${state.error.code}: ${state.error.reason})` : ''}`,
+      () => 'not to be had',
+    )
+    return { ends, stuck: `step ${ends.length + 1} of the script failed: ${messageOf(error)}; the session's status is ${status}` }
+  } finally {
+    clearTimeout(timer)
+    over.abort()
+  }
+}
+
+/** What the conversation came to, as transcript, world and effects tell it. */
+export async function outcomeOf(
+  { ends, stuck }: Conversation,
+  { session, world, marks }: { session: SessionHandle; world: CrashWorld; marks: readonly Mark[] },
+): Promise<Outcome> {
+  const unstable = [...new Set(marks.flatMap(({ problem }) => (problem === undefined ? [] : [problem])))]
+  const problems = stuck === undefined ? [] : [stuck]
+  const events = await eventsOf(session).catch((error: unknown) => {
+    problems.push(`the session's events cannot be read: ${messageOf(error)}`)
+    return []
+  })
+  const transcript = messageRowsOf(events).map(said)
+  const missing = await missingInStore(session, transcript)
+  if (missing !== undefined) problems.push(`the side store differs from the session: ${missing}`)
+  const rest = await worldAtRest(world)
+  const names = namesIn(session.id, marks)
+  return withoutNames(
+    { ends, transcript, ...rest, unknown: unknownTools(events), unstable, problems } as unknown as Json,
+    names,
+  ) as unknown as Outcome
+}
+
+async function carryOut(step: CrashStep, conversation: CrashConversation, signal: AbortSignal): Promise<Json> {
+  if (typeof step === 'function') {
+    await step(conversation)
+    return 'done'
+  }
+  const { send: content, ...more } = typeof step === 'string' ? { send: step } : step
+  const run = await conversation.send(content, more)
+  const stop = new AbortController()
+  const either = AbortSignal.any([signal, stop.signal])
+  try {
+    return await Promise.race([endOf(run, either), waits(conversation.session, either)])
+  } finally {
+    stop.abort()
+  }
+}
+
+async function endOf(run: RunHandle, signal: AbortSignal): Promise<Json> {
+  const settled = await run.settled({ signal })
+  const { status } = settled
+  if (settled.status === 'completed') return { status, text: settled.text }
+  return { status, ...('code' in settled && { code: settled.code }) }
+}
+
+/** A session that waits for a person will not end its run by itself. */
+async function waits(session: SessionHandle, signal: AbortSignal): Promise<Json> {
+  for (;;) {
+    await sleep(WAITING_LOOK_MS, undefined, { signal }).catch(() => new Promise<never>(() => undefined))
+    const status = await session.state().then(
+      (state) => state.status,
+      () => undefined,
+    )
+    if (status === 'waiting') return { status }
+  }
+}
+
+/** What the server refuses for good is refused the second time as well: only a server that is away is waited for. */
+async function again<T>(act: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (;;) {
+    try {
+      return await act()
+    } catch (error) {
+      if (!isAway(error)) throw error
+      await sleep(SEND_AGAIN_MS, undefined, { signal })
+    }
+  }
+}
+
+/** gRPC's UNAVAILABLE, DEADLINE_EXCEEDED and CANCELLED, as the SDK wraps them or as they are. */
+function isAway(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if (/\b(UNAVAILABLE|DEADLINE_EXCEEDED|CANCELLED|ECONNREFUSED|ECONNRESET)\b/.test(at.message)) return true
+  }
+  return false
+}
+
+async function stopped<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const stop = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+  return Promise.race([work, stop])
+}
+
+async function eventsOf(session: SessionHandle): Promise<SessionEvent[]> {
+  const events: SessionEvent[] = []
+  for await (const event of session.events()) events.push(event)
+  return events
+}
+
+/** What the side store lacks or has too much, once it had time to catch up. */
+async function missingInStore(session: SessionHandle, transcript: Json[]): Promise<string | undefined> {
+  let difference: string | undefined
+  const look = async (): Promise<boolean> => {
+    difference = firstDifference(transcript, (await session.messages()).map(said))
+    return difference === undefined
+  }
+  return until(look, STORE_MS).then(
+    () => undefined,
+    (error: Error) => difference ?? messageOf(error.cause),
+  )
+}
+
+/** Snapshot and effects, once they stay the same. A world that never does is found to differ from run to run. */
+async function worldAtRest(world: CrashWorld): Promise<{ world: Json; effects: Json[] }> {
+  const giveUpAt = Date.now() + WORLD_RESTS_MS
+  let before: string | undefined
+  for (;;) {
+    const rest = { world: await world.snapshot(), effects: [...(await world.effects())] }
+    const now = JSON.stringify(rest)
+    if (now === before || Date.now() > giveUpAt) return rest
+    before = now
+    await sleep(WORLD_LOOK_MS)
+  }
+}
+
+function said({ messageId, role, content }: MessageRow): Json {
+  return { messageId, role, content } as unknown as Json
+}
+
+function unknownTools(events: readonly SessionEvent[]): string[] {
+  const open = new Map<string, string>()
+  for (const event of events) {
+    if (event.type === 'tool_unknown') open.set(event.callId, event.tool)
+    if (event.type === 'tool_resolved') open.delete(event.callId)
+  }
+  return [...open.values()]
+}
+
+/** What stands for the session and its keys, which are others in each session. */
+function namesIn(sessionId: string, marks: readonly Mark[]): Map<string, string> {
+  const names = new Map([[sessionId, '<session>']])
+  for (const { key, id } of marks) {
+    const call = id.split('/')[0]?.replace(/^tool:/, '')
+    if (key !== undefined && !names.has(key)) names.set(key, `<key of ${call}>`)
+  }
+  return names
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,212 @@
+// The crash test: a conversation in peace, then once for every boundary with a SIGKILL there, then with random troubles.
+import { randomUUID } from 'node:crypto'
+import { Pawl } from '../../client/pawl.ts'
+import { startStack, type Stack } from '../stack.ts'
+import { type Boundary, boundariesOf, chosen, type Mark } from './boundaries.ts'
+import { compare, type Difference, type Outcome } from './compare.ts'
+import { converse, outcomeOf } from './conversation.ts'
+import { CrashTestError } from './errors.ts'
+import { checkOptions, type CrashTestSettings } from './options.ts'
+import { type Random, randomFrom } from './random.ts'
+import { tableOf } from './table.ts'
+import { drawTroubles, makeTroubles, type Trouble } from './troubles.ts'
+import type { BoundaryResult, CrashTestOptions, CrashTestResult, CrashWorld, RoundResult, TroubleKind } from './types.ts'
+import { type CrashWorkers, startWorkers } from './workers.ts'
+
+/** Flushes are not numbered the same way in every run, for turns that follow one another fast share one; and troubles may come too late. */
+const TRIES = 3
+
+/** See `crashTest` in `crash.ts`. */
+export async function runCrashTest(options: CrashTestOptions): Promise<CrashTestResult> {
+  const settings = checkOptions(options)
+  const ends: (() => unknown)[] = []
+  try {
+    const { world } = settings
+    ends.push(() => world.stop?.())
+    ends.push(setEnvironment({ PAWL_LOG_LEVEL: process.env.PAWL_LOG_LEVEL ?? 'error', ...(await world.start?.()) }))
+    const stack = settings.stack ?? (await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] }))
+    if (!settings.stack) ends.push(() => stack.stop())
+    const postgres = await stack.createDatabase()
+    ends.push(() => stack.dropDatabase(postgres))
+    const temporal = { address: stack.temporalAddress, namespace: stack.namespace }
+    const taskQueue = `crash-test-${randomUUID()}`
+    const workers = await startWorkers({ module: settings.module, processes: settings.processes, temporal, postgres, taskQueue })
+    ends.push(() => workers.stop())
+    const pawl = await Pawl.connect({ temporal, postgres, taskQueue })
+    ends.push(() => pawl.close())
+    const agent = settings.agent ?? onlyAgent(await workers.marks.agents())
+    return await carryOut(settings, { world, stack, workers, pawl, agent })
+  } finally {
+    for (const end of ends.toReversed()) await end()
+  }
+}
+
+/** What the conversations run on. */
+interface Ground {
+  world: CrashWorld
+  stack: Stack
+  workers: CrashWorkers
+  pawl: Pawl
+  agent: string
+}
+
+/** One conversation, carried out. */
+interface Carried {
+  outcome: Outcome
+  marks: Mark[]
+  ms: number
+  /** Whether a process died as planned. */
+  killed: boolean
+  troubles: string[]
+}
+
+async function carryOut(settings: CrashTestSettings, ground: Ground): Promise<CrashTestResult> {
+  const { log, seed, rounds } = settings
+  const run = conversations(settings, ground)
+  const peace = await inPeace(run)
+  const problems = peace.outcome.unstable
+  const all = boundariesOf(peace.marks)
+  const boundaries = chosen(all, settings.only)
+  log(
+    `crash test: in peace ${all.length} boundaries in ${peace.ms} ms; ${boundaries.length} to kill at, ${rounds} random rounds, seed ${seed}`,
+  )
+
+  const killed: BoundaryResult[] = []
+  for (const boundary of boundaries) {
+    const result = await atBoundary(run, peace.outcome, boundary)
+    killed.push(result)
+    log(`${killed.length}/${boundaries.length} ${boundary.name}: ${result.verdict} (${result.ms} ms)${firstOf(result.differences)}`)
+  }
+
+  const kinds = settings.kinds.filter((kind) => kind === 'kill' || kind === 'pause' || ground.stack[kind].origin === 'embedded')
+  const stormy: RoundResult[] = []
+  const draw = drawing(randomFrom(seed), kinds, peace)
+  while (kinds.length > 0 && stormy.length < rounds) {
+    const result = await inTrouble(run, peace.outcome, stormy.length + 1, draw)
+    stormy.push(result)
+    log(
+      `random round ${result.round}/${rounds}: ${result.verdict} (${result.ms} ms): ${result.troubles.join(', ')}${firstOf(result.differences)}`,
+    )
+  }
+
+  const table = tableOf({ boundaries: killed, rounds: stormy, problems, seed })
+  log(`\n${table}`)
+  const { effects, world, transcript } = peace.outcome
+  return {
+    ok: problems.length === 0 && [...killed, ...stormy].every(passes),
+    peace: { effects, world, transcript, ms: peace.ms },
+    problems,
+    boundaries: killed,
+    rounds: stormy,
+    seed,
+    table,
+  }
+}
+
+/** A flush or a trouble that did not come about is nothing against the agent; a call of the script that was not made is. */
+function passes(result: BoundaryResult | RoundResult): boolean {
+  if (result.verdict === 'not_reached') return !('boundary' in result) || result.boundary.what === 'flush'
+  return result.verdict !== 'differs'
+}
+
+type RunConversation = (disturb?: { killAt?: string; troubles?: readonly Trouble[] }) => Promise<Carried>
+
+/** Carries out one conversation after another, each in a session and a world of its own, with all processes there at its beginning. */
+function conversations(settings: CrashTestSettings, { world, stack, workers, pawl, agent }: Ground): RunConversation {
+  const { script, context, tags, timeoutMs } = settings
+  const name = randomUUID().slice(0, 8)
+  let conversation = 0
+  return async ({ killAt, troubles = [] } = {}) => {
+    conversation += 1
+    const sessionId = `crash-test-${name}-${conversation}`
+    await workers.complete()
+    await world.reset()
+    workers.marks.setPlan({ conversation, sessionId, ...(killAt !== undefined && { killAt }) })
+    const making = makeTroubles(troubles, { marks: workers.marks, conversation, pids: () => workers.pids(), stack })
+    const begun = Date.now()
+    const carried = await converse({
+      pawl,
+      sessionId,
+      agent,
+      script,
+      timeoutMs,
+      ...(context !== undefined && { context }),
+      ...(tags && { tags }),
+    })
+    const ms = Date.now() - begun
+    const made = await making.end()
+    const session = pawl.session(sessionId, { agent })
+    const marks = await workers.marks.marks(conversation)
+    const outcome = await outcomeOf(carried, { session, world, marks })
+    // Nobody speaks to it again; a process that dies would have one execution more to hand over.
+    await session.close().catch(() => undefined)
+    return { outcome, marks, ms, killed: workers.marks.wasKilled(conversation), troubles: made }
+  }
+}
+
+/** The peaceful run; two of them, for what differs between those would be found at every boundary. */
+async function inPeace(run: RunConversation): Promise<Carried> {
+  const [first, second] = [await run(), await run()]
+  const [problem] = [...first.outcome.problems, ...second.outcome.problems]
+  if (problem !== undefined) {
+    throw new CrashTestError('no_peace', `The conversation does not come off although nothing is killed: ${problem}. Mend that first.`)
+  }
+  const { differences } = compare(first.outcome, second.outcome)
+  const [difference] = differences
+  if (difference) {
+    throw new CrashTestError(
+      'not_repeatable',
+      `Two runs of the conversation differ although nothing was killed: ${difference.where}: ${difference.text}. ` +
+        'Make the model a function of its request (`scripted`), and leave times and random ids out of what the world answers.',
+    )
+  }
+  return second
+}
+
+async function atBoundary(run: RunConversation, peace: Outcome, boundary: Boundary): Promise<BoundaryResult> {
+  for (let tries = 1; ; tries++) {
+    const { outcome, ms, killed } = await run({ killAt: boundary.id })
+    if (killed) return { boundary, ms, ...compare(peace, outcome) }
+    if (tries >= TRIES || boundary.what !== 'flush') return { boundary, ms, verdict: 'not_reached', differences: [] }
+  }
+}
+
+/** Draws the troubles of one round after another: each kind is the first of a round in its turn. */
+function drawing(random: Random, kinds: readonly TroubleKind[], { marks, ms }: Carried): () => Trouble[] {
+  const order = [...kinds].toSorted(() => random.fraction() - 0.5)
+  let drawn = 0
+  return () => drawTroubles(random, kinds, order[drawn++ % order.length] ?? 'kill', { marks: marks.length, ms })
+}
+
+/** A round that was over before any trouble came about has shown nothing. */
+async function inTrouble(run: RunConversation, peace: Outcome, round: number, draw: () => Trouble[]): Promise<RoundResult> {
+  for (let tries = 1; ; tries++) {
+    const { outcome, ms, troubles } = await run({ troubles: draw() })
+    const compared = compare(peace, outcome)
+    if (troubles.length > 0 || compared.verdict === 'differs') return { round, troubles, ms, ...compared }
+    if (tries >= TRIES) return { round, troubles, ms, verdict: 'not_reached', differences: [] }
+  }
+}
+
+/** @throws CrashTestError `invalid_option`. */
+function onlyAgent(agents: readonly string[]): string {
+  const [only, ...more] = agents
+  if (only !== undefined && more.length === 0) return only
+  throw new CrashTestError('invalid_option', `The module serves ${agents.join(', ')}: say with \`agent\` whom the session talks to.`)
+}
+
+function firstOf([difference]: readonly Difference[]): string {
+  return difference ? `: ${difference.where}: ${difference.text}` : ''
+}
+
+/** Worker processes inherit it. Gives what puts it back. */
+function setEnvironment(variables: Record<string, string>): () => void {
+  const before = Object.keys(variables).map((name) => [name, process.env[name]] as const)
+  Object.assign(process.env, variables)
+  return () => {
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name]
+      else process.env[name] = value
+    }
+  }
+}

@@ -1,0 +1,10 @@
+// What the crash kit throws when a crash test cannot be carried out; what the test finds is in its result.
+import { PawlError } from '../../session/errors.ts'
+
+/**
+ * A crash test that cannot be carried out. Codes: `invalid_option`, `module_not_found`, `no_crash_test`, `crash_test_failed_to_load`,
+ * `workers_failed`, `no_peace` (the conversation does not end even when nothing is killed), `not_repeatable` (two peaceful runs differ).
+ */
+export class CrashTestError extends PawlError {
+  override readonly name = 'CrashTestError'
+}

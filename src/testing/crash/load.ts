@@ -1,0 +1,41 @@
+// Loads a crash test that is written in a module of its own, for `pawl crash-test`.
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { CrashTestError } from './errors.ts'
+import type { CrashTestOptions } from './types.ts'
+
+/**
+ * The options that the module exports as default, or that the function which it exports gives.
+ * @throws CrashTestError `module_not_found`, `no_crash_test`, `crash_test_failed_to_load`.
+ */
+export async function loadCrashTest(path: string): Promise<CrashTestOptions> {
+  const file = resolve(path)
+  if (!existsSync(file)) throw new CrashTestError('module_not_found', `There is no module ${file}: give the path of your crash test.`)
+  const exported = await importModule(file)
+  const given: unknown = typeof exported === 'function' ? await exported() : exported
+  if (typeof given === 'object' && given !== null && 'script' in given && 'world' in given) return given as CrashTestOptions
+  throw new CrashTestError(
+    'no_crash_test',
+    `${file} exports no crash test: export default { module, script, world } (\`CrashTestOptions\` of pawl/testing), or a function that gives it.`,
+  )
+}
+
+async function importModule(file: string): Promise<unknown> {
+  try {
+    if (/\.[mc]?tsx?$/.test(file)) await loadTypescript()
+    const { default: exported } = (await import(pathToFileURL(file).href)) as { default?: unknown }
+    return exported
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : String(cause)
+    throw new CrashTestError('crash_test_failed_to_load', `${file} could not be loaded: ${message}. Mend the module.`, { cause })
+  }
+}
+
+/** What worker processes are started with for a TypeScript module. Without the optional package, Node may know TypeScript itself. */
+async function loadTypescript(): Promise<void> {
+  if ((process.features as { typescript?: unknown }).typescript) return
+  const loader = 'tsx'
+  await import(loader)
+  await import('../../worker/typescript.ts')
+}

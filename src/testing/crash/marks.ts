@@ -1,0 +1,98 @@
+// The folder through which a crash test and its worker processes speak: what is to happen where, and which places were reached.
+// Files and not messages: they are there at once, also when the process that wrote them is killed at that very place.
+import { appendFileSync, closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Mark } from './boundaries.ts'
+
+/** What is going on: a conversation, and where a worker process that serves it is to die. */
+export interface Plan {
+  conversation: number
+  sessionId: string
+  /** Id of a boundary. */
+  killAt?: string
+}
+
+const PLAN = 'plan.json'
+const AGENTS = 'agents.json'
+
+/** The test's side. */
+export interface MarkReader {
+  /** From now on. Whole or not at all, for a process may be reading. */
+  setPlan(plan: Plan): void
+  /** The places that the conversation reached so far. */
+  marks(conversation: number): Promise<Mark[]>
+  /** Whether somebody was killed as planned. */
+  wasKilled(conversation: number): boolean
+  /** The agents that the worker module serves, once one has loaded it. */
+  agents(): Promise<string[]>
+}
+
+/** Reads the folder. */
+export function markReader(folder: string): MarkReader {
+  return {
+    setPlan(plan) {
+      writeFileSync(join(folder, 'next'), JSON.stringify(plan))
+      renameSync(join(folder, 'next'), join(folder, PLAN))
+    },
+    async marks(conversation) {
+      const files = (await readdir(folder)).filter((name) => name === marksFile(conversation))
+      const texts = await Promise.all(files.map((name) => readFile(join(folder, name), 'utf8')))
+      return texts.flatMap((text) => text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Mark])))
+    },
+    wasKilled: (conversation) => existsSync(join(folder, killFile(conversation))),
+    agents: async () => JSON.parse(await readFile(join(folder, AGENTS), 'utf8')) as string[],
+  }
+}
+
+/** A worker process's side. Synchronous: nothing else may happen between reaching a place and dying there. */
+export interface MarkWriter {
+  tellAgents(names: readonly string[]): void
+  /** The session of the conversation that is going on. */
+  session(): string | undefined
+  /** Says that a place of the session was reached; does not return where the process is to die there. */
+  reach(sessionId: string, mark: Omit<Mark, 'pid'>): void
+  /** The next number of that name in the conversation, over all processes. */
+  next(name: string): number
+}
+
+/** Writes into the folder. */
+export function markWriter(folder: string): MarkWriter {
+  const plan = (): Plan | undefined => {
+    try {
+      return JSON.parse(readFileSync(join(folder, PLAN), 'utf8')) as Plan
+    } catch {
+      // Nothing is going on yet.
+      return undefined
+    }
+  }
+  /** Whoever makes the file has it; there is no second. */
+  const claim = (name: string): boolean => {
+    try {
+      closeSync(openSync(join(folder, name), 'wx'))
+      return true
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+      throw error
+    }
+  }
+  return {
+    tellAgents: (names) => writeFileSync(join(folder, AGENTS), JSON.stringify(names)),
+    session: () => plan()?.sessionId,
+    reach(sessionId, mark) {
+      const current = plan()
+      if (current?.sessionId !== sessionId) return
+      appendFileSync(join(folder, marksFile(current.conversation)), `${JSON.stringify({ ...mark, pid: process.pid } satisfies Mark)}\n`)
+      if (current.killAt === mark.id && claim(killFile(current.conversation))) process.kill(process.pid, 'SIGKILL')
+    },
+    next(name) {
+      const conversation = plan()?.conversation ?? 0
+      let number = 1
+      while (!claim(`${name}-${conversation}-${number}`)) number++
+      return number
+    },
+  }
+}
+
+const marksFile = (conversation: number): string => `marks-${conversation}`
+const killFile = (conversation: number): string => `killed-${conversation}`

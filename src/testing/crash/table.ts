@@ -1,0 +1,108 @@
+// The table that a crash test prints: a line a call, a column a stage, and below it what differs.
+import type { Boundary } from './boundaries.ts'
+import type { Difference } from './compare.ts'
+import type { BoundaryResult, RoundResult } from './types.ts'
+
+const STAGES = ['before', 'during', 'after'] as const
+const WORST_FIRST = ['differs', 'unknown', 'not_reached', 'ok'] as const
+const SHOWN = { ok: 'ok', differs: 'DIFFERS', unknown: 'not known', not_reached: 'not reached' } as const
+
+/** The table of boundaries, the rounds, what differs, and a closing line. */
+export function tableOf(result: {
+  boundaries: readonly BoundaryResult[]
+  rounds: readonly RoundResult[]
+  problems: readonly string[]
+  seed: number
+}): string {
+  const { boundaries, rounds, problems, seed } = result
+  const subjects = [...new Set(boundaries.map(({ boundary }) => boundary.subject))]
+  const lines = subjects.map((subject) => [subject, ...STAGES.map((stage) => cell(boundaries, subject, stage))])
+  const grid = boundaries.length > 0 ? aligned([['killed at', ...STAGES], ...lines]) : []
+  const roundLines = aligned(
+    rounds.map(({ round, troubles, verdict }) => [`random round ${round}`, SHOWN[verdict], troubles.join(', ') || 'no trouble came about']),
+  )
+  const details = [
+    ...problems.map((text) => `- in peace already: ${text}`),
+    ...boundaries.flatMap(({ boundary, differences }) => detail(boundary.name, differences)),
+    ...rounds.flatMap(({ round, differences }) => detail(`random round ${round}`, differences)),
+  ]
+  return [
+    ...grid,
+    ...section(roundLines),
+    ...section(details),
+    ...section(advice(boundaries)),
+    '',
+    closing(boundaries, rounds, problems, seed),
+  ]
+    .join('\n')
+    .trimStart()
+}
+
+function detail(name: string, differences: readonly Difference[]): string[] {
+  return differences.length === 0 ? [] : [`- ${name}`, ...differences.map(({ where, text }) => `    ${where}: ${text}`)]
+}
+
+/** What usually is behind it, where a kill during a tool call has changed what was done. */
+function advice(boundaries: readonly BoundaryResult[]): string[] {
+  const changed = boundaries.filter(({ boundary, verdict }) => boundary.what === 'tool' && verdict === 'differs')
+  const toolsWhere = (pattern: RegExp): string[] => [
+    ...new Set(
+      changed.flatMap(({ boundary, differences }) =>
+        differences.some(({ where, text }) => where === 'effects' && pattern.test(text)) ? [boundary.tool ?? '?'] : [],
+      ),
+    ),
+  ]
+  const repeated = toolsWhere(/more than in peace/)
+  const missing = toolsWhere(/is missing/)
+  const unknown = [...new Set(boundaries.flatMap(({ boundary, verdict }) => (verdict === 'unknown' ? [boundary.tool ?? '?'] : [])))]
+  return [
+    ...(repeated.length > 0
+      ? [
+          `${repeated.join(', ')} did again what was done: send ctx.idempotencyKey, the same at each attempt, to an outside that honours it; ` +
+            "or declare the tool 'external' and give it a `verify`.",
+        ]
+      : []),
+    ...(missing.length > 0 ? [`${missing.join(', ')} took for done what was not: note that a thing is done after it, never before.`] : []),
+    ...(unknown.length > 0
+      ? [`${unknown.join(', ')} cannot be asked whether it happened: give it a \`verify\`, or a person has to find out.`]
+      : []),
+  ]
+}
+
+function closing(boundaries: readonly BoundaryResult[], rounds: readonly RoundResult[], problems: readonly string[], seed: number): string {
+  const verdicts = [...boundaries, ...rounds].map(({ verdict }) => verdict)
+  const count = (wanted: (typeof verdicts)[number]): number => verdicts.filter((verdict) => verdict === wanted).length
+  const parts = [
+    `${boundaries.length} boundaries and ${rounds.length} random rounds`,
+    `${count('ok')} as in peace`,
+    ...(count('differs') > 0 ? [`${count('differs')} DIFFER`] : []),
+    ...(count('unknown') > 0 ? [`${count('unknown')} end with nobody knowing`] : []),
+    ...(count('not_reached') > 0 ? [`${count('not_reached')} not reached`] : []),
+    ...(problems.length > 0 ? [`${problems.length} wrong in peace already`] : []),
+    ...(rounds.length > 0 ? [`seed ${seed}`] : []),
+  ]
+  return parts.join(', ')
+}
+
+/** The worst of a call's boundaries of one stage. */
+function cell(boundaries: readonly BoundaryResult[], subject: string, stage: Boundary['stage']): string {
+  const verdicts = boundaries
+    .filter(({ boundary }) => boundary.subject === subject && boundary.stage === stage)
+    .map(({ verdict }) => verdict)
+  const worst = WORST_FIRST.find((verdict) => verdicts.includes(verdict))
+  return worst ? SHOWN[worst] : '-'
+}
+
+function section(lines: readonly string[]): string[] {
+  return lines.length > 0 ? ['', ...lines] : []
+}
+
+function aligned(rows: readonly (readonly string[])[]): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  return rows.map((row) =>
+    row
+      .map((text, column) => text.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+}

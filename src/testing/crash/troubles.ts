@@ -1,0 +1,127 @@
+// What happens in a random round: which troubles, drawn from the seed, and how they are made.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Stack } from '../../local/index.ts'
+import type { MarkReader } from './marks.ts'
+import type { Random } from './random.ts'
+import type { TroubleKind } from './types.ts'
+
+/** One trouble, as drawn: when so many boundaries were reached, and so many milliseconds later. */
+export interface Trouble {
+  kind: TroubleKind
+  afterMarks: number
+  delayMs: number
+  /** How long a process stands still, or a server is away. */
+  lastsMs: number
+  /** In [0, 1): which of the processes. */
+  choice: number
+}
+
+/** A call gives up after its fifth death: bad luck must not look like a broken agent. */
+const MOST_TROUBLES = 3
+/** Longer than any heartbeat timeout and than the timeout of a workflow task. */
+const PAUSE_MS = [4_000, 7_000] as const
+const AWAY_MS = [300, 2_500] as const
+const LOOK_MS = 5
+
+/** What a round of the peaceful length is like. */
+export interface Pace {
+  /** Boundaries that it reaches. */
+  marks: number
+  ms: number
+}
+
+/** Draws a round's troubles. The first is of `first` kind and comes early enough to meet the conversation. */
+export function drawTroubles(random: Random, kinds: readonly TroubleKind[], first: TroubleKind, { marks, ms }: Pace): Trouble[] {
+  const between = Math.ceil(ms / Math.max(1, marks))
+  const draw = (kind: TroubleKind, latest: number): Trouble => {
+    const [least, most] = kind === 'pause' ? PAUSE_MS : AWAY_MS
+    return {
+      kind,
+      afterMarks: random.integer(0, Math.max(0, latest)),
+      delayMs: random.integer(0, between),
+      lastsMs: random.integer(least, most),
+      choice: random.fraction(),
+    }
+  }
+  const more = Array.from({ length: random.integer(0, MOST_TROUBLES - 1) }, () => draw(random.pick(kinds), marks - 1))
+  return [draw(first, Math.floor(marks / 2)), ...more].toSorted((a, b) => a.afterMarks - b.afterMarks)
+}
+
+/** Troubles under way. */
+export interface Troubles {
+  /** No new ones from now on; resolves when what was stopped runs again, with what was done. */
+  end(): Promise<string[]>
+}
+
+/** Makes the troubles come about as the conversation gets on. */
+export function makeTroubles(
+  troubles: readonly Trouble[],
+  on: { marks: MarkReader; conversation: number; pids: () => number[]; stack: Stack },
+): Troubles {
+  const over = new AbortController()
+  const done: string[] = []
+  const lasting: Promise<void>[] = []
+  /** A server is stopped and started by one trouble at a time. */
+  const servers = new Map<TroubleKind, Promise<void>>()
+
+  const make = async (trouble: Trouble, reached: number): Promise<void> => {
+    const { kind, lastsMs } = trouble
+    const when = `after ${reached} boundaries`
+    if (kind === 'kill' || kind === 'pause') {
+      const pids = on.pids()
+      const pid = pids[Math.floor(trouble.choice * pids.length)]
+      if (pid === undefined || !signal(pid, kind === 'kill' ? 'SIGKILL' : 'SIGSTOP')) return
+      done.push(`${kind} (process ${pid}${kind === 'pause' ? `, ${lastsMs} ms` : ''}, ${when})`)
+      if (kind === 'kill') return
+      await sleep(lastsMs)
+      // The supervisor may have killed it for standing still.
+      signal(pid, 'SIGCONT')
+      return
+    }
+    const restarted = (servers.get(kind) ?? Promise.resolve()).then(async () => {
+      const server = on.stack[kind]
+      done.push(`${kind} (away for ${lastsMs} ms, ${when})`)
+      await server.stop('crash')
+      await sleep(lastsMs)
+      await server.start()
+    })
+    servers.set(kind, restarted)
+    return restarted
+  }
+
+  const follow = async (): Promise<void> => {
+    for (const trouble of troubles) {
+      let reached = 0
+      for (;;) {
+        reached = (await on.marks.marks(on.conversation)).length
+        if (reached >= trouble.afterMarks) break
+        await sleep(LOOK_MS, undefined, { signal: over.signal })
+      }
+      await sleep(trouble.delayMs, undefined, { signal: over.signal })
+      lasting.push(make(trouble, reached))
+    }
+  }
+  const following = follow().catch((error: unknown) => {
+    if (!over.signal.aborted) throw error
+  })
+  following.catch(() => undefined)
+
+  return {
+    async end() {
+      over.abort()
+      await following
+      await Promise.all(lasting)
+      return done
+    },
+  }
+}
+
+/** Whether there was such a process. */
+function signal(pid: number, name: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
+    throw error
+  }
+}

@@ -1,0 +1,20 @@
+// Waiting for a condition, for a while.
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const EVERY_MS = 20
+
+/** Resolves when `look` says yes; what it throws counts as no. Rejects after `ms`. */
+export async function until(look: () => boolean | Promise<boolean>, ms: number): Promise<void> {
+  const giveUpAt = Date.now() + ms
+  let last: unknown
+  for (;;) {
+    try {
+      if (await look()) return
+      last = undefined
+    } catch (error) {
+      last = error
+    }
+    if (Date.now() > giveUpAt) throw new Error(`It did not come about within ${ms} ms.`, { cause: last })
+    await sleep(EVERY_MS)
+  }
+}

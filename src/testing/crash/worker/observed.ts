@@ -1,0 +1,65 @@
+// A worker module's agents with their bodies watched: the model's answer, and each tool's execution, from within.
+import type { Agent } from '../../../agent/agent.ts'
+import type { Model } from '../../../agent/model.ts'
+import type { AgentContext, Tool, ToolContext } from '../../../agent/tool.ts'
+import type { MarkWriter } from '../marks.ts'
+import type { Answers } from './answers.ts'
+
+/** The agent, watched. What it declares stays as it is: the workflow and the resolution of calls see no difference. */
+export function observedAgent(agent: Agent, marks: MarkWriter, answers: Answers): Agent {
+  const tools = new Map([...agent.tools].map(([name, tool]) => [name, observedTool(tool, marks, answers)]))
+  return { ...agent, tools, model: (ctx) => observedModel(agent.model, ctx, marks) }
+}
+
+async function observedModel(declared: Agent['model'], ctx: AgentContext, marks: MarkWriter): Promise<Model> {
+  const chosen = typeof declared === 'function' ? await declared(ctx) : declared
+  // The SDK behind a model's name takes a while to load.
+  const model = typeof chosen === 'string' ? (await import('../../../models/index.ts')).modelOf(chosen) : chosen
+  return {
+    name: model.name,
+    async generate(request, callContext) {
+      const place = `model:${request.run}:${request.turn}`
+      marks.reach(request.sessionId, { id: `${place}/before` })
+      const response = await model.generate(request, callContext)
+      marks.reach(request.sessionId, { id: `${place}/during` })
+      return response
+    },
+  }
+}
+
+function observedTool(tool: Tool, marks: MarkWriter, answers: Answers): Tool {
+  const { execute } = tool
+  // Somebody else carries it out: it has no body here.
+  if (!execute) return tool
+  return {
+    ...tool,
+    async execute(input, ctx) {
+      const place = `tool:${ctx.callId}`
+      const about = { tool: tool.name, ...(ctx.idempotencyKey !== '' && { key: ctx.idempotencyKey }) }
+      const reach = (step: string): void => marks.reach(ctx.sessionId, { id: `${place}/${step}`, ...about })
+      const problem = keyProblem(tool, input, ctx)
+      marks.reach(ctx.sessionId, { id: `${place}/before`, ...about, ...(problem !== undefined && { problem }) })
+      const leave = (): void => reach('end')
+      let count = 0
+      try {
+        const result = await answers.during(
+          () => reach(`answer:${++count}`),
+          () => execute(input, ctx),
+        )
+        leave()
+        return result
+      } catch (error) {
+        leave()
+        throw error
+      }
+    },
+  }
+}
+
+/** A key that is another one each time it is asked for protects nothing: the place where it is first told is not the only one. */
+function keyProblem(tool: Tool, input: unknown, { sessionId, run, callId, idempotencyKey }: ToolContext): string | undefined {
+  if (typeof tool.idempotency !== 'function') return undefined
+  const again = tool.idempotency(input, { sessionId, run, callId })
+  if (again === idempotencyKey) return undefined
+  return `the idempotency key of tool ${tool.name} is not the same each time it is asked for: make it of the input and of ctx alone`
+}

@@ -1,0 +1,140 @@
+// The crash kit: an agent as it should be passes, and each mistake that only a crash shows is found, with real processes and servers.
+import { execFile } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { crashTest, type CrashTestOptions, type CrashTestResult, startStack, type Stack } from 'pawl/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { bank } from './support/bank.ts'
+import { buildFixtures, type Fixtures } from './support/build.ts'
+
+const CLI = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+const SUPPORT = new URL('./support/bank.ts', import.meta.url).href
+const DURING = /: tool .*during/
+
+describe('a crash test', () => {
+  let fixtures: Fixtures
+  let stack: Stack
+
+  beforeAll(async () => {
+    fixtures = await buildFixtures()
+    // Of its own: it is stopped and started in the middle of conversations.
+    stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })
+  })
+  afterAll(async () => {
+    await stack?.stop()
+    await fixtures?.remove()
+  })
+
+  const test = (agent: string, script: string, more: Partial<CrashTestOptions> = {}): Promise<CrashTestResult> =>
+    crashTest({
+      module: fixtures.path('payers'),
+      agent,
+      script: [script],
+      world: bank(),
+      stack,
+      random: false,
+      log: () => undefined,
+      ...more,
+    })
+
+  const differing = ({ boundaries }: CrashTestResult) => boundaries.filter(({ verdict }) => verdict === 'differs')
+  const effects = (result: CrashTestResult) =>
+    differing(result).flatMap(({ differences }) => differences.flatMap(({ where, text }) => (where === 'effects' ? [text] : [])))
+
+  it('passes an agent as it should be, killed at every boundary and in every random trouble', async () => {
+    const result = await test('good', 'charge:alice transfer:bob', { random: {} })
+    expect(result.ok, result.table).toBe(true)
+    const stages = (what: string) => new Set(result.boundaries.flatMap(({ boundary }) => (boundary.what === what ? [boundary.stage] : [])))
+    for (const what of ['model', 'tool', 'flush']) expect(stages(what), what).toEqual(new Set(['before', 'during', 'after']))
+    const reached = result.boundaries.filter(({ verdict }) => verdict === 'ok').map(({ boundary }) => boundary)
+    expect(reached.filter(({ what }) => what !== 'flush')).toEqual(
+      result.boundaries.map(({ boundary }) => boundary).filter(({ what }) => what !== 'flush'),
+    )
+    expect(new Set(result.rounds.flatMap(({ troubles }) => troubles.map((trouble) => trouble.split(' ')[0])))).toEqual(
+      new Set(['kill', 'pause', 'postgres', 'temporal']),
+    )
+    expect(result.peace.effects).toMatchObject([
+      { what: 'charge', account: 'alice' },
+      { what: 'transfer', account: 'bob' },
+    ])
+  }, 600_000)
+
+  it('finds a tool that is external by nature and was declared idempotent', async () => {
+    const result = await test('repeated', 'transfer:alice', { only: DURING })
+    expect(result.ok).toBe(false)
+    expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"transfer".* once more than in peace/)]))
+    expect(result.table).toContain('transfer did again what was done')
+  })
+
+  it('finds a key that is another one at each attempt', async () => {
+    const result = await test('random-inside', 'charge:alice', { only: DURING })
+    expect(result.ok).toBe(false)
+    expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"charge".* once more than in peace/)]))
+  })
+
+  it('finds an idempotency function that does not answer the same twice, before anything goes wrong', async () => {
+    const result = await test('random-key', 'charge:alice', { only: DURING })
+    expect(result.ok).toBe(false)
+    expect(result.problems).toEqual([expect.stringContaining('the idempotency key of tool charge is not the same')])
+  })
+
+  it('finds a tool that writes before it checks', async () => {
+    const result = await test('writes-first', 'transfer:alice', { only: DURING })
+    expect(result.ok).toBe(false)
+    expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"transfer".* once more than in peace/)]))
+  })
+
+  it('finds a tool that notes as done what is not, between two requests of its body', async () => {
+    const result = await test('notes-first', 'transfer:alice', { only: DURING })
+    expect(differing(result).map(({ boundary }) => boundary.id)).toEqual(['tool:t_1_1_0/answer:2'])
+    expect(effects(result)).toEqual([expect.stringMatching(/"transfer".* is missing/)])
+  })
+
+  it('says of an external tool without verify that nobody knows, and that nothing was done twice', async () => {
+    const result = await test('unverified', 'transfer:alice', { only: DURING })
+    expect(result.ok, result.table).toBe(true)
+    expect(new Set(result.boundaries.map(({ verdict }) => verdict))).toEqual(new Set(['unknown']))
+    expect(result.table).toContain('transfer cannot be asked whether it happened')
+  })
+
+  it('refuses a conversation that is another one each time, and one that has no agent to talk to', async () => {
+    let time = 0
+    const clock = { ...bank(), snapshot: () => ++time }
+    await expect(test('good', 'balance:alice', { world: clock })).rejects.toMatchObject({ code: 'not_repeatable' })
+    await expect(crashTest({ module: fixtures.path('payers'), script: ['hello'], world: bank(), stack })).rejects.toMatchObject({
+      code: 'invalid_option',
+    })
+    await expect(test('nobody', 'balance:alice', { timeoutMs: 3_000 })).rejects.toMatchObject({ code: 'no_peace' })
+  })
+
+  it('leaves the environment as it was', async () => {
+    const before = { ...process.env }
+    await test('good', 'balance:alice', { only: /no such boundary/ })
+    expect({ ...process.env }).toEqual(before)
+  })
+
+  it('runs from the command line, with the table on standard output and an exit code', async () => {
+    const file = join(dirname(fixtures.path('payers')), 'payers.crash.ts')
+    const text = [
+      `import { bank } from ${JSON.stringify(SUPPORT)}`,
+      `export default { module: new URL(${JSON.stringify(pathToFileURL(fixtures.path('payers')).href)}), agent: 'repeated', script: ['transfer:alice'], world: bank() }`,
+    ].join('\n')
+    await writeFile(file, text)
+    const { code, stdout, stderr } = await run([CLI, 'crash-test', file, '--only', 'tool.*(before|during)', '--rounds', '0'])
+    expect(stdout, stderr).toMatch(/^killed at +before +during +after\nrun 1 turn 1: tool transfer \(t_1_1_0\) +ok +DIFFERS +-\n/)
+    expect(stderr).toContain('3/3 run 1 turn 1: tool transfer')
+    expect(code).toBe(1)
+    const json = await run([CLI, 'crash-test', file, '--only', 'tool.*before', '--rounds', '0', '--json'])
+    expect(json.code).toBe(0)
+    expect(JSON.parse(json.stdout)).toMatchObject({ ok: true, boundaries: [{ verdict: 'ok', boundary: { tool: 'transfer' } }] })
+  })
+})
+
+function run(args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, { encoding: 'utf8' }, (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+    )
+  })
+}

@@ -1,0 +1,202 @@
+// The feed over all sessions, against a real Postgres: whatever the order in which transactions commit, a reader misses no event.
+import { randomUUID } from 'node:crypto'
+import pg from 'pg'
+import { afterAll, afterEach, beforeEach, describe, expect, inject, it } from 'vitest'
+import { type Asking, askingOf } from '../../src/client/asking.ts'
+import type { FeedEvent } from '../../src/client/feed.ts'
+import type { FeedOptions } from '../../src/client/list-options.ts'
+import type { EventBody, LogEntry } from '../../src/session/events.ts'
+import { openStore, type Store } from '../../src/store/index.ts'
+import { until } from '../support/until.ts'
+import { EPOCH, logOf, oneRun, received, started } from './store/sessions.ts'
+
+const url = inject('stack').databaseUrl
+let schema: string
+let store: Store
+let asking: Asking
+const connections: pg.Client[] = []
+
+beforeEach(async () => {
+  schema = `feed_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+  store = openStore({ postgres: url, schema })
+  asking = askingOf(store)
+  await store.head('nobody')
+})
+afterEach(async () => {
+  for (const connection of connections.splice(0)) await connection.end()
+  await store.close()
+  const admin = await connect()
+  await admin.query(`drop schema if exists ${schema} cascade`)
+})
+afterAll(async () => {
+  for (const connection of connections.splice(0)) await connection.end()
+})
+
+async function connect(): Promise<pg.Client> {
+  const connection = new pg.Client(url)
+  await connection.connect()
+  connections.push(connection)
+  return connection
+}
+
+const open = (id: string, agent = 'support'): EventBody => started({ sessionId: id, agent })
+const flush = (id: string, log: LogEntry[], through = store): Promise<unknown> => through.flush(id, EPOCH, log)
+
+/** All events that the feed gives from `after` on. */
+async function read(options: FeedOptions = {}): Promise<FeedEvent[]> {
+  const found: FeedEvent[] = []
+  for await (const event of asking.events(options)) found.push(event)
+  return found
+}
+
+const names = (events: FeedEvent[]): string[] => events.map(({ sessionId, event }) => `${sessionId} ${event.seq}`)
+
+/** What the feed gives once it gives as many: other transactions of the server, whoever's, hold it up while they are open. */
+const readOf = (count: number, options: FeedOptions = {}): Promise<FeedEvent[]> =>
+  until(`the feed gives ${count} events`, async () => {
+    const found = await read(options)
+    return found.length >= count && found
+  })
+
+/** A flush that began but has not committed: holds a transaction's number until it is let go. */
+async function slowFlush(id: string, log: LogEntry[]): Promise<{ commit(): Promise<void> }> {
+  const connection = await connect()
+  await connection.query('begin')
+  await connection.query(`insert into ${schema}.commits (session_id, first_seq, last_seq) values ($1, $2, $3)`, [
+    id,
+    log[0]?.seq,
+    log.at(-1)?.seq,
+  ])
+  for (const { seq, digest, json } of log) {
+    await connection.query(
+      `insert into ${schema}.events (session_id, seq, epoch, type, at, digest, json) values ($1, $2, $3, $4, now(), $5, $6)`,
+      [id, seq, EPOCH, (JSON.parse(json) as { type: string }).type, digest, json],
+    )
+  }
+  return { commit: () => connection.query('commit').then(() => undefined) }
+}
+
+describe('the feed', () => {
+  it('gives the events of all sessions, of each in order, with agent and cursor', async () => {
+    await flush('a', logOf([open('a'), ...oneRun(1, 'u')]))
+    await flush('b', logOf([open('b', 'sales')]))
+    const events = await readOf(11)
+    expect(names(events)).toEqual([...Array.from({ length: 10 }, (_, n) => `a ${n + 1}`), 'b 1'])
+    expect(events[10]).toMatchObject({ sessionId: 'b', agent: 'sales', event: { type: 'session_started' }, cursor: expect.any(String) })
+  })
+
+  it('goes on from the cursor of any event, in another process as well, with the events behind it and no other', async () => {
+    await flush('a', logOf([open('a'), ...oneRun(1, 'u')]))
+    await flush('b', logOf([open('b')]))
+    const events = await readOf(11)
+    for (const [index, { cursor }] of events.entries()) {
+      expect(names(await read({ after: cursor }))).toEqual(names(events.slice(index + 1)))
+    }
+    // A reader that is started anew has nothing but the text of the cursor.
+    const other = openStore({ postgres: url, schema, migrate: 'off' })
+    try {
+      const rest: FeedEvent[] = []
+      for await (const event of askingOf(other).events({ after: events[4]?.cursor ?? '' })) rest.push(event)
+      expect(names(rest)).toEqual(names(events.slice(5)))
+    } finally {
+      await other.close()
+    }
+  })
+
+  it('waits for a flush that began earlier and commits later, and gives it then: its cursor skips nothing', async () => {
+    const early = logOf([open('early'), received('u')])
+    const late = logOf([open('late')])
+    await flush('early', early.slice(0, 1))
+    const [first] = await readOf(1)
+    const slow = await slowFlush('early', early.slice(1))
+    // It begins after the slow one, and has committed before it.
+    await flush('late', late)
+    const seen = await read({ after: first?.cursor ?? '' })
+    expect(seen).toEqual([])
+    await slow.commit()
+    const rest = await readOf(2, { after: first?.cursor ?? '' })
+    expect(names(rest)).toEqual(['early 2', 'late 1'])
+  })
+
+  it('gives each event once to a reader that stops and goes on after every event, while flushes overlap', async () => {
+    const sessions = ['p', 'q', 'r']
+    for (const id of sessions) await flush(id, logOf([open(id)]))
+    const expected = sessions.flatMap((id) => [`${id} 1`, `${id} 2`, `${id} 3`])
+    const seen: string[] = []
+    let after: string | undefined
+    const step = async (): Promise<boolean> => {
+      for await (const event of asking.events({ ...(after !== undefined && { after }) })) {
+        seen.push(`${event.sessionId} ${event.event.seq}`)
+        after = event.cursor
+        return true
+      }
+      return false
+    }
+    const logs = sessions.map((id) => logOf([open(id), received('one'), received('two')]))
+    const slow = []
+    for (const [index, id] of sessions.entries()) slow.push(await slowFlush(id, logs[index]?.slice(1) ?? []))
+    // The newest commits first, and the reader looks between any two of them.
+    for (const { commit } of slow.reverse()) {
+      await commit()
+      while (await step());
+    }
+    await until('the reader has seen all', async () => {
+      while (await step());
+      return seen.length >= expected.length
+    })
+    expect([...seen].sort()).toEqual(expected.sort())
+  })
+
+  it('leaves out what was not asked for, and passes it', async () => {
+    await flush('a', logOf([open('a'), ...oneRun(1, 'u')]))
+    await flush('b', logOf([open('b', 'sales'), ...oneRun(1, 'u')]))
+    await readOf(20)
+    expect(names(await read({ types: ['run_completed', 'session_started'], agent: 'sales' }))).toEqual(['b 1', 'b 10'])
+    const [done] = await read({ types: ['run_completed'] })
+    // A cursor is good with other options too.
+    expect(names(await read({ after: done?.cursor ?? '', types: ['session_started'] }))).toEqual(['b 1'])
+  })
+
+  it('gives thousands of events, and more than one reading holds, in order', async () => {
+    const many = logOf([open('many'), ...Array.from({ length: 1_200 }, (_, n) => received(`u${n}`))])
+    await flush('many', many)
+    const large = 'x'.repeat(1_500_000)
+    await flush('large', logOf([open('large'), received('a', large), received('b', large), received('c', large), received('d', large)]))
+    const events = await readOf(1_206)
+    expect(names(events)).toEqual([
+      ...Array.from({ length: 1_201 }, (_, n) => `many ${n + 1}`),
+      ...Array.from({ length: 5 }, (_, n) => `large ${n + 1}`),
+    ])
+  })
+
+  it('does not repeat what a fork inherited', async () => {
+    const past = [open('parent'), ...oneRun(1, 'u')]
+    await flush('parent', logOf(past))
+    const fork = logOf([
+      ...past,
+      { type: 'forked', sessionId: 'fork', executionId: EPOCH, coreVersion: 2, from: { sessionId: 'parent', seq: 10 }, keys: 'carried' },
+      received('own'),
+    ])
+    await store.flush('fork', EPOCH, fork.slice(0, 10), { inherited: 'parent' })
+    await flush('fork', fork.slice(10))
+    expect(names(await readOf(12)).filter((name) => name.startsWith('fork'))).toEqual(['fork 11', 'fork 12'])
+  })
+
+  it('that is followed gives events as they are stored, until it is stopped', async () => {
+    const stop = new AbortController()
+    const seen: string[] = []
+    const reading = (async () => {
+      for await (const event of asking.events({ follow: true, signal: stop.signal })) seen.push(`${event.sessionId} ${event.event.seq}`)
+    })()
+    try {
+      await flush('a', logOf([open('a')]))
+      await until('the first event is seen', () => seen.includes('a 1'))
+      await flush('a', logOf([open('a'), received('u')]))
+      await until('the second event is seen', () => seen.length === 2)
+    } finally {
+      stop.abort()
+      await reading
+    }
+    expect(seen).toEqual(['a 1', 'a 2'])
+  })
+})

@@ -1,0 +1,344 @@
+// Asking over sessions: lists by page with a cursor, sums, points of a session's past, and refusals, against a real Postgres.
+import { randomUUID } from 'node:crypto'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { type Asking, askingOf, type SessionAsking, sessionAskingOf } from '../../src/client/asking.ts'
+import type { List } from '../../src/client/list.ts'
+import { readAll, transcriptAt } from '../../src/client/past.ts'
+import type { EventBody } from '../../src/session/events.ts'
+import { openStore, type Store } from '../../src/store/index.ts'
+import { answered, completed, EPOCH, failedAttempt, issued, logOf, oneRun, received, started } from './store/sessions.ts'
+
+const schema = `asking_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+let store: Store
+let asking: Asking
+let database: pg.Client
+
+beforeAll(async () => {
+  const url = inject('stack').databaseUrl
+  database = new pg.Client(url)
+  await database.connect()
+  store = openStore({ postgres: url, schema })
+  asking = askingOf(store)
+  await store.head('nobody')
+})
+afterAll(async () => {
+  await store?.close()
+  await database?.query(`drop schema if exists ${schema} cascade`)
+  await database?.end()
+})
+
+async function all<T>(list: List<T>): Promise<T[]> {
+  const items: T[] = []
+  for await (const item of list) items.push(item)
+  return items
+}
+
+/** The pages of a list, each asked for by the cursor of the one before. */
+async function pagesOf<T>(page: (cursor: string | undefined) => List<T>): Promise<T[][]> {
+  const pages: T[][] = []
+  let cursor: string | undefined
+  do {
+    const next = await page(cursor)
+    pages.push(next.items)
+    cursor = next.cursor
+  } while (cursor !== undefined)
+  return pages
+}
+
+const HOUR = 3_600_000
+const NOON = Date.UTC(2026, 10, 21, 12)
+
+/** Stores a session whose events begin at `at`, a millisecond apart. */
+async function put(id: string, bodies: EventBody[], at = NOON): Promise<void> {
+  const timed = bodies.map((body, index) => ({ ...body, at: at + index }))
+  await store.flush(id, EPOCH, logOf(timed))
+}
+
+const ids = (items: { sessionId: string }[]): string[] => items.map((item) => item.sessionId)
+const codeOf = (work: PromiseLike<unknown>): Promise<unknown> =>
+  Promise.resolve(work).then(
+    () => 'no error',
+    (error: { code?: string }) => error.code ?? error,
+  )
+
+describe('sessions', () => {
+  const mine = { agent: 'lister' }
+  const open = (id: string, more: object = {}) => started({ sessionId: id, agent: 'lister', tags: [], ...more })
+
+  beforeAll(async () => {
+    for (let n = 0; n < 7; n++) await put(`l${n}`, [open(`l${n}`, { tags: n % 2 ? ['odd', 'all'] : ['all'] })], NOON + n * HOUR)
+    // Two that were created in the same millisecond.
+    await put('l7b', [open('l7b')], NOON + 7 * HOUR)
+    await put('l7a', [open('l7a')], NOON + 7 * HOUR)
+    await put('failed', [
+      open('failed', { agent: 'lister' }),
+      received('u'),
+      { type: 'run_started', run: 1, messageId: 'u' },
+      { type: 'error_entered', run: 1, code: 'max_turns', reason: 'too many', strategy: 'manual' },
+    ])
+  })
+
+  it('come the newest first, and page by page the same as all at once', async () => {
+    const whole = ids(await all(asking.sessions.list(mine)))
+    expect(whole.slice(0, 4)).toEqual(['l7a', 'l7b', 'l6', 'l5'])
+    expect(whole).toHaveLength(10)
+    const pages = await pagesOf((cursor) => asking.sessions.list({ ...mine, limit: 3, ...(cursor && { cursor }) }))
+    expect(pages.map((page) => page.length)).toEqual([3, 3, 3, 1])
+    expect(ids(pages.flat())).toEqual(whole)
+    expect(ids(await all(asking.sessions.list({ ...mine, limit: 1 })))).toEqual(whole)
+  })
+
+  it('are not skipped or repeated when others are started between two pages', async () => {
+    const first = await asking.sessions.list({ ...mine, tag: 'odd', limit: 1 })
+    await put('latecomer', [open('latecomer', { tags: ['odd'] })], NOON + 20 * HOUR)
+    const rest = await pagesOf((cursor) => asking.sessions.list({ ...mine, tag: 'odd', limit: 1, cursor: cursor ?? first.cursor ?? '' }))
+    expect(ids([...first.items, ...rest.flat()])).toEqual(['l5', 'l3', 'l1'])
+  })
+
+  it('are found by status, tags and time of creation', async () => {
+    expect(ids(await all(asking.sessions.list({ ...mine, status: 'error' })))).toEqual(['failed'])
+    expect(ids(await all(asking.sessions.list({ ...mine, status: ['error', 'waiting'] })))).toEqual(['failed'])
+    expect(ids(await all(asking.sessions.list({ ...mine, tags: ['odd', 'all'] })))).toEqual(['l5', 'l3', 'l1'])
+    const span = { since: new Date(NOON + 2 * HOUR), until: NOON + 4 * HOUR }
+    expect(ids(await all(asking.sessions.list({ ...mine, ...span })))).toEqual(['l3', 'l2'])
+    expect(ids(await all(asking.sessions.list({ ...mine, since: '2026-11-21T18:00:00Z', until: span.until + 3 * HOUR })))).toEqual(['l6'])
+  })
+
+  it('say what they failed of, whom they are for and what they have used', async () => {
+    expect(await asking.sessions.get('failed')).toMatchObject({
+      sessionId: 'failed',
+      status: 'error',
+      error: { code: 'max_turns', run: 1 },
+      context: { tenant: 't1' },
+      createdAt: new Date(NOON),
+      parent: null,
+      waiting: 0,
+      checkpoint: 0,
+      prunedAt: null,
+      erasedAt: null,
+      flushedAt: expect.any(Date),
+    })
+    expect(await codeOf(asking.sessions.get('nobody'))).toBe('session_not_found')
+  })
+})
+
+describe('what is asked amiss', () => {
+  it.each<[string, () => PromiseLike<unknown>]>([
+    ['a limit of 0', () => asking.sessions.list({ limit: 0 })],
+    ['a limit over 1,000', () => asking.errors({ limit: 1_001 })],
+    ['a limit that is text', () => asking.errors({ limit: '5' as never })],
+    ['an unknown status', () => asking.sessions.list({ status: 'bored' as never })],
+    ['no status at all', () => asking.toolCalls({ status: [] })],
+    ['a moment that is none', () => asking.errors({ since: 'yesterday' })],
+    ['a misspelt option', () => asking.sessions.list({ agnet: 'x' } as never)],
+    ['no session', () => asking.messages({} as never)],
+    ['an unknown sum', () => asking.usage({ by: 'hour' as never })],
+    ['a list of sums', () => asking.usage({ by: ['day'] as never })],
+    ['an unknown type of event', () => first(asking.events({ types: ['run_ended' as never] }))],
+    ['empty text', () => asking.toolCalls({ tool: '' })],
+  ])('%s is refused as invalid_option', async (_, ask) => {
+    expect(await codeOf(ask())).toBe('invalid_option')
+  })
+
+  async function first<T>(items: AsyncIterable<T>): Promise<T | undefined> {
+    for await (const item of items) return item
+    return undefined
+  }
+
+  it('a cursor that is none, that was cut, or that belongs to another list is refused as invalid_cursor', async () => {
+    const { cursor = '' } = await asking.sessions.list({ agent: 'lister', limit: 1 })
+    expect(cursor).not.toBe('')
+    for (const wrong of ['nonsense', cursor.slice(0, -4), Buffer.from('[1]').toString('base64url')]) {
+      expect(await codeOf(asking.sessions.list({ agent: 'lister', cursor: wrong }))).toBe('invalid_cursor')
+    }
+    expect(await codeOf(asking.sessions.list({ agent: 'other', cursor }))).toBe('invalid_cursor')
+    expect(await codeOf(asking.errors({ cursor }))).toBe('invalid_cursor')
+    expect(await codeOf(first(asking.events({ after: cursor })))).toBe('invalid_cursor')
+  })
+
+  it('a cursor whose parts were changed is refused as well', async () => {
+    const { cursor = '' } = await asking.sessions.list({ agent: 'lister', limit: 1 })
+    const [tag] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as string[]
+    for (const parts of [[tag], [tag, 'x', 'y'], [tag, 1.5, 'y'], [tag, 1, null]]) {
+      const changed = Buffer.from(JSON.stringify(parts)).toString('base64url')
+      expect(await codeOf(asking.sessions.list({ agent: 'lister', cursor: changed }))).toBe('invalid_cursor')
+    }
+  })
+
+  it('NUL and lone surrogates find nothing and break nothing', async () => {
+    expect(await all(asking.sessions.list({ agent: 'a\0b', tags: ['\ud800'] }))).toEqual([])
+    expect(await all(asking.errors({ context: 'tool:\0' }))).toEqual([])
+    expect(await codeOf(asking.messages({ session: '\0' }))).toBe('session_not_found')
+  })
+
+  it('without a store everything says what to do', async () => {
+    const none = askingOf(undefined)
+    expect(await codeOf(none.sessions.list())).toBe('no_store')
+    expect(await codeOf(none.messages({ session: 's' }))).toBe('no_store')
+    expect(await codeOf(sessionAskingOf(undefined, 's').latestCheckpoint())).toBe('no_store')
+    await expect(none.sessions.get('s')).rejects.toThrow(/DATABASE_URL/)
+  })
+
+  it('of a session that nobody knows is told apart from one that has nothing', async () => {
+    await put('empty', [started({ sessionId: 'empty', agent: 'quiet' })])
+    const of = (id: string): SessionAsking => sessionAskingOf(store, id)
+    expect(await all(asking.messages({ session: 'empty' }))).toEqual([])
+    expect(await of('empty').latestCheckpoint()).toBeNull()
+    expect(await of('empty').errors()).toEqual([])
+    for (const ask of ['checkpoints', 'latestCheckpoint', 'toolCalls', 'errors', 'archivedMessages'] as const) {
+      expect(await codeOf(of('nobody')[ask]())).toBe('session_not_found')
+    }
+    expect(await codeOf(asking.checkpoints({ session: 'nobody' }))).toBe('session_not_found')
+  })
+})
+
+describe('a session', () => {
+  const log: EventBody[] = [
+    started({ sessionId: 'whole', agent: 'whole' }),
+    ...oneRun(1, 'u1'),
+    { type: 'checkpoint_made', version: 1, run: 1, turn: 2, reason: 'turn', lastMessageId: 'm_1_2' },
+    ...oneRun(2, 'u2'),
+    { type: 'checkpoint_made', version: 2, run: 2, turn: 2, reason: 'nightly', by: 'ops', lastMessageId: 'm_2_2' },
+    received('u3'),
+    { type: 'rolled_back', toSeq: 11, upToSeq: 22, target: { checkpoint: 1 }, lastMessageId: 'm_1_2', effects: [], by: 'ana' },
+    ...oneRun(3, 'u4'),
+    received('u5'),
+  ]
+  const of = (): SessionAsking => sessionAskingOf(store, 'whole')
+  const messageIds = (rows: { messageId: string }[]): string[] => rows.map((row) => row.messageId)
+  const FIRST = ['u1', 'm_1_1', 'r_1_1', 'm_1_2']
+  const SECOND = ['u2', 'm_2_1', 'r_2_1', 'm_2_2']
+  const THIRD = ['u4', 'm_3_1', 'r_3_1', 'm_3_2']
+
+  beforeAll(() => put('whole', log))
+
+  it('has its messages in order, page by page, those that wait last', async () => {
+    const pages = await pagesOf((cursor) => asking.messages({ session: 'whole', limit: 4, ...(cursor && { cursor }) }))
+    expect(pages.map(messageIds)).toEqual([FIRST, THIRD, ['u5']])
+    expect(pages[0]?.[1]).toMatchObject({ sessionId: 'whole', agent: 'whole', role: 'assistant', callIds: ['t_1_1_0'], blobs: [] })
+    expect(pages[0]?.[2]?.callIds).toEqual(['t_1_1_0'])
+  })
+
+  it('keeps what it left behind', async () => {
+    const archived = await of().archivedMessages()
+    expect(messageIds(archived).sort()).toEqual([...SECOND, 'u3'].sort())
+    expect(archived[0]).toMatchObject({ why: 'rolled_back', archivedSeq: 23, archivedAt: expect.any(Date) })
+  })
+
+  it('has its checkpoints, and says which were left behind', async () => {
+    expect(await of().checkpoints()).toMatchObject([
+      { version: 2, reason: 'nightly', by: 'ops', seq: 21, upToSeq: 21, lastMessageId: 'm_2_2', archivedSeq: 23, run: 2, turn: 2 },
+      { version: 1, reason: 'turn', by: null, seq: 11, lastMessageId: 'm_1_2', archivedSeq: null },
+    ])
+    expect(await of().latestCheckpoint()).toMatchObject({ version: 1 })
+    const pages = await pagesOf((cursor) => asking.checkpoints({ session: 'whole', limit: 1, ...(cursor && { cursor }) }))
+    expect(pages.flat().map(({ version }) => version)).toEqual([2, 1])
+  })
+
+  it('shows its transcript as it was at any point, also of a past that it left', async () => {
+    const events = await readAll((after) => store.events('whole', { after }))
+    const at = (target: object): string[] => messageIds(transcriptAt(events, target as never))
+    expect(at({ checkpoint: 1 })).toEqual(FIRST)
+    expect(at({ checkpoint: 2 })).toEqual([...FIRST, ...SECOND])
+    expect(at({ run: 2 })).toEqual(FIRST)
+    expect(at({ message: 'u2' })).toEqual(FIRST)
+    expect(at({ run: 3 })).toEqual(FIRST)
+    expect(at({ message: 'u1' })).toEqual([])
+    for (const [target, code] of [
+      [{ checkpoint: 9 }, 'checkpoint_not_found'],
+      [{ message: 'nobody said' }, 'message_not_found'],
+      [{ run: 9 }, 'run_not_found'],
+      [{}, 'invalid_target'],
+    ] as const) {
+      expect(() => at(target)).toThrow(expect.objectContaining({ code }))
+    }
+  })
+
+  it('the transcript now is what the store has', async () => {
+    const events = await readAll((after) => store.events('whole', { after }))
+    const { messageRowsOf } = await import('../../src/client/message-rows.ts')
+    const now = await all(asking.messages({ session: 'whole' }))
+    expect(messageRowsOf(events)).toMatchObject(now.map(({ messageId, content, run, turn, kind }) => ({ messageId, content, run, turn, kind })))
+    expect(messageRowsOf(events)).toHaveLength(now.length)
+  })
+})
+
+describe('tool calls and errors', () => {
+  const call = (run: number, index: number) => ({ run, turn: 1, callId: `t_${run}_1_${index}`, tool: 'refund' })
+
+  beforeAll(async () => {
+    for (let n = 0; n < 3; n++) {
+      await put(
+        `c${n}`,
+        [
+          started({ sessionId: `c${n}`, agent: 'caller' }),
+          received('u'),
+          { type: 'run_started', run: 1, messageId: 'u' },
+          { type: 'turn_started', run: 1, turn: 1, takes: ['u'] },
+          { type: 'model_attempt_failed', run: 1, turn: 1, error: failedAttempt(1, 'overloaded') },
+          answered(1, 1, [{ n }, { n }, { n }]),
+          issued(1, 1, 0),
+          completed(1, 1, 0),
+          issued(1, 1, 1),
+          { type: 'tool_attempt_failed', ...call(1, 1), error: failedAttempt(1, 'lost') },
+          { type: 'tool_unknown', ...call(1, 1), attempt: 1, message: 'reply lost' },
+          issued(1, 1, 2),
+        ],
+        NOON + n * HOUR,
+      )
+    }
+  })
+
+  it('are found by status over all sessions, the newest first', async () => {
+    const unknown = await all(asking.toolCalls({ status: 'unknown', tool: 'refund' }))
+    expect(unknown.map(({ sessionId, callId }) => `${sessionId} ${callId}`)).toEqual(['c2 t_1_1_1', 'c1 t_1_1_1', 'c0 t_1_1_1'])
+    expect(unknown[0]).toMatchObject({ agent: 'caller', effect: 'external', attempt: 1, milestones: [], error: { code: 'outcome_unknown' } })
+  })
+
+  it('are found by session and time, page by page', async () => {
+    const pages = await pagesOf((cursor) => asking.toolCalls({ session: 'c1', limit: 2, ...(cursor && { cursor }) }))
+    expect(pages.map((page) => page.map(({ callId }) => callId))).toEqual([['t_1_1_2', 't_1_1_1'], ['t_1_1_0']])
+    const status: 'unknown'[] = ['unknown']
+    expect(ids(await all(asking.toolCalls({ status, since: NOON + HOUR, until: NOON + 2 * HOUR })))).toEqual(['c1'])
+    expect((await sessionAskingOf(store, 'c1').toolCalls()).map(({ callId }) => callId)).toEqual(['t_1_1_0', 't_1_1_1', 't_1_1_2'])
+  })
+
+  it('errors are found by context and time, with their attempt', async () => {
+    expect(ids(await all(asking.errors({ context: 'tool:refund', since: NOON + HOUR })))).toEqual(['c2', 'c1'])
+    const pages = await pagesOf((cursor) => asking.errors({ context: 'model', limit: 1, ...(cursor && { cursor }) }))
+    expect(ids(pages.flat())).toEqual(['c2', 'c1', 'c0'])
+    expect(await sessionAskingOf(store, 'c0').errors()).toMatchObject([
+      { context: 'model', attempt: 1, message: 'overloaded', nextDelayMs: 500, agent: 'caller' },
+      { context: 'tool:refund', attempt: 1, message: 'lost', callId: 't_1_1_1' },
+    ])
+  })
+})
+
+describe('usage', () => {
+  const priced = (model: string) => (body: EventBody) => (body.type === 'model_completed' ? { ...body, model } : body)
+
+  beforeAll(async () => {
+    await put('u-a', [started({ sessionId: 'u-a', agent: 'thrifty' }), ...oneRun(1, 'u').map(priced('nameless'))], Date.UTC(2026, 0, 1, 23, 59))
+    await put('u-b', [started({ sessionId: 'u-b', agent: 'lavish' }), ...oneRun(1, 'u').map(priced('claude-opus-4-5'))], Date.UTC(2026, 0, 2))
+    await put('u-c', [started({ sessionId: 'u-c', agent: 'lavish' }), ...oneRun(1, 'u').map(priced('claude-opus-4-5'))], Date.UTC(2026, 0, 2, 1))
+  })
+  const january = { since: '2026-01-01', until: '2026-02-01' }
+
+  it('is added up by agent, the dearest first, with the calls whose price nobody knows', async () => {
+    const sums = await all(asking.usage({ by: 'agent', ...january }))
+    expect(sums).toMatchObject([
+      { key: 'lavish', calls: 4, unpriced: 0, usage: { input_tokens: 40, output_tokens: 20, cache_read_input_tokens: 12 } },
+      { key: 'thrifty', calls: 2, unpriced: 2, usd: 0 },
+    ])
+    expect(sums[0]?.usd).toBeGreaterThan(0)
+  })
+
+  it('is added up by day in UTC, the newest first, by model and by session, page by page', async () => {
+    const keys = async (by: 'day' | 'model' | 'session'): Promise<string[]> =>
+      (await pagesOf((cursor) => asking.usage({ by, ...january, limit: 1, ...(cursor && { cursor }) }))).flat().map(({ key }) => key)
+    expect(await keys('day')).toEqual(['2026-01-02', '2026-01-01'])
+    expect(await keys('model')).toEqual(['claude-opus-4-5', 'nameless'])
+    expect(await keys('session')).toEqual(['u-b', 'u-c', 'u-a'])
+  })
+})

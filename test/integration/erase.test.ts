@@ -1,0 +1,292 @@
+// Erasing: a session's content goes for good, everywhere, also from flushes that come late; who wanted it stays.
+import { WorkflowNotFoundError } from '@temporalio/client'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import type { LogEntry } from '../../src/session/events.ts'
+import { openStore, type Store } from '../../src/store/index.ts'
+import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
+import { ownSchema, type OwnSchema } from '../support/rows.ts'
+import { answersIn, type Played, type Scene, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { gate, until } from '../support/until.ts'
+import { pawl } from './cli/processes.ts'
+import { logOf, received } from './store/sessions.ts'
+
+const SECRET = 'the-secret-of-mr-x'
+
+let schema: OwnSchema
+let here: Deployment
+let player: Stage
+let store: Store
+let worker: RunningWorker
+
+beforeAll(async () => {
+  const { databaseUrl } = inject('stack')
+  schema = await ownSchema(databaseUrl, 'erase')
+  here = await deploy({ schema: schema.name })
+  player = stage()
+  store = openStore({ postgres: databaseUrl, schema: schema.name })
+  worker = await here.startWorker({ agents: [player.agent] })
+})
+afterAll(async () => {
+  await here?.stop()
+  await store?.close()
+  await schema?.close()
+})
+
+/** A session in which the secret stands wherever something can stand. */
+function play(scene: Scene = {}): Played {
+  return player.play(
+    here.pawl,
+    {
+      model: (request) => (answersIn(request) % 2 === 0 ? [use('put', SECRET)] : `I know of ${SECRET}`),
+      put: ({ what }) => `put ${what}`,
+      ...scene,
+    },
+    { context: { user: SECRET }, tags: [SECRET] },
+  )
+}
+
+async function talked(): Promise<Played> {
+  const played = play()
+  await (await played.session.send(`here is ${SECRET}`, { metadata: { note: SECRET } })).result({ timeoutMs: 30_000 })
+  await until('its rows are there', async () => (await store.session(played.id))?.status === 'idle')
+  return played
+}
+
+async function closed(): Promise<Played> {
+  const played = await talked()
+  await played.session.close()
+  await until('it is closed in the store', async () => (await store.session(played.id))?.status === 'closed')
+  await until('its workflow has ended', async () => (await handleOf(played.id).describe()).status.name === 'COMPLETED')
+  return played
+}
+
+const handleOf = (id: string, executionId?: string) => here.temporal.workflow.getHandle(`pawl:${id}`, executionId)
+
+async function executionIds(id: string): Promise<string[]> {
+  const ids: string[] = []
+  for await (const info of here.temporal.workflow.list({ query: `WorkflowId = 'pawl:${id}'` })) ids.push(info.runId)
+  return ids
+}
+
+async function historyIsGone(id: string, executionId?: string): Promise<void> {
+  await until('Temporal has deleted it', async () => {
+    try {
+      await handleOf(id, executionId).fetchHistory()
+      return false
+    } catch (error) {
+      return error instanceof WorkflowNotFoundError
+    }
+  })
+}
+
+describe('a closed session', () => {
+  it('is gone from every table and from Temporal; a row without content and the audit stay', async () => {
+    const { id, session } = await closed()
+    // It had a second chain of executions, too.
+    await (await session.send('once more')).result({ timeoutMs: 30_000 })
+    await session.close()
+    await until('it is closed in the store', async () => (await store.session(id))?.status === 'closed')
+    const executions = await until('both chains are visible', async () => {
+      const ids = await executionIds(id)
+      return ids.length === 2 && ids
+    })
+    await until('its workflow has ended', async () => (await handleOf(id).describe()).status.name === 'COMPLETED')
+    const before = await schema.counts(id)
+    const [row] = await schema.query('select * from {schema}.sessions where session_id = $1', [id])
+    expect(await schema.holding(SECRET)).toEqual(expect.arrayContaining(['events', 'messages', 'sessions', 'tool_calls']))
+
+    const report = await here.pawl.erase(id, { by: 'dpo@example.com', reason: 'request 4711' })
+    expect(report).toMatchObject({ sessionId: id, terminated: false, executions: 2, forks: [], parent: null })
+    expect(report.rows).toMatchObject({ events: before.events, messages: before.messages, tool_calls: before.tool_calls })
+    expect(await schema.holding(SECRET)).toEqual([])
+    expect(await schema.counts(id)).toEqual({ sessions: 1, audit: 1 })
+    const [tombstone] = await schema.query('select * from {schema}.sessions where session_id = $1', [id])
+    expect(tombstone).toMatchObject({
+      agent: 'player',
+      status: 'closed',
+      context: null,
+      tags: [],
+      error: null,
+      raw: null,
+      run: row?.run,
+      flushed_seq: row?.flushed_seq,
+      erased_at: expect.any(Date),
+    })
+    expect(await schema.query('select action, by, details from {schema}.audit where session_id = $1', [id])).toEqual([
+      {
+        action: 'erase',
+        by: 'dpo@example.com',
+        details: expect.objectContaining({ reason: 'request 4711', rows: report.rows, executions: expect.arrayContaining(executions) }),
+      },
+    ])
+    for (const executionId of executions) await historyIsGone(id, executionId)
+  })
+
+  it('may be erased twice: each time stands in the audit', async () => {
+    const { id } = await closed()
+    await here.pawl.erase(id, { by: 'a' })
+    await historyIsGone(id)
+    expect(await here.pawl.erase(id, { by: 'b' })).toMatchObject({ terminated: false, rows: { events: 0, messages: 0 } })
+    expect(await schema.query('select by from {schema}.audit where session_id = $1 order by id', [id])).toEqual([{ by: 'a' }, { by: 'b' }])
+  })
+
+  it('that was pruned loses its archive, too', async () => {
+    const { id } = await closed()
+    await schema.age([id], 100)
+    await here.pawl.prune({ olderThan: '90d' })
+    expect(await schema.holding(SECRET)).toContain('archived_messages')
+    const report = await here.pawl.erase(id, { by: 'ops' })
+    expect(report.rows.archived_messages).toBeGreaterThan(0)
+    expect(await schema.holding(SECRET)).toEqual([])
+  })
+
+  it('begins afresh when somebody speaks to it again: its numbers go on, its content does not come back', async () => {
+    const { id } = await closed()
+    await here.pawl.erase(id, { by: 'ops' })
+    await historyIsGone(id)
+    const [tombstone] = await schema.query('select run, flushed_seq from {schema}.sessions where session_id = $1', [id])
+    const again = player.play(here.pawl, {}, { id, context: { user: 'another' } })
+    expect(await (await again.session.send('hello')).result({ timeoutMs: 30_000 })).toMatchObject({ run: Number(tombstone?.run) + 1 })
+    expect(saidIn(again.requests[0]!)).toEqual(['hello'])
+    await until('its rows are there', async () => (await store.session(id))?.status === 'idle')
+    const [first] = await store.events(id)
+    expect(first).toMatchObject({
+      type: 'session_started',
+      seq: Number(tombstone?.flushed_seq) + 1,
+      agent: 'player',
+      context: { user: 'another' },
+    })
+    expect(await schema.holding(SECRET)).toEqual([])
+    await again.session.close()
+  })
+})
+
+describe('an open session', () => {
+  it('is refused, and nothing has changed', async () => {
+    const { id, session } = await talked()
+    const before = await schema.everything([id])
+    await expect(here.pawl.erase(id, { by: 'ops' })).rejects.toMatchObject({ code: 'session_open' })
+    expect(await schema.everything([id])).toEqual(before)
+    expect((await handleOf(id).describe()).status.name).toBe('RUNNING')
+    expect(await (await session.send('still there?')).result({ timeoutMs: 30_000 })).toMatchObject({ run: 2 })
+    await here.pawl.erase(id, { by: 'ops', force: true })
+  })
+
+  it('is terminated with force, in the middle of a run; what the worker still holds of it does not come back', async () => {
+    const middle = gate()
+    const played = play({
+      async put({ what }, ctx) {
+        await middle.pass(ctx.signal).catch(() => undefined)
+        return `put ${what}`
+      },
+    })
+    await played.session.send(`here is ${SECRET}`)
+    await middle.reached
+    await until('a part of it is stored', async () => (await store.events(played.id)).length > 3)
+    const report = await here.pawl.erase(played.id, { by: 'ops', force: true })
+    expect(report).toMatchObject({ terminated: true, executions: 1 })
+    expect(report.rows.events).toBeGreaterThan(3)
+    await historyIsGone(played.id)
+    middle.open()
+    // A worker that stops has flushed all that it would flush.
+    await worker.stop()
+    expect(await schema.holding(SECRET)).toEqual([])
+    expect(await schema.counts(played.id)).toEqual({ sessions: 1, audit: 1 })
+    worker = await here.startWorker({ agents: [player.agent] })
+  })
+})
+
+describe('a flush that comes late', () => {
+  it('is refused, whether it repeats what was stored, continues it, or comes from another chain; nothing is set aside', async () => {
+    const { id } = await closed()
+    const entries = await store.entries(id)
+    const head = await store.head(id)
+    await here.pawl.erase(id, { by: 'ops' })
+    const more = logOf([received('late', SECRET)], head!)
+    const flushes: [string, LogEntry[]][] = [
+      [head!.epoch, entries],
+      [head!.epoch, [...entries, ...more]],
+      [head!.epoch, more],
+      ['another-chain', entries],
+      ['another-chain', more],
+    ]
+    for (const [epoch, log] of flushes) {
+      await expect(store.flush(id, epoch, log)).rejects.toMatchObject({ code: 'session_erased' })
+    }
+    expect(await schema.counts(id)).toEqual({ sessions: 1, audit: 1 })
+    expect(await schema.holding(SECRET)).toEqual([])
+  })
+
+  it('does not bring back a session of which the store had nothing yet', async () => {
+    const { id } = await closed()
+    const entries = await store.entries(id)
+    const head = await store.head(id)
+    for (const table of Object.keys(await schema.counts(id)))
+      await schema.query(`delete from {schema}.${table} where session_id = $1`, [id])
+    expect(await here.pawl.erase(id, { by: 'ops' })).toMatchObject({ executions: 1, rows: { events: 0 } })
+    expect(await schema.query('select agent, status from {schema}.sessions where session_id = $1', [id])).toEqual([
+      { agent: 'player', status: 'closed' },
+    ])
+    await expect(store.flush(id, head!.epoch, entries)).rejects.toMatchObject({ code: 'session_erased' })
+    expect(await schema.holding(SECRET)).toEqual([])
+    await historyIsGone(id)
+  })
+})
+
+describe('forks', () => {
+  it('keep their copy, and are named; so is the session that an erased fork came from', async () => {
+    const { id, session } = await closed()
+    const fork = await session.fork()
+    await until('the fork is stored', async () => (await schema.counts(fork.id)).events)
+    player.play(here.pawl, {}, { id: fork.id })
+    const grandchild = await here.pawl.session(fork.id, { agent: 'player' }).fork()
+    await until('its fork is stored', async () => (await schema.counts(grandchild.id)).events)
+    const before = await schema.everything([fork.id, grandchild.id])
+    expect((await here.pawl.erase(id, { by: 'ops' })).forks.sort()).toEqual([fork.id, grandchild.id].sort())
+    expect(await schema.everything([fork.id, grandchild.id])).toEqual(before)
+    expect(await here.pawl.erase(fork.id, { by: 'ops', force: true })).toMatchObject({ parent: id, forks: [grandchild.id] })
+    expect(await here.pawl.erase(grandchild.id, { by: 'ops', force: true })).toMatchObject({ parent: fork.id, forks: [] })
+    expect(await schema.holding(SECRET)).toEqual([])
+  })
+})
+
+describe('bad input', () => {
+  it('a session that there never was is not found, and leaves no trace', async () => {
+    await expect(here.pawl.erase('nobody', { by: 'ops' })).rejects.toMatchObject({ code: 'session_not_found' })
+    expect(await schema.counts('nobody')).toEqual({})
+  })
+
+  it.each([
+    ['not an id!', { by: 'ops' }, 'invalid_session_id'],
+    ['some-session', {} as { by: string }, 'invalid_option'],
+    ['some-session', { by: ' ' }, 'invalid_option'],
+    ['some-session', { by: 'ops', reason: 'x'.repeat(1_001) }, 'invalid_option'],
+  ])('%s with %j: %s %s', async (id, options, code) => {
+    await expect(here.pawl.erase(id, options)).rejects.toMatchObject({ code })
+  })
+})
+
+describe('pawl erase', () => {
+  const run = (...args: string[]) =>
+    pawl(['erase', ...args, '--schema', schema.name], {
+      cwd: process.cwd(),
+      env: {
+        TEMPORAL_ADDRESS: here.stack.temporalAddress,
+        TEMPORAL_NAMESPACE: here.stack.namespace,
+        DATABASE_URL: here.stack.databaseUrl,
+      },
+    }).ended
+
+  it('erases, refuses and tells, to people and programs', async () => {
+    const { id } = await talked()
+    expect(await run(id)).toMatchObject({ code: 1, stderr: expect.stringContaining('--by') })
+    expect(await run(id, '--by', 'ops')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^session_open: /) })
+    const forced = await run(id, '--by', 'ops', '--reason', 'asked to', '--force')
+    expect(forced).toMatchObject({ code: 0, stderr: '' })
+    expect(forced.stdout).toContain(`session ${id} erased; it was open and has been terminated`)
+    const again = await run(id, '--by', 'ops', '--json')
+    expect(JSON.parse(again.stdout)).toMatchObject({ event: 'erased', sessionId: id, terminated: false })
+    expect(await run('nobody', '--by', 'ops')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^session_not_found: /) })
+    expect(await schema.holding(SECRET)).toEqual([])
+  })
+})

@@ -1,0 +1,391 @@
+// Values too large for history: the model gets them whole, history carries a reference, rows and clients give them back.
+import { createHash, randomUUID } from 'node:crypto'
+import { defineAgent, defineTool, type ModelRequest, type ToolUseBlock } from 'pawl'
+import type { SessionHandle } from 'pawl/client'
+import { scripted, startStack, type Stack } from 'pawl/testing'
+import pg from 'pg'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { answersIn, resultsIn, saidIn } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+
+let stack: Stack
+let here: Deployment
+let worker: RunningWorker
+let database: pg.Pool
+
+/** What each session's model was given, in order; and what `fetch` does before it returns, by session. */
+const requests = new Map<string, ModelRequest[]>()
+const beforeReturn = new Map<string, () => Promise<void>>()
+
+/** Text of so many characters that differs from place to place, with what JSON and Postgres find hard. */
+function text(length: number): string {
+  const unit = 'a€😀\u0000\ud800"\\ \u2028'
+  return Array.from({ length: Math.ceil(length / 20) }, (_, n) => `${n} ${unit}`.padEnd(20, '.'))
+    .join('')
+    .slice(0, length)
+}
+
+async function execute({ size }: { size: number }, ctx: { sessionId: string }): Promise<{ text: string; size: number }> {
+  await beforeReturn.get(ctx.sessionId)?.()
+  return { text: text(size), size }
+}
+const input = z.object({ size: z.number() })
+const fetch = defineTool({ name: 'fetch', description: 'Returns much.', input, effect: 'read', execute })
+const once = defineTool({ name: 'once', description: 'Returns much, once.', input, effect: 'idempotent', execute })
+const hasty = defineTool({ name: 'hasty', description: 'Returns much, and has no time.', input, effect: 'idempotent', timeout: 300, execute })
+const unsure = defineTool({
+  name: 'unsure',
+  description: 'Loses its answer.',
+  input,
+  effect: 'external',
+  execute: () => Promise.reject(new Error('the reply was lost')),
+  verify: async (given, ctx) => ({ happened: true, result: await execute(given, ctx) }),
+})
+
+function use(name: string, size: string): ToolUseBlock {
+  return { type: 'tool_use', id: 'toolu', name, input: { size: Number(size) } }
+}
+
+/** Asks for what users said, `tool size`, once each; then says how large the newest result was. */
+const agent = defineAgent({
+  name: 'reader',
+  instructions: 'Read.',
+  model: scripted((request) => {
+    requests.set(request.sessionId, [...(requests.get(request.sessionId) ?? []), structuredClone(request)])
+    const said = saidIn(request).at(-1) ?? ''
+    const [, tool = '', size = ''] = /^(\w+) (\d+)$/.exec(said) ?? []
+    const last = request.messages.at(-1)
+    // The same once more, which is a replay.
+    if (tool === 'twice') return answersIn(request) < 2 ? [use('once', size)] : 'done'
+    return tool && last?.content === said ? [use(tool, size)] : 'done'
+  }),
+  tools: [fetch, once, hasty, unsure],
+})
+
+beforeAll(async () => {
+  // Stopping and starting Postgres is nobody else's business.
+  stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })
+  here = await deploy({ stack })
+  worker = await here.startWorker({ agents: [agent] })
+  database = new pg.Pool({ connectionString: stack.databaseUrl })
+  database.on('error', () => undefined)
+})
+afterAll(async () => {
+  await database?.end()
+  await here?.stop()
+  await stack?.stop()
+})
+beforeEach(() => stack.postgres.start())
+
+function newSession(): SessionHandle {
+  return here.pawl.session(undefined, { agent: 'reader' })
+}
+
+async function say(session: SessionHandle, said: string | Parameters<SessionHandle['send']>[0]): Promise<void> {
+  await (await session.send(said)).result({ timeoutMs: 60_000 })
+}
+
+function lastRequest(session: SessionHandle): ModelRequest {
+  const last = requests.get(session.id)?.at(-1)
+  if (!last) throw new Error('the model was not asked')
+  return last
+}
+
+/** A worker that has nothing in memory takes the place of the one before. */
+async function anotherWorker(): Promise<void> {
+  await worker.stop()
+  worker = await here.startWorker({ agents: [agent] })
+}
+
+async function stored(session: SessionHandle): Promise<void> {
+  const events = await eventsOf((await here.connect({ postgres: false })).session(session.id))
+  await until('everything is stored', async () => {
+    const { rows } = await database.query('select flushed_seq::int as seq from pawl.sessions where session_id = $1', [session.id])
+    return rows[0]?.seq >= (events.at(-1)?.seq ?? 0)
+  })
+}
+
+async function blobsOf(session: SessionHandle): Promise<string[]> {
+  const { rows } = await database.query('select sha256 from pawl.blobs where session_id = $1 order by created_at', [session.id])
+  return rows.map((row) => row.sha256)
+}
+
+async function historyBytes(session: SessionHandle): Promise<number> {
+  const handle = here.temporal.workflow.getHandle(`pawl:${session.id}`)
+  return (await handle.describe()).historySize ?? Number.POSITIVE_INFINITY
+}
+
+const TEN_MB = 8_000_000
+const whole = (size: number): string => JSON.stringify({ text: text(size), size })
+const sha256 = (json: string): string => createHash('sha256').update(json).digest('hex')
+
+describe('a tool result of 10 MB', () => {
+  let session: SessionHandle
+  beforeAll(async () => {
+    await stack.postgres.start()
+    session = newSession()
+    await say(session, `fetch ${TEN_MB}`)
+  })
+
+  it('is given to the model whole', () => {
+    expect(Buffer.byteLength(whole(TEN_MB))).toBeGreaterThan(10_000_000)
+    expect(resultsIn(lastRequest(session))[0]?.content === whole(TEN_MB)).toBe(true)
+  })
+
+  it('stands in history as a reference with size and beginning, and weighs next to nothing there', async () => {
+    const [completed] = ofType(await eventsOf(session), 'tool_completed')
+    expect(completed).not.toHaveProperty('value')
+    const json = JSON.stringify({ value: { text: text(TEN_MB), size: TEN_MB } })
+    expect(completed?.blob).toEqual({
+      sha256: sha256(json),
+      bytes: Buffer.byteLength(json),
+      preview: expect.stringMatching(/^\{"text":"0 a€😀/),
+    })
+    expect(await historyBytes(session)).toBeLessThan(100_000)
+  })
+
+  it('comes back whole from rows and by its sha256', async () => {
+    await stored(session)
+    const rows = await session.messages()
+    const block = rows.find(({ kind }) => kind === 'tool_results')?.content[0]
+    expect(typeof block === 'object' && block.type === 'tool_result' && block.content === whole(TEN_MB)).toBe(true)
+    const [call] = await session.toolCalls()
+    expect(JSON.stringify(call?.result) === whole(TEN_MB)).toBe(true)
+    const [sha] = await blobsOf(session)
+    expect(call?.resultBlob).toBe(sha)
+    expect((await session.blob(sha ?? '')) === JSON.stringify({ value: { text: text(TEN_MB), size: TEN_MB } })).toBe(true)
+    expect(await session.blob('0'.repeat(64))).toBeNull()
+    const then = await session.messagesUpTo({ checkpoint: 2 })
+    expect(JSON.stringify(then)).toBe(JSON.stringify(rows.slice(0, then.length)))
+  })
+
+  it('is given to the model whole by another worker, and after continue-as-new, byte for byte as before', async () => {
+    const before = JSON.stringify(lastRequest(session).messages)
+    await anotherWorker()
+    await say(session, 'and?')
+    expect(JSON.stringify(lastRequest(session).messages).startsWith(before.slice(0, -1))).toBe(true)
+
+    const handle = here.temporal.workflow.getHandle(`pawl:${session.id}`)
+    const { runId } = await handle.describe()
+    // An interrupt of an idle session is an event of its history, and nothing else.
+    for (let n = 0; n < 1_100; n += 50) await Promise.all(Array.from({ length: 50 }, () => handle.signal('interrupt')))
+    await until('it continued as new', async () => (await handle.describe()).runId !== runId)
+    await anotherWorker()
+    await say(session, 'and now?')
+    expect(JSON.stringify(lastRequest(session).messages).startsWith(before.slice(0, -1))).toBe(true)
+  })
+
+  it('belongs to a fork too, which keeps its own copy', async () => {
+    const fork = await session.fork()
+    await say(fork, 'hello')
+    expect(resultsIn(lastRequest(fork))[0]?.content === whole(TEN_MB)).toBe(true)
+    expect(await blobsOf(fork)).toEqual(await blobsOf(session))
+  })
+})
+
+it('the replay of a large result is the first one, with a note, for the model and in rows', async () => {
+  const session = newSession()
+  await say(session, 'twice 300000')
+  const replay = `[idempotent replay of t_1_1_0]\n${whole(300_000)}`
+  expect(resultsIn(lastRequest(session))[0]?.content === replay).toBe(true)
+  await stored(session)
+  const block = (await session.messages()).findLast(({ kind }) => kind === 'tool_results')?.content[0]
+  expect(typeof block === 'object' && block.type === 'tool_result' && block.content === replay).toBe(true)
+})
+
+it('what `verify` finds is treated the same', async () => {
+  const session = newSession()
+  await say(session, 'unsure 3000000')
+  expect(resultsIn(lastRequest(session))[0]?.content === whole(3_000_000)).toBe(true)
+  const [completed] = ofType(await eventsOf(session), 'tool_completed')
+  expect(completed).toMatchObject({ blob: { bytes: expect.any(Number) } })
+  expect(completed).not.toHaveProperty('value')
+})
+
+it('a result below the threshold stays in history', async () => {
+  const session = newSession()
+  await say(session, 'fetch 50000')
+  expect(ofType(await eventsOf(session), 'tool_completed')[0]).toMatchObject({ value: { text: text(50_000) } })
+  expect(await blobsOf(session)).toEqual([])
+})
+
+describe('while Postgres is down', () => {
+  it('a result that history can hold stays there, whole', async () => {
+    const session = newSession()
+    await say(session, 'hello')
+    await stack.postgres.stop()
+    await say(session, 'fetch 300000')
+    expect(resultsIn(lastRequest(session))[0]?.content === whole(300_000)).toBe(true)
+    expect(ofType(await eventsOf(session), 'tool_completed')[0]).toMatchObject({ value: { text: text(300_000) } })
+    await stack.postgres.start()
+    await stored(session)
+    expect(JSON.stringify((await session.toolCalls())[0]?.result) === whole(300_000)).toBe(true)
+  })
+
+  it('a result that is too large for history waits for the store, and the call is not made again', async () => {
+    const session = newSession()
+    let entered = 0
+    beforeReturn.set(session.id, async () => {
+      entered += 1
+      await stack.postgres.stop()
+      // It comes back only when somebody has knocked in vain.
+      void until('somebody has knocked', () => new Promise((resolve) => setTimeout(() => resolve(true), 1_000))).then(() => stack.postgres.start())
+    })
+    await say(session, `once ${TEN_MB}`)
+    expect(entered).toBe(1)
+    expect(resultsIn(lastRequest(session))[0]?.content === whole(TEN_MB)).toBe(true)
+    expect(ofType(await eventsOf(session), 'tool_completed')[0]?.blob?.bytes).toBeGreaterThan(10_000_000)
+  })
+
+  it('a result that has waited as long as its call may last says what it was and how it begins: no silent cut, no failure', async () => {
+    const session = newSession()
+    await say(session, 'hello')
+    beforeReturn.set(session.id, () => stack.postgres.stop())
+    await say(session, `hasty ${TEN_MB}`)
+    const [result] = resultsIn(lastRequest(session))
+    expect(result).toMatchObject({ isError: false })
+    expect(result?.content).toMatch(
+      /^The call completed\. Its result has 1\d{7} bytes, more than could be recorded \(sha256 [0-9a-f]{64}\); it begins:\n\{"text":"0 a€/,
+    )
+    expect(ofType(await eventsOf(session), 'tool_attempt_failed')).toEqual([])
+    const failed = (await here.temporal.workflow.getHandle(`pawl:${session.id}`).fetchHistory()).events?.filter(
+      (event) => event.workflowTaskFailedEventAttributes,
+    )
+    expect(failed).toEqual([])
+  })
+
+  it('a worker that has the values in memory goes on', async () => {
+    const session = newSession()
+    await say(session, 'fetch 2000000')
+    await stack.postgres.stop()
+    await say(session, 'and?')
+    expect(resultsIn(lastRequest(session))[0]?.content === whole(2_000_000)).toBe(true)
+  })
+
+  it('a worker that has them not says so, waits, and goes on by itself when Postgres is back', async () => {
+    const session = newSession()
+    await say(session, 'fetch 2000000')
+    await stored(session)
+    await stack.postgres.stop()
+    await anotherWorker()
+    const asked = requests.get(session.id)?.length ?? 0
+    const run = await session.send('and?')
+    await until('it says what it waits for', async () => (await session.state()).error?.code === 'archive_unavailable')
+    expect(await session.state()).toMatchObject({ status: 'error', error: { strategy: 'automatic' } })
+    expect(requests.get(session.id)).toHaveLength(asked)
+
+    await stack.postgres.start()
+    expect(await run.result({ timeoutMs: 60_000 })).toMatchObject({ text: 'done' })
+    expect(resultsIn(lastRequest(session))[0]?.content === whole(2_000_000)).toBe(true)
+    expect(await session.state()).toMatchObject({ status: 'idle', error: null })
+    expect((await eventsOf(session)).map(({ type }) => type)).toEqual(expect.arrayContaining(['error_entered', 'recovery_ended']))
+  })
+
+  it('one that waits so can be interrupted', async () => {
+    const session = newSession()
+    await say(session, 'fetch 2000000')
+    await stored(session)
+    await stack.postgres.stop()
+    await anotherWorker()
+    const run = await session.send('and?')
+    await until('it says what it waits for', async () => (await session.state()).error?.code === 'archive_unavailable')
+    await session.interrupt()
+    expect(await run.settled({ timeoutMs: 60_000 })).toMatchObject({ status: 'interrupted' })
+  })
+})
+
+it('a value that is gone for good is told as what it was and how it began, never cut in silence', async () => {
+  const session = newSession()
+  await say(session, 'fetch 2000000')
+  await say(session, text(2_000_000))
+  await stored(session)
+  await database.query('delete from pawl.blobs where session_id = $1', [session.id])
+  await anotherWorker()
+  await say(session, 'and?')
+  const placeholder = /^\[A value of \d{7} bytes, sha256 [0-9a-f]{64}; it begins:\]\n/
+  expect(resultsIn(lastRequest(session))[0]?.content).toMatch(placeholder)
+  expect(saidIn(lastRequest(session))[1]).toMatch(placeholder)
+  expect((await session.messages())[1]?.content).toMatchObject([])
+})
+
+it('a value that was changed in the store is not believed', async () => {
+  const session = newSession()
+  await say(session, 'fetch 2000000')
+  await stored(session)
+  await database.query(`update pawl.blobs set content = '{"value":"a lie"}' where session_id = $1`, [session.id])
+  await anotherWorker()
+  await say(session, 'and?')
+  expect(resultsIn(lastRequest(session))[0]?.content).toMatch(/^\[A value of \d{7} bytes/)
+})
+
+describe('a user message', () => {
+  it('of 5 MB goes in and comes out the same', async () => {
+    const session = newSession()
+    await say(session, text(5_000_000))
+    expect(saidIn(lastRequest(session))[0] === text(5_000_000)).toBe(true)
+    const [received] = ofType(await eventsOf(session), 'message_received')
+    expect(received?.blob?.sha256).toBe(sha256(JSON.stringify(text(5_000_000))))
+    expect(received?.content).toMatch(/^\[A value of \d+ bytes/)
+    expect(await historyBytes(session)).toBeLessThan(100_000)
+    await stored(session)
+    expect((await session.messages())[0]?.content === text(5_000_000)).toBe(true)
+    await anotherWorker()
+    await say(session, 'and?')
+    expect(saidIn(lastRequest(session))[0] === text(5_000_000)).toBe(true)
+  })
+
+  it('of blocks, images among them, too', async () => {
+    const session = newSession()
+    const blocks = [
+      { type: 'image' as const, source: { type: 'base64' as const, media_type: 'image/png' as const, data: 'A'.repeat(3_000_000) } },
+      { type: 'text' as const, text: 'what is it?' },
+    ]
+    await say(session, blocks)
+    expect(lastRequest(session).messages[0]?.content).toEqual(blocks)
+    await stored(session)
+    expect((await session.messages())[0]?.content).toEqual(blocks)
+  })
+
+  it('that a signal can carry goes to the store while that answers, else with the signal', async () => {
+    const session = newSession()
+    await say(session, text(200_000))
+    await stack.postgres.stop()
+    await say(session, text(300_000))
+    expect(saidIn(lastRequest(session))).toEqual([text(200_000), text(300_000)])
+    const received = ofType(await eventsOf(session), 'message_received')
+    expect(received.map((event) => 'blob' in event)).toEqual([true, false])
+  })
+
+  it.each<[string, number, boolean, boolean, string]>([
+    ['of more than a signal can carry, without a store', 1_000_000, false, true, 'message_too_large'],
+    ['of more than a signal can carry, while Postgres is down', 1_000_000, true, false, 'store_unavailable'],
+    ['of more than 20 MB', 20_000_000, true, true, 'message_too_large'],
+  ])('%s is refused, and nothing is recorded', async (_, size, withStore, up, code) => {
+    const id = randomUUID()
+    if (!up) await stack.postgres.stop()
+    const pawl = await here.connect(withStore ? {} : { postgres: false })
+    await expect(pawl.session(id, { agent: 'reader' }).send('x'.repeat(size))).rejects.toMatchObject({ name: 'InvalidMessage', code })
+    await expect(here.temporal.workflow.getHandle(`pawl:${id}`).describe()).rejects.toMatchObject({ name: 'WorkflowNotFoundError' })
+  })
+
+  it('that says that it lies where it does not, or that is no message, is told as what it says of itself', async () => {
+    const session = newSession()
+    await say(session, 'fetch 200000')
+    await stored(session)
+    const [result = ''] = await blobsOf(session)
+    const handle = here.temporal.workflow.getHandle(`pawl:${session.id}`)
+    for (const [messageId, sha] of [
+      ['gone', 'a'.repeat(64)],
+      ['no message', result],
+    ] as const) {
+      await handle.signal('message', { messageId, content: 'how it begins', blob: { sha256: sha, bytes: 7, preview: 'how it begins' } })
+      await session.run(messageId).result({ timeoutMs: 60_000 })
+    }
+    const said = saidIn(lastRequest(session)).slice(1)
+    expect(said).toEqual(['a'.repeat(64), result].map((sha) => `[A value of 7 bytes, sha256 ${sha}; it begins:]\nhow it begins`))
+    expect(answersIn(lastRequest(session))).toBe(3)
+  })
+})

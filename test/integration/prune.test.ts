@@ -1,0 +1,318 @@
+// Pruning: closed sessions leave their messages to the archive, keep their numbers, and nobody has to wait for it.
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { openStore, type Store } from '../../src/store/index.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { ownSchema, type OwnSchema } from '../support/rows.ts'
+import { answersIn, type Played, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+import { pawl } from './cli/processes.ts'
+
+const BIG = 'b'.repeat(200_000)
+
+let schema: OwnSchema
+let here: Deployment
+let player: Stage
+let store: Store
+
+beforeAll(async () => {
+  const { databaseUrl } = inject('stack')
+  schema = await ownSchema(databaseUrl, 'prune')
+  here = await deploy({ schema: schema.name })
+  player = stage()
+  store = openStore({ postgres: databaseUrl, schema: schema.name })
+  await here.startWorker({ agents: [player.agent] })
+})
+afterAll(async () => {
+  await here?.stop()
+  await store?.close()
+  await schema?.close()
+})
+
+/** A session with a run of one tool call for each of the messages. */
+async function talked(...messages: string[]): Promise<Played> {
+  const played = player.play(here.pawl, {
+    model: (request) => (answersIn(request) % 2 === 0 ? [use('put', 'it')] : `answer to ${saidIn(request).at(-1)?.slice(0, 20)}`),
+    put: ({ what }) => (what === 'it' ? 'done' : what),
+  })
+  for (const text of messages) await (await played.session.send(text)).result({ timeoutMs: 30_000 })
+  await until('its rows are there', async () => (await store.session(played.id))?.status === 'idle')
+  return played
+}
+
+async function closed(...messages: string[]): Promise<Played> {
+  const played = await talked(...messages)
+  await close(played)
+  return played
+}
+
+async function close({ id, session }: Played): Promise<void> {
+  await session.close()
+  await until('it is closed in the store', async () => (await store.session(id))?.status === 'closed')
+}
+
+describe('a session that closed long ago', () => {
+  it('leaves its messages to the archive and keeps a row with its numbers', async () => {
+    const { id } = await closed('one', 'two')
+    const messages = await schema.query(
+      'select seq, message_id, run, turn, role, kind, content, metadata, position, ordinal, at, call_ids from {schema}.messages where session_id = $1 order by seq',
+      [id],
+    )
+    const [row] = await schema.query('select * from {schema}.sessions where session_id = $1', [id])
+    await schema.age([id], 100)
+    const report = await here.pawl.prune({ olderThan: '90d', by: 'ops' })
+    expect(report).toMatchObject({ sessions: 1, rows: { archived_messages: messages.length }, stopped: false })
+    const archived = await schema.query(
+      'select seq, message_id, run, turn, role, kind, content, metadata, position, ordinal, at, call_ids from {schema}.archived_messages where session_id = $1 order by seq',
+      [id],
+    )
+    expect(archived).toEqual(messages)
+    expect(
+      await schema.query('select distinct why, epoch, archived_seq from {schema}.archived_messages where session_id = $1', [id]),
+    ).toEqual([{ why: 'pruned', epoch: row?.epoch, archived_seq: row?.flushed_seq }])
+    expect(await schema.counts(id)).toEqual({ sessions: 1, archived_messages: messages.length })
+    const [tombstone] = await schema.query('select * from {schema}.sessions where session_id = $1', [id])
+    expect(tombstone).toMatchObject({
+      status: 'closed',
+      run: 2,
+      turns: row?.turns,
+      input_tokens: row?.input_tokens,
+      checkpoint: row?.checkpoint,
+      flushed_seq: row?.flushed_seq,
+      digest: row?.digest,
+      pruned_at: expect.any(Date),
+    })
+    expect(row?.checkpoint).toBeGreaterThan(0)
+    const audit = await schema.query(`select by, details from {schema}.audit where action = 'prune' and strpos(details::text, $1) > 0`, [
+      id,
+    ])
+    expect(audit).toEqual([{ by: 'ops', details: expect.objectContaining({ sessions: [id] }) }])
+  })
+
+  it('is left alone by a second pruning', async () => {
+    expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 0, rows: {} })
+  })
+
+  it('goes on with its numbers when somebody speaks to it again, and can be pruned again', async () => {
+    const played = await closed('one', 'two')
+    await schema.age([played.id], 100)
+    await here.pawl.prune({ olderThan: '90d' })
+    const [before] = await schema.query('select flushed_seq, checkpoint from {schema}.sessions where session_id = $1', [played.id])
+    const result = await (await played.session.send('three')).result({ timeoutMs: 30_000 })
+    expect(result.run).toBe(3)
+    expect(saidIn(played.requests.at(-1)!)).toEqual(['three'])
+    await until('its rows are there', async () => (await store.session(played.id))?.status === 'idle')
+    const events = await store.events(played.id)
+    expect(events[0]).toMatchObject({ type: 'session_started', seq: Number(before?.flushed_seq) + 1, after: { run: 2 } })
+    const [after] = await schema.query('select checkpoint, pruned_at from {schema}.sessions where session_id = $1', [played.id])
+    expect(Number(after?.checkpoint)).toBeGreaterThan(Number(before?.checkpoint))
+    await close(played)
+    await schema.age([played.id], 100)
+    // What was pruned before was so at a time that the clock of this test had not yet moved back to.
+    await schema.query(`update {schema}.sessions set pruned_at = pruned_at - interval '200 days' where session_id = $1`, [played.id])
+    expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1 })
+    const said = await schema.query(
+      `select content #>> '{}' as text from {schema}.archived_messages where session_id = $1 and kind = 'user' order by seq`,
+      [played.id],
+    )
+    expect(said.map(({ text }) => text)).toEqual(['one', 'two', 'three'])
+  })
+
+  it('cannot be forked any more, and that changes nothing', async () => {
+    const { id, session } = await closed('one')
+    await schema.age([id], 100)
+    await here.pawl.prune({ olderThan: '90d' })
+    const before = await schema.everything()
+    await expect(session.fork({ checkpoint: 1 })).rejects.toMatchObject({
+      code: expect.stringMatching(/^(checkpoint_not_found|session_pruned)$/),
+    })
+    expect(await schema.everything()).toEqual(before)
+  })
+})
+
+describe('what stays', () => {
+  it('open sessions, however old, and closed ones that are young, to the last row', async () => {
+    const open = await talked('still open')
+    const young = await closed('just closed')
+    const old = await closed('to go')
+    await schema.age([open.id, old.id], 400)
+    const kept = [open.id, young.id]
+    const before = await schema.everything(kept)
+    expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1 })
+    expect(await schema.everything(kept)).toEqual(before)
+    expect((await store.session(old.id))?.status).toBe('closed')
+    expect(await store.events(old.id)).toEqual([])
+    // It goes on as if nothing had been.
+    expect(await (await open.session.send('again')).result({ timeoutMs: 30_000 })).toMatchObject({ run: 2 })
+  })
+
+  it('everything, in a dry run', async () => {
+    const { id } = await closed('one', 'two')
+    await schema.age([id], 100)
+    const before = await schema.everything()
+    const messages = (await store.messages(id)).length
+    const report = await here.pawl.prune({ olderThan: '90d', archiveRetention: '1d', dryRun: true })
+    expect(report).toMatchObject({ sessions: 1, rows: { archived_messages: messages, events: (await store.events(id)).length } })
+    expect(await schema.everything()).toEqual(before)
+    await here.pawl.prune({ olderThan: '90d' })
+  })
+
+  it('a closed session that somebody is just opening again', async () => {
+    const { id } = await closed('one')
+    await schema.age([id], 100)
+    // What its workflow does when it reads what is stored.
+    await schema.query('update {schema}.sessions set flushed_at = now() where session_id = $1', [id])
+    expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 0 })
+    await schema.age([id], 1)
+    expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1 })
+  })
+})
+
+describe('batches', () => {
+  it('stop when they are told to, and the next pruning does the rest', async () => {
+    const ids = await Promise.all(Array.from({ length: 5 }, async (_, n) => (await closed(`message ${n}`)).id))
+    await schema.age(ids, 100)
+    const stop = new AbortController()
+    const first = await here.pawl.prune({ olderThan: '90d', batch: 2, signal: stop.signal, onBatch: () => stop.abort() })
+    expect(first).toMatchObject({ sessions: 2, stopped: true })
+    const left = await schema.query('select session_id from {schema}.sessions where session_id = any($1::text[]) and pruned_at is null', [
+      ids,
+    ])
+    expect(left).toHaveLength(3)
+    expect(await here.pawl.prune({ olderThan: '90d', batch: 2 })).toMatchObject({ sessions: 3, stopped: false })
+  })
+
+  it('leave a session whose row is locked for the next time', async () => {
+    const [held, free] = await Promise.all([closed('held'), closed('free')])
+    await schema.age([held.id, free.id], 100)
+    const holder = await schema.connection()
+    try {
+      await holder.query('begin')
+      await holder.query(`select 1 from "${schema.name}".sessions where session_id = $1 for update`, [held.id])
+      expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1 })
+      expect((await store.events(held.id)).length).toBeGreaterThan(0)
+      expect(await store.events(free.id)).toEqual([])
+    } finally {
+      await holder.query('rollback')
+      await holder.end()
+    }
+    expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1 })
+  })
+
+  it('hold up nobody else: other sessions are stored while a batch is in the middle of its transaction', async () => {
+    const [old, busy] = await Promise.all([closed('old'), talked('busy')])
+    await schema.age([old.id], 100)
+    const holder = await schema.connection()
+    let pruning: Promise<unknown> | undefined
+    try {
+      // The batch comes as far as this message, and waits there with all the locks that it has.
+      await holder.query('begin')
+      await holder.query(`select 1 from "${schema.name}".messages where session_id = $1 for update`, [old.id])
+      pruning = here.pawl.prune({ olderThan: '90d' })
+      await until('the batch stands in its transaction', async () => {
+        const rows = await schema.query(
+          `select 1 from pg_stat_activity where wait_event_type = 'Lock' and strpos(query, $1) > 0 and strpos(query, 'archived_messages') > 0`,
+          [schema.name],
+        )
+        return rows.length > 0
+      })
+      await (await busy.session.send('another')).result({ timeoutMs: 30_000 })
+      await until('it is stored', async () => (await store.session(busy.id))?.run === 2)
+    } finally {
+      await holder.query('rollback')
+      await holder.end()
+    }
+    expect(await pruning).toMatchObject({ sessions: 1 })
+  })
+})
+
+describe('the archive', () => {
+  it('is kept for its own time, with the large values that its messages refer to, and then goes', async () => {
+    const { id } = await closed(BIG, 'small')
+    const blobs = async (): Promise<number> =>
+      Number((await schema.query('select count(*) as n from {schema}.blobs where session_id = $1', [id]))[0]?.n)
+    expect(await blobs()).toBe(1)
+    await schema.age([id], 100)
+    const report = await here.pawl.prune({ olderThan: '90d', archiveRetention: '365d' })
+    expect(report).toMatchObject({ sessions: 1, archive: { messages: 0, blobs: 0 } })
+    expect(await blobs()).toBe(1)
+    await schema.query(`update {schema}.archived_messages set archived_at = now() - interval '366 days' where session_id = $1`, [id])
+    const archived = Number((await schema.counts(id)).archived_messages)
+    expect(await here.pawl.prune({ olderThan: '90d', archiveRetention: '365d' })).toMatchObject({
+      sessions: 0,
+      archive: { messages: archived, blobs: 1 },
+    })
+    expect(await schema.counts(id)).toEqual({ sessions: 1 })
+  })
+
+  it('gives up old messages of a session that is still open, but no value that its events need', async () => {
+    const played = await talked(BIG, 'two')
+    const { id, session } = played
+    await session.rollback({ run: 1 })
+    await until('what it left is in the archive', async () => (await schema.counts(id)).archived_messages)
+    await schema.query(`update {schema}.archived_messages set archived_at = now() - interval '366 days' where session_id = $1`, [id])
+    const report = await here.pawl.prune({ olderThan: '90d', archiveRetention: '365d' })
+    expect(report.archive?.messages).toBeGreaterThan(0)
+    expect(await schema.counts(id)).toMatchObject({ blobs: 1 })
+    expect((await schema.counts(id)).archived_messages).toBeUndefined()
+  })
+})
+
+describe('bad input', () => {
+  it.each([
+    [{ olderThan: 'yesterday' }, /olderThan is "yesterday"/],
+    [{ olderThan: '0d' }, /olderThan is "0d"/],
+    [{ olderThan: -1 }, /olderThan is -1/],
+    [{ olderThan: '90d', archiveRetention: '1 year' }, /archiveRetention is "1 year"/],
+    [{ olderThan: '90d', batch: 0 }, /batch is 0/],
+    [{ olderThan: '90d', batch: Number.NaN }, /batch is null/],
+    [{ olderThan: '90d', by: '' }, /by must be text/],
+  ])('%j is refused, and nothing has changed', async (options, message) => {
+    const { id } = await closed('one')
+    await schema.age([id], 100)
+    const before = await schema.everything([id])
+    await expect(here.pawl.prune(options)).rejects.toMatchObject({ code: 'invalid_option', message: expect.stringMatching(message) })
+    expect(await schema.everything([id])).toEqual(before)
+    await here.pawl.prune({ olderThan: '90d' })
+  })
+
+  it('a client without a side store says so', async () => {
+    const without = await here.connect({ postgres: false })
+    await expect(without.prune({ olderThan: '90d' })).rejects.toMatchObject({ code: 'no_store' })
+  })
+})
+
+describe('pawl prune', () => {
+  const env = (): Record<string, string> => ({
+    TEMPORAL_ADDRESS: here.stack.temporalAddress,
+    TEMPORAL_NAMESPACE: here.stack.namespace,
+    DATABASE_URL: here.stack.databaseUrl,
+  })
+  const run = (...args: string[]) => pawl(['prune', ...args, '--schema', schema.name], { cwd: process.cwd(), env: env() }).ended
+
+  it('counts, prunes, and tells people and programs', async () => {
+    const { id } = await closed('one')
+    await schema.age([id], 100)
+    const counted = await run('--older-than', '90d', '--dry-run')
+    expect(counted).toMatchObject({ code: 0, stderr: '' })
+    expect(counted.stdout).toContain('1 closed session(s) of before')
+    expect(counted.stdout).toContain('would be pruned')
+    const done = await run('--older-than', '90d', '--archive-retention', '365d', '--batch', '1', '--json')
+    expect(done).toMatchObject({ code: 0, stderr: '' })
+    const lines = done.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { event: string; sessions: number })
+    expect(lines.map(({ event }) => event)).toEqual(['batch', 'pruned'])
+    expect(lines.at(-1)).toMatchObject({ sessions: 1 })
+    expect(await store.events(id)).toEqual([])
+  })
+
+  it('refuses what makes no sense, with exit code 1', async () => {
+    expect(await run()).toMatchObject({ code: 1, stderr: expect.stringContaining('--older-than') })
+    expect(await run('--older-than', 'soon')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^invalid_option: /) })
+    expect(await run('--older-than', '90d', '--batch', 'many')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^invalid_option: /),
+    })
+  })
+})

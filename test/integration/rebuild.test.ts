@@ -1,0 +1,352 @@
+// Rebuilding: the rows of sessions come back from Temporal's histories, all that those still have, and what they have not is named.
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { openStore, type Store } from '../../src/store/index.ts'
+import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
+import { ownSchema, type OwnSchema } from '../support/rows.ts'
+import { answersIn, type Played, type Stage, stage, use } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+import { pawl } from './cli/processes.ts'
+
+/** More signals than an execution is to have events. */
+const FLOOD = 1_050
+
+let schema: OwnSchema
+let here: Deployment
+let player: Stage
+let store: Store
+let worker: RunningWorker
+
+beforeAll(async () => {
+  const { databaseUrl } = inject('stack')
+  schema = await ownSchema(databaseUrl, 'rebuild')
+  here = await deploy({ schema: schema.name })
+  player = stage()
+  store = openStore({ postgres: databaseUrl, schema: schema.name })
+  worker = await here.startWorker({ agents: [player.agent] })
+})
+afterAll(async () => {
+  await here?.stop()
+  await store?.close()
+  await schema?.close()
+})
+
+const handleOf = (id: string, executionId?: string) => here.temporal.workflow.getHandle(`pawl:${id}`, executionId)
+
+/** A session whose runs call tools, one of which fails at first. */
+function play(): Played {
+  return player.play(here.pawl, {
+    model: (request) => (answersIn(request) % 2 === 0 ? [use('put', `thing ${answersIn(request)}`), use('look', 'at it')] : 'an answer'),
+    look(_input, ctx) {
+      if (ctx.attempt === 1) throw new Error('fails once')
+      return { seen: true, deep: [1, { two: null }] }
+    },
+  })
+}
+
+async function say({ id, session }: Played, text: string): Promise<void> {
+  await (await session.send(text)).result({ timeoutMs: 30_000 })
+  await stored(id)
+}
+
+/** The store has all that the workflow has, and nothing is under way. */
+async function stored(id: string): Promise<void> {
+  await until('everything is stored', async () => {
+    const [state, row] = [await handleOf(id).query<{ seq: number; status: string }>('state'), await store.session(id)]
+    return row?.flushedSeq === state.seq && state.status !== 'running'
+  })
+}
+
+async function close(played: Played): Promise<void> {
+  await played.session.close()
+  await until('it is closed in the store', async () => (await store.session(played.id))?.status === 'closed')
+  await until('its workflow has ended', async () => (await handleOf(played.id).describe()).status.name === 'COMPLETED')
+}
+
+/** Makes the session continue as new while it is idle. */
+async function continueAsNew(id: string): Promise<void> {
+  const before = (await handleOf(id).describe()).runId
+  for (let sent = 0; sent < FLOOD; sent += 50) await Promise.all(Array.from({ length: 50 }, () => handleOf(id).signal('nonsense', 1)))
+  await until('it has continued', async () => (await handleOf(id).describe()).runId !== before, 40_000)
+  await stored(id)
+}
+
+/** Ids of the session's executions, newest first, once visibility knows `n` of them. */
+function executionsOf(id: string, n: number): Promise<string[]> {
+  return until(`${n} executions are visible`, async () => {
+    const found: { runId: string; startTime: Date }[] = []
+    for await (const info of here.temporal.workflow.list({ query: `WorkflowId = 'pawl:${id}'` })) found.push(info)
+    return found.length === n && found.sort((a, b) => b.startTime.getTime() - a.startTime.getTime()).map(({ runId }) => runId)
+  })
+}
+
+async function deleteExecution(id: string, runId: string): Promise<void> {
+  await here.temporal.connection.workflowService.deleteWorkflowExecution({
+    namespace: here.stack.namespace,
+    workflowExecution: { workflowId: `pawl:${id}`, runId },
+  })
+  await until('Temporal has deleted it', async () => {
+    try {
+      await handleOf(id, runId).describe()
+      return false
+    } catch {
+      return true
+    }
+  })
+}
+
+/** Drops the schema and migrates anew. */
+async function wipe(): Promise<void> {
+  await schema.drop()
+  // The first call finds that the tables are gone, the next one makes them.
+  await store.head('anybody').catch(() => undefined)
+  expect(await store.head('anybody')).toBeNull()
+}
+
+describe('after the schema was dropped', () => {
+  let long: Played
+  let resumed: Played
+  let before: Record<string, unknown[]>
+  let ids: string[]
+
+  beforeAll(async () => {
+    long = play()
+    await say(long, 'one')
+    await continueAsNew(long.id)
+    await say(long, 'two')
+    await continueAsNew(long.id)
+    await say(long, 'three')
+    resumed = play()
+    await say(resumed, 'one')
+    await close(resumed)
+    await say(resumed, 'two')
+    await close(resumed)
+    ids = [long.id, resumed.id]
+    await executionsOf(long.id, 3)
+    await executionsOf(resumed.id, 2)
+    before = await schema.everything(ids)
+    expect(before.events!.length).toBeGreaterThan(2 * FLOOD)
+    for (const table of ['messages', 'tool_calls', 'errors', 'token_usage', 'checkpoints']) expect(before[table]!.length).toBeGreaterThan(0)
+  })
+
+  it('all rows of open and closed sessions are as before, several executions deep', async () => {
+    await wipe()
+    const seen: string[] = []
+    const report = await here.pawl.rebuild({ by: 'ops', onSession: ({ sessionId }) => seen.push(sessionId) })
+    expect(report).toMatchObject({ partial: 0, failed: 0, incomplete: [], stopped: false })
+    expect(report.events).toBe(before.events!.length)
+    expect(seen.sort()).toEqual([...ids].sort())
+    expect(await schema.everything(ids)).toEqual(before)
+    expect(await schema.query('select action, by from {schema}.audit')).toEqual([{ action: 'rebuild', by: 'ops' }])
+  })
+
+  it('a second rebuild finds nothing to do and changes nothing', async () => {
+    const report = await here.pawl.rebuild()
+    expect(report).toMatchObject({ sessions: 2, complete: 2, restored: 0, events: 0 })
+    expect(await schema.everything(ids)).toEqual(before)
+  })
+
+  it('one session alone is restored by its id', async () => {
+    await wipe()
+    const report = await here.pawl.rebuild({ session: resumed.id })
+    expect(report).toMatchObject({ sessions: 1, restored: 1, failed: 0 })
+    expect(await store.head(long.id)).toBeNull()
+    expect(await schema.everything([resumed.id])).toEqual(
+      Object.fromEntries(
+        Object.entries(before).map(([table, rows]) => [
+          table,
+          rows.filter((row) => (row as { session_id: string }).session_id === resumed.id),
+        ]),
+      ),
+    )
+    await here.pawl.rebuild()
+    expect(await schema.everything(ids)).toEqual(before)
+  })
+
+  it('it goes on beside sessions that are being talked to, and both write the same rows', async () => {
+    await wipe()
+    const [report] = await Promise.all([
+      here.pawl.rebuild(),
+      (async () => {
+        for (const text of ['four', 'five', 'six']) await (await long.session.send(text)).result({ timeoutMs: 30_000 })
+      })(),
+    ])
+    expect(report.failed).toBe(0)
+    await stored(long.id)
+    const events = await store.events(long.id)
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))
+    const rows = await schema.everything([long.id])
+    await wipe()
+    await here.pawl.rebuild()
+    expect(await schema.everything([long.id])).toEqual(rows)
+  })
+
+  it('an open session that is spoken to restores its own chain by itself; one that was resumed needs the rebuild', async () => {
+    const idle = play()
+    await say(idle, 'one')
+    await say(resumed, 'three')
+    await wipe()
+    await (await idle.session.send('two')).result({ timeoutMs: 30_000 })
+    await stored(idle.id)
+    expect((await store.events(idle.id))[0]).toMatchObject({ seq: 1, type: 'session_started' })
+    expect(await store.head(resumed.id)).toBeNull()
+    expect(await here.pawl.rebuild({ session: resumed.id })).toMatchObject({ restored: 1 })
+    expect((await store.events(resumed.id))[0]).toMatchObject({ seq: 1, type: 'session_started' })
+  })
+})
+
+describe('a fork', () => {
+  it('is restored with its own copy of what it inherited, also when it is asked for alone', async () => {
+    const source = play()
+    await say(source, 'one')
+    await say(source, 'two')
+    const forked = await source.session.fork({ run: 2 })
+    const fork = player.play(here.pawl, { model: () => 'of the fork' }, { id: forked.id })
+    await say(fork, 'another two')
+    await close(source)
+    await executionsOf(fork.id, 1)
+    await executionsOf(source.id, 1)
+    const before = await schema.everything([source.id, fork.id])
+    await wipe()
+    expect(await here.pawl.rebuild({ session: fork.id })).toMatchObject({ sessions: 1, restored: 1, failed: 0 })
+    expect(await schema.everything([source.id, fork.id])).toEqual(before)
+  })
+})
+
+describe('what history does not have any more', () => {
+  it('is named by its events; the session goes on from the snapshot that the oldest execution began with', async () => {
+    const played = play()
+    await say(played, 'one')
+    await continueAsNew(played.id)
+    await say(played, 'two')
+    const [, oldest] = await executionsOf(played.id, 2)
+    const base = (await handleOf(played.id).query<{ base: { seq: number } }>('events')).base.seq
+    const [row] = await schema.query('select * from {schema}.sessions where session_id = $1', [played.id])
+    const events = await store.events(played.id, { after: base })
+    await deleteExecution(played.id, oldest!)
+    await wipe()
+
+    const report = await here.pawl.rebuild({ session: played.id })
+    expect(report).toMatchObject({ partial: 1, failed: 0 })
+    expect(report.incomplete).toMatchObject([{ sessionId: played.id, missing: [{ fromSeq: 1, toSeq: base }], events: events.length }])
+    expect(await store.events(played.id)).toEqual(events)
+    const [restored] = await schema.query('select * from {schema}.sessions where session_id = $1', [played.id])
+    for (const column of [
+      'agent',
+      'status',
+      'epoch',
+      'run',
+      'turns',
+      'input_tokens',
+      'flushed_seq',
+      'digest',
+      'checkpoint',
+      'context',
+      'tags',
+      'created_at',
+      'updated_at',
+    ]) {
+      expect({ [column]: restored?.[column] }).toEqual({ [column]: row?.[column] })
+    }
+    expect(restored).toMatchObject({ origin_seq: String(base) })
+
+    // And again: nothing more is to be had, and it is said again.
+    expect((await here.pawl.rebuild({ session: played.id })).incomplete).toMatchObject([
+      { missing: [{ fromSeq: 1, toSeq: base }], events: 0 },
+    ])
+    await say(played, 'three')
+    expect((await store.session(played.id))?.run).toBe(3)
+  })
+
+  it('large values, which only the store had, are named by their events', async () => {
+    const played = play()
+    await say(played, 'B'.repeat(200_000))
+    const [blob] = await schema.query('select sha256, bytes::int as bytes from {schema}.blobs where session_id = $1', [played.id])
+    const [message] = (await store.events(played.id)).filter(({ type }) => type === 'message_received')
+    await wipe()
+    const report = await here.pawl.rebuild({ session: played.id })
+    expect(report.incomplete).toMatchObject([
+      { outcome: 'partial', missing: [], missingValues: [{ seq: message?.seq, sha256: blob?.sha256, bytes: blob?.bytes }] },
+    ])
+  })
+
+  it('a hole between an old backup and the oldest execution is an error, and changes nothing', async () => {
+    const played = play()
+    await say(played, 'one')
+    const early = await store.entries(played.id, { limit: 3 })
+    const { epoch } = (await store.head(played.id))!
+    await continueAsNew(played.id)
+    const [, oldest] = await executionsOf(played.id, 2)
+    await deleteExecution(played.id, oldest!)
+    await wipe()
+    await store.flush(played.id, epoch, early)
+    const before = await schema.everything([played.id])
+    const { incomplete } = await here.pawl.rebuild({ session: played.id })
+    expect(incomplete).toMatchObject([{ outcome: 'failed', upTo: 3, missing: [{ fromSeq: 4 }], error: { code: 'history_gone' } }])
+    expect(await schema.everything([played.id])).toEqual(before)
+  })
+})
+
+describe('a rebuild that cannot be', () => {
+  it('says that no worker answers, and restores all once one does', async () => {
+    const played = play()
+    await say(played, 'one')
+    await executionsOf(played.id, 1)
+    await worker.stop()
+    await wipe()
+    const { incomplete } = await here.pawl.rebuild({ session: played.id })
+    expect(incomplete).toMatchObject([{ outcome: 'failed', error: { code: 'no_worker' } }])
+    worker = await here.startWorker({ agents: [player.agent] })
+    expect(await here.pawl.rebuild({ session: played.id })).toMatchObject({ restored: 1 })
+  })
+
+  it('says so of an unknown session, a bad id, and a client without a store', async () => {
+    await expect(here.pawl.rebuild({ session: 'nobody' })).rejects.toMatchObject({ code: 'session_not_found' })
+    await expect(here.pawl.rebuild({ session: 'no id!' })).rejects.toMatchObject({ code: 'invalid_session_id' })
+    await expect(here.pawl.rebuild({ by: '' })).rejects.toMatchObject({ code: 'invalid_option' })
+    const without = await here.connect({ postgres: false })
+    await expect(without.rebuild()).rejects.toMatchObject({ code: 'no_store' })
+  })
+
+  it('leaves an erased session erased', async () => {
+    const played = play()
+    await say(played, 'one')
+    await here.pawl.erase(played.id, { by: 'ops', force: true })
+    // Its history may be there for moments more.
+    await here.pawl.rebuild({ session: played.id }).catch(() => undefined)
+    expect(await schema.counts(played.id)).toEqual({ sessions: 1, audit: 1 })
+  })
+})
+
+describe('pawl rebuild', () => {
+  const run = (...args: string[]) =>
+    pawl(['rebuild', ...args, '--schema', schema.name, '--task-queue', here.taskQueue], {
+      cwd: process.cwd(),
+      env: {
+        TEMPORAL_ADDRESS: here.stack.temporalAddress,
+        TEMPORAL_NAMESPACE: here.stack.namespace,
+        DATABASE_URL: here.stack.databaseUrl,
+      },
+    }).ended
+
+  it('restores and tells, to people and programs', async () => {
+    const played = play()
+    await say(played, 'one')
+    await executionsOf(played.id, 1)
+    await wipe()
+    const human = await run(played.id, '--by', 'ops')
+    expect(human).toMatchObject({ code: 0, stderr: '' })
+    expect(human.stdout).toMatch(
+      new RegExp(`^restored ${played.id}  \\d+ event\\(s\\) restored, stored up to \\d+\\n1 session\\(s\\): 1 restored`),
+    )
+    const again = await run(played.id, '--json')
+    const lines = again.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object)
+    expect(lines).toMatchObject([
+      { event: 'session', sessionId: played.id, outcome: 'complete' },
+      { event: 'rebuilt', sessions: 1, complete: 1, events: 0 },
+    ])
+    expect(await run('nobody')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^session_not_found: /) })
+  })
+})

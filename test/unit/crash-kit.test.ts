@@ -1,0 +1,227 @@
+// The pure parts of the crash kit: which boundaries there are, how two runs compare, what is printed.
+import { describe, expect, it } from 'vitest'
+import { boundariesOf, boundaryOf, chosen, type Mark } from '../../src/testing/crash/boundaries.ts'
+import { compare, firstDifference, type Outcome, withoutNames } from '../../src/testing/crash/compare.ts'
+import { checkOptions } from '../../src/testing/crash/options.ts'
+import { randomFrom } from '../../src/testing/crash/random.ts'
+import { tableOf } from '../../src/testing/crash/table.ts'
+import { drawTroubles } from '../../src/testing/crash/troubles.ts'
+import type { BoundaryResult, CrashTestOptions, RoundResult } from '../../src/testing/crash/types.ts'
+import { recordOf } from '../../src/testing/crash/worker/recorded.ts'
+
+const mark = (id: string, more: Partial<Mark> = {}): Mark => ({ id, pid: 1, ...more })
+
+describe('the boundaries of a conversation', () => {
+  const marks = [
+    mark('model:1:1/before'),
+    mark('flush:1/before'),
+    mark('model:1:1/during'),
+    mark('model:1:1/after'),
+    mark('tool:t_1_1_0/before', { tool: 'refund' }),
+    mark('tool:t_1_1_0/answer:1', { tool: 'refund' }),
+    mark('tool:t_1_1_0/end', { tool: 'refund' }),
+    mark('tool:t_1_1_0/after'),
+    mark('checkpoint:1/after'),
+    // A replay tells of what was recorded once more.
+    mark('model:1:1/after'),
+  ]
+
+  it('are those that were reached, each once, in the order in which they were reached', () => {
+    expect(boundariesOf(marks).map(({ id }) => id)).toEqual(marks.slice(0, -1).map(({ id }) => id))
+  })
+
+  it('say their stage, their subject and the tool, also where the mark does not name it', () => {
+    const [, , , , before, answer, end, after] = boundariesOf(marks)
+    expect([before, answer, end, after].map((boundary) => boundary?.stage)).toEqual(['before', 'during', 'during', 'after'])
+    expect(new Set([before, answer, end, after].map((boundary) => boundary?.subject))).toEqual(
+      new Set(['run 1 turn 1: tool refund (t_1_1_0)']),
+    )
+    expect(after).toMatchObject({ what: 'tool', tool: 'refund', name: 'run 1 turn 1: tool refund (t_1_1_0), after' })
+  })
+
+  it('leave out what is none', () => {
+    expect(boundaryOf('verify:t_1_1_0/before')).toBeUndefined()
+  })
+
+  it('can be chosen by name, by id, or by a function', () => {
+    const all = boundariesOf(marks)
+    expect(chosen(all, undefined)).toEqual(all)
+    expect(chosen(all, /tool refund.*during/g).map(({ id }) => id)).toEqual(['tool:t_1_1_0/answer:1', 'tool:t_1_1_0/end'])
+    expect(chosen(all, /^flush:1/).map(({ id }) => id)).toEqual(['flush:1/before'])
+    expect(chosen(all, ({ what }) => what === 'checkpoint').map(({ id }) => id)).toEqual(['checkpoint:1/after'])
+  })
+
+  it('after a call are its recorded outcomes', () => {
+    expect(recordOf({ type: 'model_completed', run: 2, turn: 3 })).toBe('model:2:3/after')
+    expect(recordOf({ type: 'tool_failed', callId: 't_1_1_0' })).toBe('tool:t_1_1_0/after')
+    expect(recordOf({ type: 'checkpoint_made', version: 4 })).toBe('checkpoint:4/after')
+    expect(recordOf({ type: 'tool_issued', callId: 't_1_1_0' })).toBeUndefined()
+  })
+})
+
+const outcome = (more: Partial<Outcome> = {}): Outcome => ({
+  ends: [{ status: 'completed', text: 'Done.' }],
+  transcript: ['a', 'b'],
+  world: { orders: { 7: 'refunded' } },
+  effects: [{ refund: 7, cents: 100 }],
+  unknown: [],
+  unstable: [],
+  problems: [],
+  ...more,
+})
+
+describe('a disturbed run', () => {
+  it('is ok when transcript, world, effects and ends are those of peace', () => {
+    expect(compare(outcome(), outcome())).toEqual({ verdict: 'ok', differences: [] })
+  })
+
+  it('differs by an effect that was repeated, whatever the order of its members', () => {
+    const twice = outcome({
+      effects: [
+        { refund: 7, cents: 100 },
+        { cents: 100, refund: 7 },
+      ],
+    })
+    expect(compare(outcome(), twice)).toEqual({
+      verdict: 'differs',
+      differences: [{ where: 'effects', text: '{"cents":100,"refund":7} once more than in peace (repeated)' }],
+    })
+  })
+
+  it('differs by an effect that is missing, and by effects in another order', () => {
+    expect(compare(outcome(), outcome({ effects: [] })).differences).toEqual([
+      { where: 'effects', text: '{"cents":100,"refund":7} is missing' },
+    ])
+    expect(compare(outcome({ effects: ['a', 'b'] }), outcome({ effects: ['b', 'a'] })).differences).toEqual([
+      { where: 'effects', text: 'the same effects in another order' },
+    ])
+  })
+
+  it('differs by its world, its transcript and its end, and says where', () => {
+    const other = outcome({ world: { orders: { 7: 'paid' } }, transcript: ['a', 'c'], ends: [{ status: 'failed', code: 'max_turns' }] })
+    expect(compare(outcome(), other).differences).toEqual([
+      { where: 'world', text: 'at /orders/7: "paid" instead of "refunded"' },
+      { where: 'conversation', text: 'at /0/status: "failed" instead of "completed"' },
+      { where: 'transcript', text: 'at /1: "c" instead of "b"' },
+    ])
+  })
+
+  it('is not known, and not different, where a call ended with nobody knowing and nothing was done twice', () => {
+    const asked = outcome({ unknown: ['transfer'], effects: [], transcript: ['a', 'nobody knows'] })
+    expect(compare(outcome(), asked)).toEqual({
+      verdict: 'unknown',
+      differences: [{ where: 'conversation', text: 'it is not known whether transfer happened: a `verify` could tell' }],
+    })
+    const repeated = outcome({ unknown: ['transfer'], effects: [...outcome().effects, ...outcome().effects] })
+    expect(compare(outcome(), repeated).verdict).toBe('differs')
+  })
+
+  it('differs by whatever kept it from its end, and by a key that was stable in peace', () => {
+    expect(compare(outcome(), outcome({ problems: ['it did not end'] }))).toEqual({
+      verdict: 'differs',
+      differences: [{ where: 'problem', text: 'it did not end' }],
+    })
+    const unstable = outcome({ unstable: ['the key changes'] })
+    expect(compare(outcome(), unstable).verdict).toBe('differs')
+    expect(compare(unstable, unstable).verdict).toBe('ok')
+  })
+
+  it('is compared without the names that are others in each session', () => {
+    const names = new Map([
+      ['s-1', '<session>'],
+      ['key-of-s-1', '<key>'],
+    ])
+    expect(withoutNames({ text: 'paid with key-of-s-1 for "s-1"', 's-1': 1 }, names)).toEqual({
+      text: 'paid with <key> for "<session>"',
+      '<session>': 1,
+    })
+  })
+})
+
+it('finds the first difference of two values, also where one has more', () => {
+  expect(firstDifference({ a: [1, { b: null }] }, { a: [1, { b: null }] })).toBeUndefined()
+  expect(firstDifference({ a: [1] }, { a: [1, 2] })).toBe('at /a/1: 2 instead of nothing')
+  expect(firstDifference({ a: 1 }, [1])).toBe('[1] instead of {"a":1}')
+  expect(firstDifference('x', null)).toBe('null instead of "x"')
+})
+
+describe('the table', () => {
+  const at = (id: string, verdict: BoundaryResult['verdict'], text?: string): BoundaryResult => ({
+    boundary: boundaryOf(id, 'refund') ?? expect.fail(id),
+    verdict,
+    differences: text === undefined ? [] : [{ where: 'effects', text }],
+    ms: 1,
+  })
+
+  it('has a line a call and the worst of each stage, and says below what differs', () => {
+    const boundaries = [
+      at('model:1:1/before', 'ok'),
+      at('tool:t_1_1_0/answer:1', 'ok'),
+      at('tool:t_1_1_0/end', 'differs', 'refund once more than in peace (repeated)'),
+      at('tool:t_1_1_0/after', 'unknown'),
+      at('flush:1/before', 'not_reached'),
+    ]
+    const rounds: RoundResult[] = [{ round: 1, troubles: ['kill (process 7, after 3 boundaries)'], verdict: 'ok', differences: [], ms: 1 }]
+    expect(tableOf({ boundaries, rounds, problems: ['the key changes'], seed: 42 }).split('\n')).toEqual([
+      'killed at                            before       during   after',
+      'run 1 turn 1: model                  ok           -        -',
+      'run 1 turn 1: tool refund (t_1_1_0)  -            DIFFERS  not known',
+      'flush 1                              not reached  -        -',
+      '',
+      'random round 1  ok  kill (process 7, after 3 boundaries)',
+      '',
+      '- in peace already: the key changes',
+      '- run 1 turn 1: tool refund (t_1_1_0), during (its body has ended, nobody knows yet)',
+      '    effects: refund once more than in peace (repeated)',
+      '',
+      'refund did again what was done: send ctx.idempotencyKey, the same at each attempt, to an outside that honours it; ' +
+        "or declare the tool 'external' and give it a `verify`.",
+      'refund cannot be asked whether it happened: give it a `verify`, or a person has to find out.',
+      '',
+      '5 boundaries and 1 random rounds, 3 as in peace, 1 DIFFER, 1 end with nobody knowing, 1 not reached, 1 wrong in peace already, seed 42',
+    ])
+  })
+})
+
+describe('the random rounds', () => {
+  it('are the same for the same seed and others for another', () => {
+    const drawn = (seed: number) =>
+      drawTroubles(randomFrom(seed), ['kill', 'pause', 'postgres', 'temporal'], 'kill', { marks: 30, ms: 300 })
+    expect(drawn(7)).toEqual(drawn(7))
+    expect(drawn(7)).not.toEqual(drawn(8))
+  })
+
+  it('begin with a trouble of the wanted kind that comes early enough', () => {
+    for (let seed = 0; seed < 200; seed++) {
+      const drawn = drawTroubles(randomFrom(seed), ['kill'], 'pause', { marks: 30, ms: 300 })
+      const pause = drawn.find(({ kind }) => kind === 'pause') ?? expect.fail('no pause')
+      expect(pause.afterMarks).toBeLessThanOrEqual(15)
+      expect(drawn.every(({ afterMarks, delayMs }) => afterMarks < 30 && delayMs <= 10)).toBe(true)
+    }
+  })
+})
+
+describe('what a crash test is given', () => {
+  const good: CrashTestOptions = {
+    module: new URL(import.meta.url),
+    script: ['hello'],
+    world: { reset: () => undefined, snapshot: () => null, effects: () => [] },
+  }
+
+  it('is completed', () => {
+    expect(checkOptions(good)).toMatchObject({ processes: 2, rounds: 4, kinds: ['kill', 'pause', 'postgres', 'temporal'] })
+    expect(checkOptions({ ...good, random: false })).toMatchObject({ rounds: 0 })
+  })
+
+  it.each<[string, Partial<Record<keyof CrashTestOptions, unknown>>, string]>([
+    ['a module that is not there', { module: './nowhere.ts' }, 'module_not_found'],
+    ['no script', { script: [] }, 'invalid_option'],
+    ['a world that counts no effects', { world: { reset() {}, snapshot() {} } }, 'invalid_option'],
+    ['no world', { world: undefined }, 'invalid_option'],
+    ['half a process', { processes: 0.5 }, 'invalid_option'],
+    ['a negative number of rounds', { random: { rounds: -1 } }, 'invalid_option'],
+    ['a trouble that there is not', { random: { kinds: ['earthquake'] } }, 'invalid_option'],
+  ])('is refused when it is %s', (_, wrong, code) => {
+    expect(() => checkOptions({ ...good, ...wrong } as CrashTestOptions)).toThrow(expect.objectContaining({ code }))
+  })
+})
