@@ -4,7 +4,19 @@ export type { Agent, AgentLimits, AgentOptions } from './agent/agent.ts'
 export { DeclarationError, ModelError, ToolError } from './agent/errors.ts'
 export type { Model, ModelCallContext, ModelDelta, ModelRequest, ModelResponse, ToolDefinition } from './agent/model.ts'
 export { defineTool } from './agent/tool.ts'
-export type { AgentContext, Idempotency, Logger, RetryOptions, Services, Tool, ToolContext, ToolOptions, Verdict } from './agent/tool.ts'
+export type {
+  AgentContext,
+  ApprovalContext,
+  ApprovalNeed,
+  Idempotency,
+  Logger,
+  RetryOptions,
+  Services,
+  Tool,
+  ToolContext,
+  ToolOptions,
+  Verdict,
+} from './agent/tool.ts'
 export type {
   AssistantBlock,
   ContentBlock,

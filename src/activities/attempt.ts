@@ -114,8 +114,8 @@ export function startAttempt(needs: ActivityNeeds, options: AttemptOptions): Att
       tell()
     },
     milestone(name) {
-      if (typeof name !== 'string' || name === '' || name.length > MAX_MILESTONE) {
-        throw new TypeError(`A milestone's name is text of 1 to ${MAX_MILESTONE} characters.`)
+      if (typeof name !== 'string' || name === '' || name.length > MAX_MILESTONE || NO_NAME.test(name)) {
+        throw new TypeError(`A milestone's name is text of 1 to ${MAX_MILESTONE} characters, with neither NUL nor half a character.`)
       }
       said.milestones = [...new Set([...(said.milestones ?? []), name])].slice(0, MAX_MILESTONES)
     },
@@ -133,6 +133,8 @@ export function startAttempt(needs: ActivityNeeds, options: AttemptOptions): Att
 
 const MAX_PROGRESS_BYTES = 16_000
 const MAX_MILESTONE = 200
+/** Postgres has no such names, and people ask for milestones by name. */
+const NO_NAME = /\0|\p{Surrogate}/u
 const MAX_MILESTONES = 100
 
 function checkedProgress(value: Json): Json {

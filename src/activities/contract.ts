@@ -153,6 +153,8 @@ export type LoadSessionResult =
   | {
       found: true
       lost: true
+      /** Its content was erased: whom it is for says whoever begins it anew. */
+      erased?: true
       agent: string
       context: Json
       tags: string[]
@@ -183,20 +185,19 @@ export type FindPlaceResult =
   | { kind: 'stale_watermark' }
 
 /** A call with other arguments than the model's. */
-export interface ResolveToolInput {
+export interface ResolveToolInput extends EventsInput {
   agent: string
   run: number
   turn: number
   index: number
   tool: string
   input: Json
-  keysOf?: string
   context: Json
   metadata: JsonObject
   tags: string[]
 }
 
-export type ResolveToolResult = { kind: 'resolved'; resolution: Resolution } | { kind: 'not_served' }
+export type ResolveToolResult = { kind: 'resolved'; resolution: Resolution } | { kind: 'not_served' } | { kind: 'stale_watermark' }
 
 export interface CheckAnswerInput extends ToolCallInput {
   result: Json

@@ -142,7 +142,8 @@ async function showRunning(
 ): Promise<void> {
   const { sessionId, executionId, number } = attempt
   try {
-    await flusher.flush({ sessionId, executionId, epoch: input.epoch, watermark: input.watermark }, client)
+    const { epoch, watermark, origin } = input
+    await flusher.flush({ sessionId, executionId, epoch, watermark, ...(origin && { origin }) }, client)
     await needs.store.markRunning(sessionId, callIdOfInput(input), number, needs.worker)
   } catch (err) {
     needs.logger.debug({ err, sessionId }, 'a running call could not be shown')

@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@temporalio/client'
 import type { Logger } from '../agent/tool.ts'
 import type { Watermark } from '../session/events.ts'
-import type { Store } from '../store/store.ts'
+import { StoreError } from '../store/errors.ts'
+import type { LateFlush, Store } from '../store/store.ts'
 import type { ReadTarget, SessionReader } from './session-reader.ts'
 
 /** Flushes sessions. */
@@ -19,27 +20,46 @@ export interface Flusher {
 /** The least time from one nudged flush of a session to its next: the store may be this much later than it could be. */
 const BETWEEN_FLUSHES_MS = 50
 
+/** Sessions whose heads, or whose failures, are kept. */
+const SESSIONS_KEPT = 10_000
+
+/** What the store lacks begins after its head; but what lies before the session's origin can be read nowhere. */
+function startOf(head: Watermark | undefined, origin: Watermark | undefined): Watermark {
+  if (head && head.seq >= (origin?.seq ?? 0)) return head
+  return origin ?? { seq: 0, digest: '' }
+}
+
 /** A flusher over the store. */
 export function startFlusher(store: Store, reader: SessionReader, logger: Logger): Flusher {
   const busy = new Map<string, { next: { target: ReadTarget; client: Client } | undefined; done: Promise<void> }>()
   const heads = new Map<string, Watermark & { epoch: string }>()
+  const failing = new Map<string, LateFlush>()
   let unreachable = false
 
   async function flush(target: ReadTarget, client: Client): Promise<number> {
     const { sessionId, epoch, watermark } = target
-    const head = heads.get(sessionId) ?? (await store.head(sessionId)) ?? undefined
-    if (head?.epoch === epoch && head.seq >= watermark.seq) return head.seq
     try {
+      const head = heads.get(sessionId) ?? (await store.head(sessionId)) ?? undefined
+      if (head?.epoch === epoch && head.seq >= watermark.seq) return head.seq
       // Another epoch's events go on from the stored head; what the store thinks of that is its own to say.
-      const entries = await reader.entries(target, head ?? { seq: 0, digest: '' }, client)
-      const flushed = await store.flush(sessionId, epoch, entries)
+      const entries = await reader.entries(target, startOf(head, target.origin), client)
+      const late = failing.get(sessionId)
+      const flushed = await store.flush(sessionId, epoch, entries, late ? { late } : {})
+      failing.delete(sessionId)
       heads.set(sessionId, flushed)
-      if (heads.size > 10_000) heads.clear()
+      if (heads.size > SESSIONS_KEPT) heads.clear()
       return flushed.seq
     } catch (error) {
       heads.delete(sessionId)
+      if (error instanceof StoreError) noteFailure(sessionId, error)
       throw error
     }
+  }
+
+  function noteFailure(sessionId: string, { code, message }: StoreError): void {
+    const { since = new Date(), attempts = 0 } = failing.get(sessionId) ?? {}
+    if (failing.size > SESSIONS_KEPT) failing.clear()
+    failing.set(sessionId, { since, code, message, attempts: attempts + 1 })
   }
 
   async function drain(key: string): Promise<void> {

@@ -22,10 +22,11 @@ export function createActivities(needs: ActivityNeeds): { activities: PawlActivi
   const reader = sessionReader(needs.log, store, shelf)
   const flusher = startFlusher(store, reader, needs.logger)
 
-  async function flush({ epoch, watermark }: FlushInput): Promise<FlushResult> {
+  async function flush({ epoch, watermark, origin }: FlushInput): Promise<FlushResult> {
     const { client, info } = Context.current()
     const { workflowId = '', runId: executionId = '' } = info.workflowExecution ?? {}
-    return { seq: await beating(() => flusher.flush({ sessionId: sessionIdOf(workflowId), epoch, executionId, watermark }, client)) }
+    const target = { sessionId: sessionIdOf(workflowId), epoch, executionId, watermark, ...(origin && { origin }) }
+    return { seq: await beating(() => flusher.flush(target, client)) }
   }
 
   return {
@@ -37,8 +38,8 @@ export function createActivities(needs: ActivityNeeds): { activities: PawlActivi
       loadSession: loadSessionActivity(needs, reader),
       loadFork: loadForkActivity(store),
       findPlace: findPlaceActivity(reader),
-      resolveTool: resolveToolActivity(needs),
-      checkAnswer: checkAnswerActivity(needs),
+      resolveTool: resolveToolActivity(needs, reader),
+      checkAnswer: checkAnswerActivity(needs, shelf),
     },
     flusher,
   }

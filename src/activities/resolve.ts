@@ -81,7 +81,7 @@ async function approvalOf(tool: Tool, input: unknown, ctx: ApprovalContext): Pro
   const { needed, expiresMs, onExpiry } = tool.approval
   let need: ApprovalNeed
   try {
-    need = await needed(input, ctx)
+    need = await inTime(needed(input, ctx))
   } catch (error) {
     need = `Whether it needs approval could not be told: ${error instanceof Error ? error.message : String(error)}`
   }
@@ -90,6 +90,20 @@ async function approvalOf(tool: Tool, input: unknown, ctx: ApprovalContext): Pro
 }
 
 const MAX_REASON = 2_000
+/** A tool that does not say in time whether its call needs approval must not hold up the turn. */
+const APPROVAL_ANSWER_MS = 30_000
+
+async function inTime<T>(answer: T | Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`it did not say within ${APPROVAL_ANSWER_MS} ms`)), APPROVAL_ANSWER_MS)
+  })
+  try {
+    return await Promise.race([answer, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
 
 const NOT_RUN = { effect: 'read', schemaDigest: '', timeoutMs: 0, retry: { maxRetries: 0, baseDelayMs: 0 }, verify: false } as const
 

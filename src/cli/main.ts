@@ -4,10 +4,12 @@ import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { askingCommands } from './asking/index.ts'
 import { chatCommand } from './chat.ts'
+import { crashTestCommand } from './crash-test.ts'
 import { devCommand } from './dev.ts'
 import { eraseCommand } from './erase.ts'
 import { describeError } from './errors.ts'
 import { forkCommand } from './fork.ts'
+import { migrateCommand } from './migrate.ts'
 import { pruneCommand } from './prune.ts'
 import { rebuildCommand } from './rebuild.ts'
 import { resumeCommand } from './resume.ts'
@@ -32,6 +34,8 @@ const commands = [
   devCommand(),
   workerCommand(),
   chatCommand(),
+  crashTestCommand(),
+  migrateCommand(),
   rebuildCommand(),
   pruneCommand(),
   eraseCommand(),

@@ -42,7 +42,19 @@ export type {
   ToolCallListOptions,
   UsageOptions,
 } from './list-options.ts'
+export { migrateStore } from './migrating.ts'
+export type { MigrateOptions, MigrateReport } from './migrating.ts'
 export { Pawl } from './pawl.ts'
-export type { ConnectOptions, RunHandle, RunResult, RunSettled, SendOptions, SessionHandle, SessionOptions } from './types.ts'
+export type {
+  ConnectOptions,
+  Decision,
+  RunHandle,
+  RunResult,
+  RunSettled,
+  SendOptions,
+  SessionHandle,
+  SessionOptions,
+  WaitingCall,
+} from './types.ts'
 export type { MissingEvents, RebuiltSession } from './rebuild.ts'
 export type { Age, EraseOptions, EraseReport, PruneOptions, PruneReport, RebuildOptions, RebuildReport } from './upkeep-options.ts'

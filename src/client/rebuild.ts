@@ -2,7 +2,6 @@
 import type { Client } from '@temporalio/client'
 import { blobOf } from '../session/blobs.ts'
 import type { BlobRef, SessionEvent, Watermark } from '../session/events.ts'
-import { initialState } from '../session/fold.ts'
 import { entriesOf } from '../session/pages.ts'
 import type { EventsPage, ForkStart } from '../session/protocol.ts'
 import { type Adopted, type Store, StoreError, type StoredHead } from '../store/index.ts'
@@ -140,7 +139,7 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
   }
 
   /** What lies before the oldest link is gone from Temporal: it is another session's past, or it cannot be had any more. */
-  async function beginInTheMiddle(done: RebuiltSession, { execution, base }: Link, stored: StoredHead | null): Promise<StoredHead> {
+  async function beginInTheMiddle(done: RebuiltSession, { execution, base }: Link, stored: StoredHead | null): Promise<StoredHead | null> {
     const { sessionId } = done
     const page = await ask(execution, { after: base.seq, maxBytes: 1 })
     const beginning = await beginningOf(client, sessionId, execution.executionId)
@@ -155,6 +154,8 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
         `The store ends at event ${stored.seq}, Temporal has only what came after event ${base.seq}: restore a newer backup of the store.`,
       )
     }
+    // It began afresh, and its first event says after what.
+    if (page.events[0]?.type === 'session_started') return null
     const adopted = adoptable(page, beginning.snapshot)
     if (!adopted || adopted.state.seq !== base.seq || adopted.digest !== base.digest) {
       throw new Unrestorable('no_snapshot', `Nothing says what the session was after event ${base.seq}, with which its history begins.`)
@@ -212,11 +213,8 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
   return { restore }
 }
 
-/** What the execution went on from: a state that it was given, or nothing but numbers. */
-function adoptable({ epoch, base, events: [first] }: EventsPage, snapshot: Omit<Adopted, 'epoch'> | undefined): Adopted | undefined {
-  if (first?.type === 'session_started') {
-    return { epoch, state: { ...initialState(first), seq: base.seq }, digest: base.digest }
-  }
+/** The state that the execution went on from. */
+function adoptable({ epoch, events: [first] }: EventsPage, snapshot: Omit<Adopted, 'epoch'> | undefined): Adopted | undefined {
   if (!snapshot) return undefined
   // Resumed, a session begins a new chain on what the one before had written.
   return { epoch: first?.type === 'session_resumed' ? first.fromEpoch : epoch, ...snapshot }

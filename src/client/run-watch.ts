@@ -2,35 +2,57 @@
 import type { AssistantBlock } from '../session/content.ts'
 import { textOf } from '../session/content.ts'
 import type { SessionEvent } from '../session/events.ts'
+import { apply, initialState } from '../session/fold.ts'
+import type { SessionState } from '../session/state.ts'
 import { withCallIds } from '../session/transcript.ts'
 import type { RunSettled } from './types.ts'
+import { type RunWaiting, waitingRun } from './waiting.ts'
+
+/** How a run has ended. */
+export type RunEnd = Exclude<RunSettled, RunWaiting>
 
 /** Watches for one message's run. */
 export interface RunWatch {
   /** Takes the next events; gives how the run has settled, once it has, and the index of the event that says so. */
-  take(events: readonly SessionEvent[]): { settled: RunSettled; at: number } | undefined
+  take(events: readonly SessionEvent[]): { settled: RunEnd; at: number } | undefined
+  /** Whether, by the events so far, the run waits for somebody; by `state`, where one is given. */
+  waiting(state?: SessionState): RunWaiting | undefined
 }
+
+/** Before the first event that is watched: what came earlier is of no matter here. */
+const BEFORE = { v: 1, seq: 0, at: 0, type: 'session_started', sessionId: '', agent: '', context: null, executionId: '', coreVersion: 1 } as const
 
 /** Starts to watch for the run of `messageId`. */
 export function watchRun(messageId: string): RunWatch {
   let run: number | undefined
   let receivedAt: number | undefined
   let answer: AssistantBlock[] = []
+  const watched = initialState({ ...BEFORE, tags: [] })
 
   return {
     take(events) {
-      let end: { settled: RunSettled; at: number } | undefined
+      let end: { settled: RunEnd; at: number } | undefined
       for (const [at, event] of events.entries()) {
         const settled = settledBy(event)
+        foldIn(event)
         if (settled) end ??= { settled, at }
         // A run that is started again from its messages has not settled after all.
         else if (event.type === 'recovery_started' && event.strategy === 'restart_run' && event.run === run) end = run = undefined
       }
       return end
     },
+    waiting: (state = watched) => waitingRun(state, run),
   }
 
-  function settledBy(event: SessionEvent): RunSettled | undefined {
+  function foldIn(event: SessionEvent): void {
+    // The run that took the message in began before it came.
+    if (event.type === 'turn_started' && event.run === run && !watched.current) {
+      apply(watched, { v: 1, seq: event.seq, at: event.at, type: 'run_started', run: event.run, messageId })
+    }
+    apply(watched, event)
+  }
+
+  function settledBy(event: SessionEvent): RunEnd | undefined {
     switch (event.type) {
       case 'message_rejected':
         return event.messageId === messageId ? { status: 'rejected', code: event.code, reason: event.reason } : undefined

@@ -1,9 +1,14 @@
 // A run as a backend holds it: by the message that belongs to it.
 import type { SessionEvent } from '../session/events.ts'
+import { QUERIES, workflowIdOf } from '../session/protocol.ts'
+import type { SessionState } from '../session/state.ts'
 import { MessageRejected, ResultTimeout, RunFailed, RunInterrupted } from './errors.ts'
-import { watchRun } from './run-watch.ts'
+import { type RunEnd, type RunWatch, watchRun } from './run-watch.ts'
 import { type EventSource, followBatches } from './session-events.ts'
-import type { RunHandle, RunResult, RunSettled } from './types.ts'
+import type { RunHandle, RunResult } from './types.ts'
+import type { RunWaiting } from './waiting.ts'
+
+const QUERY_TIMEOUT_MS = 5_000
 
 /** The handle of `messageId`'s run. */
 export function runHandle(source: EventSource, messageId: string): RunHandle {
@@ -28,7 +33,11 @@ export function runHandle(source: EventSource, messageId: string): RunHandle {
     }
   }
 
-  async function settled(options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<RunSettled> {
+  /** How the run ends, or what `look` says when it has taken in what is known by now. */
+  async function settle<T>(
+    options: { timeoutMs?: number; signal?: AbortSignal },
+    look: (watch: RunWatch) => Promise<T | undefined>,
+  ): Promise<RunEnd | T> {
     const { timeoutMs } = options
     const stop = new AbortController()
     const timer = timeoutMs === undefined ? undefined : setTimeout(() => stop.abort(new ResultTimeout(timeoutMs)), timeoutMs)
@@ -38,6 +47,8 @@ export function runHandle(source: EventSource, messageId: string): RunHandle {
       for await (const batch of followBatches(source, await begin(), signal)) {
         const end = watch.take(batch)
         if (end) return end.settled
+        const now = await look(watch)
+        if (now) return now
       }
       throw signal.reason
     } finally {
@@ -45,8 +56,26 @@ export function runHandle(source: EventSource, messageId: string): RunHandle {
     }
   }
 
-  async function result(options?: { timeoutMs?: number; signal?: AbortSignal }): Promise<RunResult> {
-    const end = await settled(options)
+  /** Whether the run waits for somebody. The store may not know yet of what somebody has just said: the workflow does. */
+  async function stillWaiting(watch: RunWatch): Promise<RunWaiting | undefined> {
+    const waiting = watch.waiting()
+    if (!waiting) return undefined
+    const { client } = source
+    try {
+      const state = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
+        client.workflow.getHandle(workflowIdOf(sessionId)).query<SessionState | { status: 'loading' }>(QUERIES.state),
+      )
+      if (state.status !== 'loading' && 'v' in state) return watch.waiting(state)
+    } catch {
+      // No workflow, or no worker to ask: nothing has been said since.
+    }
+    return waiting
+  }
+
+  const settled: RunHandle['settled'] = (options = {}) => settle(options, stillWaiting)
+
+  async function result(options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<RunResult> {
+    const end = await settle<never>(options, async () => undefined)
     switch (end.status) {
       case 'completed': {
         const { status: _, ...done } = end

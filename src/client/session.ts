@@ -98,8 +98,11 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
       // Closed long ago, or no worker to ask: the store has it.
       cause = error
     }
-    const stored = fold(undefined, await storedEvents())
-    if (stored) return stored
+    const stored = await storedEvents().catch((error: unknown) => {
+      throw new SessionUnavailable(id, { cause: error })
+    })
+    const folded = fold(undefined, stored)
+    if (folded) return folded
     throw cause instanceof WorkflowNotFoundError ? new SessionNotFound(id, { cause }) : new SessionUnavailable(id, { cause })
   }
 

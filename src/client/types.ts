@@ -67,6 +67,24 @@ export type RunSettled =
   | { status: 'interrupted'; run: number; reason?: string }
   | { status: 'failed'; run?: number; code: string; reason: string; strategy: RecoveryStrategy | 'automatic' }
   | { status: 'rejected'; code: string; reason: string }
+  /** It goes on when somebody has said what these calls wait for. */
+  | { status: 'waiting'; run: number; pending: WaitingCall[] }
+
+/** A call that waits for somebody: for approval, for a client's answer, or for what became of it (`unknown`). */
+export interface WaitingCall {
+  kind: 'approval' | 'client' | 'unknown'
+  callId: string
+  turn: number
+  tool: string
+  /** The model's arguments. */
+  input: Json
+  /** Of the arguments: what `approve` and `deny` want. */
+  digest?: string
+  /** Why approval is needed, as the tool says it. */
+  reason?: string
+  /** Until when it waits, in milliseconds since 1970. */
+  expiresAt?: number
+}
 
 /** One run, by the message that belongs to it. */
 export interface RunHandle {
@@ -77,7 +95,10 @@ export interface RunHandle {
    * @throws RunInterrupted, RunFailed, MessageRejected, ResultTimeout.
    */
   result(options?: { timeoutMs?: number; signal?: AbortSignal }): Promise<RunResult>
-  /** The same without throwing for how the run ended. */
+  /**
+   * The same without throwing for how the run ended; and it resolves too when the run waits for somebody: with what is pending.
+   * For a message that waits for its turn in a run that waits, it resolves later.
+   */
   settled(options?: { timeoutMs?: number; signal?: AbortSignal }): Promise<RunSettled>
   /** The session's events from this message on, until its run has ended. */
   events(options?: { signal?: AbortSignal }): AsyncIterable<SessionEvent>

@@ -25,7 +25,11 @@ export class UnreadableState extends PawlError {
  * The state in `text`, which was written by `version`. Without `accepted`, unless that was written too: it lies elsewhere.
  * @throws UnreadableState.
  */
-export function readState(text: string, version: number, known: { upgrades: Readonly<Record<number, Upgrade>>; version: number } = KNOWN): SessionState {
+export function readState(
+  text: string,
+  version: number,
+  known: { upgrades: Readonly<Record<number, Upgrade>>; version: number } = KNOWN,
+): SessionState {
   let state = parsed(text)
   if (!Number.isSafeInteger(version) || version > known.version) {
     throw new UnreadableState(`its version ${version} is newer than ${known.version}, the newest that this release knows`)

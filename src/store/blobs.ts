@@ -79,10 +79,10 @@ async function getBlobs(
 ): Promise<Map<string, string>> {
   const found = new Map<string, string>()
   for (const batch of batchesOf(refs)) {
-    const rows = await database.query(`select sha256, content from ${schema.table('blobs')} where session_id = $1 and sha256 = any($2::text[])`, [
-      safeKey(sessionId),
-      batch,
-    ])
+    const rows = await database.query(
+      `select sha256, content from ${schema.table('blobs')} where session_id = $1 and sha256 = any($2::text[])`,
+      [safeKey(sessionId), batch],
+    )
     for (const { sha256, content } of rows) if (sha256 && content && sha256Of(content) === sha256) found.set(sha256, content)
   }
   return found

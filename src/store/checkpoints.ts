@@ -63,7 +63,12 @@ export async function beginFolding(
   const found = guarded ? await underSavepoint(tx, read) : await read()
   if (found instanceof StoreError) return foldingOf(kept, of.key, found, [])
   const { state, warnings } = found
-  return foldingOf(kept, of.key, state ?? new StoreError('checkpoint_unfounded', `No state to go on from: ${warnings.join('; ')}.`), warnings)
+  return foldingOf(
+    kept,
+    of.key,
+    state ?? new StoreError('checkpoint_unfounded', `No state to go on from: ${warnings.join('; ')}.`),
+    warnings,
+  )
 }
 
 function foldingOf(
@@ -75,7 +80,8 @@ function foldingOf(
   let state = begun
   const made = (event: Made): CheckpointRow | StoreError => {
     if (state instanceof StoreError) return state
-    if (state === undefined || state === 'unread') return new StoreError('checkpoint_unfounded', 'The session does not begin with session_started.')
+    if (state === undefined || state === 'unread')
+      return new StoreError('checkpoint_unfounded', 'The session does not begin with session_started.')
     try {
       return rowOf(event, state)
     } catch (cause) {
@@ -119,7 +125,10 @@ function rowOf(event: Made, state: SessionState): CheckpointRow | StoreError {
   const text = jsonText(slim as unknown as Json)
   const bytes = Buffer.byteLength(text)
   if (bytes > MAX_STATE_BYTES) {
-    return new StoreError('checkpoint_too_large', `The state at checkpoint ${event.version} has ${bytes} bytes, more than ${MAX_STATE_BYTES}.`)
+    return new StoreError(
+      'checkpoint_too_large',
+      `The state at checkpoint ${event.version} has ${bytes} bytes, more than ${MAX_STATE_BYTES}.`,
+    )
   }
   const { version, run = null, turn = null, seq, reason, by = null, lastMessageId = null } = event
   const safe = sanitiser()

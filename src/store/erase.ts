@@ -1,8 +1,9 @@
 // Erasing: a session's content goes for good, on request; what stays is a row that says that there was one, and who wanted it gone.
+import type { EventOf } from '../session/events.ts'
 import type { Database, Queryable } from './database.ts'
 import { deleteRows, type RowCounts } from './prune.ts'
 import type { Schema } from './schema.ts'
-import { safeKey } from './text.ts'
+import { safeKey, sanitiser } from './text.ts'
 
 /** Who wants what erased. */
 export interface EraseRequest {
@@ -65,6 +66,18 @@ export async function eraseSession(database: Database, schema: Schema, request: 
       return { rows, forks, parent }
     },
     { timeoutMs: ERASE_MS },
+  )
+}
+
+/** Whoever speaks to an erased session begins it afresh, as what the first event says. */
+export async function reviveErased(tx: Queryable, schema: Schema, key: string, event: EventOf<'session_started'>): Promise<void> {
+  const { agent, context, tags, at } = event
+  const safe = sanitiser()
+  const values = [key, safe.key(agent), safe.json(context), tags.map((tag) => safe.key(tag)), new Date(at).toISOString()]
+  await tx.query(
+    `update ${schema.table('sessions')} set agent = $2, context = $3::jsonb, tags = $4, created_at = $5, raw = $6,
+       erased_at = null, pruned_at = null, parent = null, forked_seq = null where session_id = $1`,
+    [...values, safe.raw({ agent, context, tags })],
   )
 }
 

@@ -16,6 +16,8 @@ export interface LockedSession {
   openSeq: number | null
   /** Up to where `commits` has rows; an older release writes none. */
   committedSeq: number
+  /** Somebody had its content erased, and nobody has begun it afresh since. */
+  erased: boolean
 }
 
 /**
@@ -32,7 +34,7 @@ export async function lockSession(
     `select breaking.names as unknown, held.* from (${breakingMigrations(schema, '$2')}) breaking left join lateral (
        select agent, status, epoch, flushed_seq, digest, run, current_run, turns, open_seq, coalesce(error_raw, error::text) as error,
          input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, usd, model, provider, checkpoint,
-         parent, forked_seq, coalesce(committed_seq, 0) as committed_seq
+         parent, forked_seq, coalesce(committed_seq, 0) as committed_seq, (erased_at is not null)::text as erased
        from ${schema.table('sessions')} where session_id = $1 for update
      ) held on true`,
     [key, known ?? null],
@@ -47,6 +49,7 @@ function lockedOf(row: TextRow): LockedSession {
     head: { epoch: row.epoch ?? '', seq: Number(row.flushed_seq), digest: row.digest ?? '' },
     openSeq: row.open_seq == null ? null : Number(row.open_seq),
     committedSeq: Number(row.committed_seq),
+    erased: row.erased === 'true',
     columns: {
       ...newSessionColumns(),
       status: row.status as SessionStatus,
@@ -89,5 +92,5 @@ export async function createSession(
     [...values, safe.raw({ agent, context, tags })],
   )
   if (created.length === 0) return undefined
-  return { agent: safe.key(agent), head: before, openSeq: null, committedSeq: before.seq, columns: newSessionColumns() }
+  return { agent: safe.key(agent), head: before, openSeq: null, committedSeq: before.seq, erased: false, columns: newSessionColumns() }
 }

@@ -59,7 +59,8 @@ async function beginAfresh(tx: Queryable, schema: Schema, key: string, event: Ev
   await archive(tx, schema, { key, seq, why: 'begun_afresh', which: 'seq < $4', values: [seq] })
   await tx.query(
     `update ${schema.table('tool_calls')} set waiting_until = null,
-       status = case when status in ('issued', 'running') and effect is distinct from 'read' then 'unknown' else 'skipped' end
+       status = case when status not in ('issued', 'running') or effect = 'read' then 'skipped'
+         when effect = 'idempotent' then 'failed' else 'unknown' end
      where session_id = $1 and status in ('issued', 'running', 'awaiting_approval', 'awaiting_answer')`,
     [key],
   )
@@ -73,10 +74,9 @@ async function becomeFork(tx: Queryable, schema: Schema, key: string, event: Eve
   const counted = ['tool_calls', 'errors', 'token_usage', 'approvals', 'recoveries']
   const deletes = counted.map((table) => `${table}_left as (delete from ${schema.table(table)} where session_id = $1)`)
   await tx.query(`with ${deletes.join(', ')} select 1`, [key])
-  const [row] = await tx.query(
-    `select agent, context, to_json(tags) as tags, raw from ${schema.table('sessions')} where session_id = $1`,
-    [key],
-  )
+  const [row] = await tx.query(`select agent, context, to_json(tags) as tags, raw from ${schema.table('sessions')} where session_id = $1`, [
+    key,
+  ])
   if (!row) return
   const held = row.raw
     ? (JSON.parse(row.raw) as Identity)

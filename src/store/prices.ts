@@ -50,7 +50,10 @@ export const PRICES: readonly Price[] = [
   {
     model: 'claude-haiku-5-5',
     since: '2026-10-07',
-    ...{ input: 0.1, output: 0.5, cacheWrite: 0.125, cacheRead: 0.01 },
+    input: 0.1,
+    output: 0.5,
+    cacheWrite: 0.125,
+    cacheRead: 0.01,
     above: { tokens: 100_000, input: 0.5, output: 2.5, cacheWrite: 0.625, cacheRead: 0.05 },
   },
 ]
@@ -71,7 +74,8 @@ export function priceOf(model: string, usage: Usage, at: number): { usd: number;
   const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
   const prompt = input_tokens + cache_creation_input_tokens + cache_read_input_tokens
   const { input, output, cacheWrite, cacheRead } = price.above && prompt > price.above.tokens ? price.above : price
-  const perMillion = input_tokens * input + output_tokens * output + cache_creation_input_tokens * cacheWrite + cache_read_input_tokens * cacheRead
+  const perMillion =
+    input_tokens * input + output_tokens * output + cache_creation_input_tokens * cacheWrite + cache_read_input_tokens * cacheRead
   return { usd: exactUsd(perMillion / 1_000_000), since: price.since }
 }
 

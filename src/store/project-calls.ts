@@ -205,9 +205,13 @@ function leaveBehind(records: Map<string, ToolCallRecord>, { at, seq }: SessionE
   const [, run, turn] = callId.split('_').map(Number)
   if (call.status !== 'issued' && call.status !== 'awaiting_approval' && call.status !== 'awaiting_answer') return
   const record = recordOf(records, { callId, run: run ?? 0, turn: turn ?? 0, tool: call.tool, at })
-  // What may have been executed, and is no mere read, nobody knows of.
-  const mayHaveHappened = call.status === 'issued' && call.effect !== 'read'
-  end(record, { at, seq }, { status: mayHaveHappened ? 'unknown' : 'skipped', error: LEFT_BEHIND })
+  end(record, { at, seq }, { status: statusLeftBehind(call), error: LEFT_BEHIND })
+}
+
+/** What may have been executed nobody knows of; done again under its key, an idempotent call is as good as failed. */
+function statusLeftBehind({ status, effect }: OpenCall): ToolCallStatus {
+  if (status !== 'issued' || effect === 'read') return 'skipped'
+  return effect === 'external' ? 'unknown' : 'failed'
 }
 
 function noteFailedAttempt(record: ToolCallRecord, { error }: EventOf<'tool_attempt_failed'>): void {

@@ -71,7 +71,11 @@ export interface CheckpointFailure {
 
 /** The row of a checkpoint that could not be written: the next one covers it. */
 export function checkpointErrorRow({ event, error }: CheckpointFailure): RowOf<typeof ERRORS> {
-  return checkpointRow(event, { class: error.name, code: error.code, message: `Checkpoint ${event.version} was not written: ${error.message}` })
+  return checkpointRow(event, {
+    class: error.name,
+    code: error.code,
+    message: `Checkpoint ${event.version} was not written: ${error.message}`,
+  })
 }
 
 /** The row that says that a checkpoint was written late, and why. */

@@ -12,7 +12,7 @@ export interface MessageProjection {
   openTurn: OpenTurn | null
   /** Never holds messages: they become rows as soon as they stand in it. */
   transcript: Transcript
-  /** Results of the open turn that lie in `blobs`, by call. */
+  /** Results that lie in `blobs`, by call. */
   blobs: Map<string, BlobRef>
 }
 
@@ -52,14 +52,14 @@ export function growTranscript(projection: MessageProjection, event: SessionEven
   // What users said are rows before a run takes them, so the transcript is told nothing of them.
   if (event.type === 'message_received') return []
   const { transcript, openTurn, blobs } = projection
-  if (event.type === 'tool_completed' && event.blob) blobs.set(event.callId, event.blob)
+  noteBlob(blobs, event)
   addToTranscript(transcript, stackSafe(event))
   const made = transcript.messages.splice(0)
   transcript.seqs.length = 0
   transcript.newestRun.from = 0
   if (event.type === 'model_completed') projection.openTurn = { seq: event.seq, run: event.run, turn: event.turn }
   if (transcript.open === null) projection.openTurn = null
-  const written = made.flatMap((message) => {
+  return made.flatMap((message) => {
     const isAnswer = event.type === 'model_completed'
     const place = isAnswer ? event : openTurn
     if (!place) return []
@@ -72,8 +72,13 @@ export function growTranscript(projection: MessageProjection, event: SessionEven
       ...callsIn(message.content, blobs),
     })
   })
-  if (projection.openTurn === null) blobs.clear()
-  return written
+}
+
+/** A call's result, also one that repeats another's, lies where its outcome says. */
+function noteBlob(blobs: Map<string, BlobRef>, event: SessionEvent): void {
+  if (event.type !== 'tool_completed' && event.type !== 'tool_resolved') return
+  const blob = event.blob ?? (event.type === 'tool_completed' && event.replayOf !== undefined ? blobs.get(event.replayOf) : undefined)
+  if (blob) blobs.set(event.callId, blob)
 }
 
 /** The transcript makes JSON text of a result by the built-in, which some thousand levels of nesting overflow. */

@@ -153,12 +153,12 @@ async function archiveMessages(tx: Queryable, schema: Schema, sessions: readonly
   )
 }
 
-/** A value goes when no archived message refers to it, and no event that is still there. */
+/** A value goes when no archived message refers to it, and no event that is there; a young one may be of an event that is on its way. */
 async function deleteUnusedBlobs(tx: Queryable, schema: Schema, sessions: readonly string[]): Promise<number> {
   return counted(
     await tx.query(
       `with gone as (
-         delete from ${schema.table('blobs')} blob where session_id = any($1::text[])
+         delete from ${schema.table('blobs')} blob where session_id = any($1::text[]) and created_at < now() - interval '1 hour'
            and not exists (
              select 1 from ${schema.table('archived_messages')} archived
              where archived.session_id = blob.session_id

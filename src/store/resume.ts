@@ -13,8 +13,10 @@ import { safeKey } from './text.ts'
 /** See `Store.resume`. */
 export async function resume(database: Queryable, schema: Schema, sessionId: string): Promise<Resumed | null> {
   const key = safeKey(sessionId)
+  await keepFromPruning(database, schema, key)
   const [row] = await database.query(
-    `select agent, flushed_seq, digest, run, checkpoint, coalesce(forked_seq, 0) as forked_seq from ${schema.table('sessions')} where session_id = $1`,
+    `select flushed_seq, digest, run, checkpoint, coalesce(forked_seq, 0) as forked_seq, (erased_at is not null)::text as erased
+     from ${schema.table('sessions')} where session_id = $1`,
     [key],
   )
   if (!row || Number(row.flushed_seq) === 0) return null
@@ -25,7 +27,21 @@ export async function resume(database: Queryable, schema: Schema, sessionId: str
   const session = await readSession(database, schema, sessionId)
   if (!session) return null
   const { agent, context, tags } = session
-  return { lost: true, agent, context, tags, run: Number(row.run), checkpoint: Number(row.checkpoint), seq, digest, warnings }
+  const lost = { agent, context, tags, run: Number(row.run), checkpoint: Number(row.checkpoint), seq, digest, warnings }
+  return { lost: true, ...(row.erased === 'true' && { erased: true as const }), ...lost }
+}
+
+/** SQLSTATE of a write to a database that only reads: nobody prunes there either. */
+const READ_ONLY = '25006'
+
+/** A row that was touched just now is not pruned: the session will flush to it soon. A prune that is under way is waited for. */
+async function keepFromPruning(database: Queryable, schema: Schema, key: string): Promise<void> {
+  try {
+    await database.query(`update ${schema.table('sessions')} set flushed_at = now() where session_id = $1`, [key])
+  } catch (error) {
+    const { cause } = error as { cause?: { code?: string } }
+    if (cause?.code !== READ_ONLY) throw error
+  }
 }
 
 /** The hashes of the newest message ids that the session has accepted, as the fold would have kept them. */

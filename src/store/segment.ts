@@ -98,7 +98,9 @@ const MERGE_CALL = [
   ...FILLED_IN.map((name) => `${name} = coalesce(excluded.${name}, stored.${name})`),
   ...OUTCOME.map((name) => `${name} = case when excluded.outcome_seq is null then stored.${name} else excluded.${name} end`),
   'raw_intent = case when excluded.input is null then stored.raw_intent else excluded.raw_intent end',
-  ...['progress', 'raw_progress'].map((name) => `${name} = case when excluded.progress is null then stored.${name} else excluded.${name} end`),
+  ...['progress', 'raw_progress'].map(
+    (name) => `${name} = case when excluded.progress is null then stored.${name} else excluded.${name} end`,
+  ),
   `approval = case when excluded.approval is null then stored.approval else coalesce(stored.approval, '{}') || excluded.approval end`,
   `milestones = case when excluded.milestones is null then stored.milestones
      else coalesce(stored.milestones, '{}') || excluded.milestones end`,

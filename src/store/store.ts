@@ -102,7 +102,8 @@ export interface LateFlush {
  * read any more (`lost`), what its row says of it. */
 export type Resumed = { seq: number; digest: string; warnings: string[] } & (
   | { lost?: undefined; state: SessionState }
-  | { lost: true; agent: string; context: Json; tags: string[]; run: number; checkpoint: number }
+  /** `erased`: on request, so that it is anybody's to begin anew. */
+  | { lost: true; erased?: true; agent: string; context: Json; tags: string[]; run: number; checkpoint: number }
 )
 
 /** The side store. Every method rejects with `StoreError` (`store_unavailable`, …) when Postgres cannot be had. */

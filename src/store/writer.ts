@@ -6,6 +6,7 @@ import { insertRows, newStatement, textOfStatement } from './bulk.ts'
 import { beginFolding, type Folding, insertGuarded, type KeptStates, touchesCheckpoints, underSavepoint } from './checkpoints.ts'
 import type { Database, Queryable, TextRow } from './database.ts'
 import { StoreError } from './errors.ts'
+import { reviveErased } from './erase.ts'
 import { createSession, type LockedSession, lockSession } from './head.ts'
 import { applyMove, leaveCheckpoints } from './moves.ts'
 import { type CheckpointFailure, checkpointErrorRow, lateCheckpointRow } from './project-errors.ts'
@@ -89,10 +90,24 @@ async function flushIn(tx: Queryable, { schema, kept }: WriteNeeds, known: reado
   const { key, epoch, entries } = flush
   const session = await lockOrCreate(tx, schema, known, flush)
   if (!session) return { head: { epoch, seq: 0, digest: '' }, strays: [], failures: [] }
-  const strays = await strayEntries(tx, schema, key, session, epoch, entries)
+  if (session.erased) await beginAfterErasure(tx, schema, session, flush)
+  const strays = session.erased ? [] : await strayEntries(tx, schema, key, session, epoch, entries)
   if (strays.length === 0) return append(tx, schema, kept, session, flush)
   await setAside(tx, schema, key, epoch, strays)
   return { head: session.head, strays, failures: [] }
+}
+
+/** What was erased does not come back: only a chain that begins afresh is taken, also one whose first event is the session's first. */
+async function beginAfterErasure(
+  tx: Queryable,
+  schema: Schema,
+  { head }: LockedSession,
+  { sessionId, key, epoch, entries }: Flush,
+): Promise<void> {
+  const next = entries.find((entry) => entry.seq === head.seq + 1)
+  const event = epoch !== head.epoch && next?.prev === head.digest ? parsed(next).event : undefined
+  if (event?.type === 'session_started') return reviveErased(tx, schema, key, event)
+  throw new StoreError('session_erased', `Session ${sessionId} was erased: what is left of it elsewhere is not stored again.`)
 }
 
 /** See `Store.markRunning`. */
@@ -207,8 +222,14 @@ async function append(tx: Queryable, schema: Schema, kept: KeptStates, session: 
     const apart = guarded ? await insertGuarded(tx, schema, fixed, checkpoints, segment) : []
     rows.errors.unshift(...apart.map(checkpointErrorRow))
     await writeSegment(tx, schema, {
-      ...{ key, agent: session.agent, entries: segment, rows, projection, head: last, commitsFrom },
+      key,
+      agent: session.agent,
+      entries: segment,
+      rows,
       checkpoints: guarded ? [] : checkpoints,
+      projection,
+      head: last,
+      commitsFrom,
     })
     all.push(...failures, ...apart)
     const { move } = rows

@@ -33,7 +33,7 @@ export async function openSession(start: SessionStart, early: readonly unknown[]
   }
   if (fork) return openFork(start, fork, coreVersion)
   const loaded: LoadSessionResult = start.isNew ? { found: false } : await loadSession()
-  if (loaded.found) return { journal: loaded.lost ? beginAfresh(loaded, coreVersion) : goOn(loaded, coreVersion) }
+  if (loaded.found) return { journal: loaded.lost ? beginAfresh(start, loaded, coreVersion) : goOn(loaded, coreVersion) }
   if (start.mustExist && early.length === 0) {
     return { refused: { code: 'session_not_found', reason: `There is no session "${sessionIdOf(workflowInfo().workflowId)}".` } }
   }
@@ -69,10 +69,12 @@ function started({ agent, context, tags }: NamedSession, coreVersion: number): E
 }
 
 /** Nothing of what was said can be read any more: only its numbers go on. */
-function beginAfresh(lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number): Journal {
+function beginAfresh(start: SessionStart, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number): Journal {
   const { seq, digest, run, checkpoint } = lost
+  const { agent = lost.agent, context, tags } = start
+  const named = lost.erased ? { agent, context, tags } : lost
   const journal = openJournal({ seq, digest }, undefined, coreVersion)
-  journal.append({ ...started(lost, coreVersion), after: { run, checkpoint, origin: { seq, digest } } })
+  journal.append({ ...started(named, coreVersion), after: { run, checkpoint, origin: { seq, digest } } })
   return journal
 }
 

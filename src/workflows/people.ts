@@ -1,6 +1,5 @@
 // Calls that wait for somebody outside: what is asked for, what is said, and what happens when nobody says anything.
 import { ActivityFailure } from '@temporalio/workflow'
-import type { ResolveToolInput } from '../activities/contract.ts'
 import { admit } from '../session/decide.ts'
 import type { Resolution } from '../session/events.ts'
 import { isTooDeep, type Json } from '../session/json.ts'
@@ -8,6 +7,7 @@ import { type AnswerRequest, type ApproveRequest, type DenyRequest, jsonBytes, t
 import type { CallState, RunState, SessionState, UnknownCall } from '../session/state.ts'
 import { checkAnswer, resolveTool } from './activities.ts'
 import { inputOf, recorded, type Where } from './call.ts'
+import { eventsOf } from './journal.ts'
 import { failRun, refuse, type Session } from './parts.ts'
 import { issue } from './tool-call.ts'
 
@@ -169,7 +169,7 @@ export async function answer(session: Session, request: AnswerRequest): Promise<
   const by = textOf(request.by)
   journal.append({ type: 'answer_received', ...whereOf(open.run, open.call), ...(by !== undefined && { by }) })
   if (checked.kind === 'fits') {
-    journal.append({ type: 'tool_completed', ...whereOf(open.run, open.call), attempt: 1, value: result, ...recorded(checked) })
+    journal.append({ type: 'tool_completed', ...whereOf(open.run, open.call), attempt: 1, ...recorded(checked) })
   }
   session.flushing.nudge()
 }
@@ -185,11 +185,12 @@ export function checkAnswerRequest(session: Session | undefined, request: Answer
 async function resolveWith(session: Session, callId: string, input: Json): Promise<Resolution> {
   checkJson(input, 'input')
   const { journal } = session
-  const { agent, context, tags, keysOf } = journal.state
+  const { agent, context, tags } = journal.state
   const { run, call } = callOf(session, callId)
   const { index, tool } = call.resolution
-  const asked: ResolveToolInput = { agent, run: run.run, turn: run.turn, index, tool, input, context, metadata: run.metadata, tags }
-  const resolved = await asking(() => resolveTool({ ...asked, ...(keysOf !== undefined && { keysOf }) }))
+  const place = { agent, run: run.run, turn: run.turn, index, tool, input, context, metadata: run.metadata, tags }
+  const resolved = await asking(() => resolveTool({ ...place, ...eventsOf(journal) }))
+  if (resolved.kind === 'stale_watermark') return refuse('stale_watermark', 'The events of the session could not be read back: try again.')
   if (resolved.kind === 'not_served') return refuse('agent_not_served', `No worker serves the tool "${tool}" just now: try again.`)
   const { resolution } = resolved
   if (resolution.invalid) refuse(resolution.invalid.code, resolution.invalid.message)

@@ -259,7 +259,9 @@ describe('a session', () => {
     const events = await readAll((after) => store.events('whole', { after }))
     const { messageRowsOf } = await import('../../src/client/message-rows.ts')
     const now = await all(asking.messages({ session: 'whole' }))
-    expect(messageRowsOf(events)).toMatchObject(now.map(({ messageId, content, run, turn, kind }) => ({ messageId, content, run, turn, kind })))
+    expect(messageRowsOf(events)).toMatchObject(
+      now.map(({ messageId, content, run, turn, kind }) => ({ messageId, content, run, turn, kind })),
+    )
     expect(messageRowsOf(events)).toHaveLength(now.length)
   })
 })
@@ -293,7 +295,13 @@ describe('tool calls and errors', () => {
   it('are found by status over all sessions, the newest first', async () => {
     const unknown = await all(asking.toolCalls({ status: 'unknown', tool: 'refund' }))
     expect(unknown.map(({ sessionId, callId }) => `${sessionId} ${callId}`)).toEqual(['c2 t_1_1_1', 'c1 t_1_1_1', 'c0 t_1_1_1'])
-    expect(unknown[0]).toMatchObject({ agent: 'caller', effect: 'external', attempt: 1, milestones: [], error: { code: 'outcome_unknown' } })
+    expect(unknown[0]).toMatchObject({
+      agent: 'caller',
+      effect: 'external',
+      attempt: 1,
+      milestones: [],
+      error: { code: 'outcome_unknown' },
+    })
   })
 
   it('are found by session and time, page by page', async () => {
@@ -319,9 +327,21 @@ describe('usage', () => {
   const priced = (model: string) => (body: EventBody) => (body.type === 'model_completed' ? { ...body, model } : body)
 
   beforeAll(async () => {
-    await put('u-a', [started({ sessionId: 'u-a', agent: 'thrifty' }), ...oneRun(1, 'u').map(priced('nameless'))], Date.UTC(2026, 0, 1, 23, 59))
-    await put('u-b', [started({ sessionId: 'u-b', agent: 'lavish' }), ...oneRun(1, 'u').map(priced('claude-opus-4-5'))], Date.UTC(2026, 0, 2))
-    await put('u-c', [started({ sessionId: 'u-c', agent: 'lavish' }), ...oneRun(1, 'u').map(priced('claude-opus-4-5'))], Date.UTC(2026, 0, 2, 1))
+    await put(
+      'u-a',
+      [started({ sessionId: 'u-a', agent: 'thrifty' }), ...oneRun(1, 'u').map(priced('nameless'))],
+      Date.UTC(2026, 0, 1, 23, 59),
+    )
+    await put(
+      'u-b',
+      [started({ sessionId: 'u-b', agent: 'lavish' }), ...oneRun(1, 'u').map(priced('claude-opus-4-5'))],
+      Date.UTC(2026, 0, 2),
+    )
+    await put(
+      'u-c',
+      [started({ sessionId: 'u-c', agent: 'lavish' }), ...oneRun(1, 'u').map(priced('claude-opus-4-5'))],
+      Date.UTC(2026, 0, 2, 1),
+    )
   })
   const january = { since: '2026-01-01', until: '2026-02-01' }
 

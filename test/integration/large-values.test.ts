@@ -1,5 +1,6 @@
 // Values too large for history: the model gets them whole, history carries a reference, rows and clients give them back.
 import { createHash, randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import { defineAgent, defineTool, type ModelRequest, type ToolUseBlock } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { scripted, startStack, type Stack } from 'pawl/testing'
@@ -159,7 +160,8 @@ describe('a tool result of 10 MB', () => {
     expect((await session.blob(sha ?? '')) === JSON.stringify({ value: { text: text(TEN_MB), size: TEN_MB } })).toBe(true)
     expect(await session.blob('0'.repeat(64))).toBeNull()
     const then = await session.messagesUpTo({ checkpoint: 2 })
-    expect(JSON.stringify(then)).toBe(JSON.stringify(rows.slice(0, then.length)))
+    expect(then.length).toBeGreaterThan(2)
+    expect(isDeepStrictEqual(then, rows.slice(0, then.length))).toBe(true)
   })
 
   it('is given to the model whole by another worker, and after continue-as-new, byte for byte as before', async () => {
@@ -308,7 +310,8 @@ it('a value that is gone for good is told as what it was and how it began, never
   const placeholder = /^\[A value of \d{7} bytes, sha256 [0-9a-f]{64}; it begins:\]\n/
   expect(resultsIn(lastRequest(session))[0]?.content).toMatch(placeholder)
   expect(saidIn(lastRequest(session))[1]).toMatch(placeholder)
-  expect((await session.messages())[1]?.content).toMatchObject([])
+  const [result] = (await session.messages()).find(({ kind }) => kind === 'tool_results')?.content ?? []
+  expect(result).toMatchObject({ content: expect.stringMatching(placeholder) })
 })
 
 it('a value that was changed in the store is not believed', async () => {

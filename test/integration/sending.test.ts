@@ -147,6 +147,7 @@ describe('the handle of a run', () => {
       'model_completed',
       'tool_issued',
       'tool_completed',
+      'checkpoint_made',
       'turn_started',
       'model_completed',
       'run_completed',
@@ -190,7 +191,7 @@ describe('a message that cannot be', () => {
     ['is empty', '', 'empty_message'],
     ['has only spaces', ' \n\t', 'empty_message'],
     ['has only empty text blocks', [{ type: 'text', text: '' }], 'empty_message'],
-    ['is over the limit', 'x'.repeat(1_000_001), 'message_too_large'],
+    ['is over the limit', 'x'.repeat(20_000_001), 'message_too_large'],
     ['has blocks that no user may send', [{ type: 'tool_result', tool_use_id: 'x', content: 'y' }], 'invalid_message'],
   ]
 

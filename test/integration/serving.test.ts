@@ -200,6 +200,7 @@ it('a call whose outcome is unknown is verified also by a build with another sch
             description: 'pay',
             input: z.object({ what: z.string() }),
             effect: 'external',
+            onUnknown: 'tell_model',
             execute() {
               throw new Error('lost')
             },

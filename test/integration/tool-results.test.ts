@@ -157,11 +157,13 @@ describe('a result that is', () => {
   }
 
   for (const what of ['3 MB', '3 MB of JSON']) {
-    it(`${what} is cut, and the model is told so`, async () => {
+    it(`${what} lies in the store, is named in the event, and is told to the model as a whole`, async () => {
       const { events, told } = await play([use('odd', what)], 'done')
-      expect(ofType(events, 'tool_completed')).toHaveLength(1)
-      expect(told[0]!.content).toMatch(/more than the 1000000/)
-      expect(JSON.stringify(told).length).toBeLessThan(20_000)
+      const [completed] = ofType(events, 'tool_completed')
+      expect(completed).toMatchObject({ blob: { sha256: expect.stringMatching(/^[0-9a-f]{64}$/) } })
+      expect(completed?.blob?.bytes).toBeGreaterThan(3_000_000)
+      expect(JSON.stringify(completed).length).toBeLessThan(20_000)
+      expect(JSON.stringify(told).length).toBeGreaterThan(3_000_000)
     })
   }
 

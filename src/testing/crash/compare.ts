@@ -28,9 +28,8 @@ export type Verdict = 'ok' | 'unknown' | 'differs'
 
 /** Compares a run with the peaceful one. */
 export function compare(peace: Outcome, other: Outcome): { verdict: Verdict; differences: Difference[] } {
-  const problems = other.problems
-    .filter((problem) => !peace.problems.includes(problem))
-    .map((text) => ({ where: 'problem' as const, text }))
+  const texts = [...other.problems, ...other.unstable.filter((text) => !peace.unstable.includes(text))]
+  const problems = texts.map((text) => ({ where: 'problem' as const, text }))
   if (other.unknown.length > 0 && problems.length === 0) {
     const repeated = surplus(other.effects, peace.effects)
     const text = `it is not known whether ${[...new Set(other.unknown)].join(', ')} happened: a \`verify\` could tell`

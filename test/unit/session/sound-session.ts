@@ -4,12 +4,15 @@ import fc from 'fast-check'
 import { idempotencyKeyOf, inputDigestOf } from '../../../src/agent/keys.ts'
 import type { AssistantBlock } from '../../../src/session/content.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
+import { checkpointDue } from '../../../src/session/checkpointing.ts'
 import { admit, decide, type Decision } from '../../../src/session/decide.ts'
 import { nextDigest } from '../../../src/session/digest.ts'
-import type { EventBody, LogEntry, Resolution, SessionEvent } from '../../../src/session/events.ts'
-import { apply, initialState } from '../../../src/session/fold.ts'
+import type { CheckpointPolicy, EventBody, LogEntry, Resolution, SessionEvent, Target } from '../../../src/session/events.ts'
+import { apply, fold, initialState } from '../../../src/session/fold.ts'
 import type { Json } from '../../../src/session/json.ts'
+import { isWaiting } from '../../../src/session/fold-calls.ts'
 import type { CallState, SessionState } from '../../../src/session/state.ts'
+import { effectsAfter, locate, TargetRefused } from '../../../src/session/targets.ts'
 import { TOOLS } from './tools.ts'
 
 /** A body that was entered: what a crash must never make happen twice. */
@@ -33,14 +36,27 @@ export interface SoundSession {
   state: SessionState
 }
 
-/** Random sound sessions. */
-export const soundSessions: fc.Arbitrary<SoundSession> = fc.array(fc.nat(9_999), { minLength: 1, maxLength: 400, size: 'max' }).map(play)
+const CHOICES = fc.array(fc.nat(9_999), { minLength: 1, maxLength: 400, size: 'max' })
+
+/** Random sound sessions, whose past is never left and in whose calls nobody has a say. */
+export const soundSessions: fc.Arbitrary<SoundSession> = CHOICES.map((choices) => play(choices, false))
+
+/** Random sound sessions with people, checkpoints, ways back, forks and losses in them. */
+export const movedSessions: fc.Arbitrary<SoundSession> = CHOICES.map((choices) => play(choices, true))
+
+const POLICIES: (CheckpointPolicy | undefined)[] = [
+  undefined,
+  'tool_call',
+  { everyTurns: 2 },
+  { everyMs: 5 },
+  { on: [{ type: 'milestone_reached' }] },
+]
 
 const MAX_TURNS = 6
 const INPUTS: Json[] = [{ id: 1 }, { id: 2 }, { note: 'ü', id: 1 }]
 
 /** Plays the session that `choices` stand for; when they are used up, all goes well and the session comes to rest. */
-function play(choices: readonly number[]): SoundSession {
+function play(choices: readonly number[], moving: boolean): SoundSession {
   const left = [...choices]
   const events: SessionEvent[] = []
   const entries: LogEntry[] = []
@@ -66,6 +82,20 @@ function play(choices: readonly number[]): SoundSession {
     entries.push({ seq: event.seq, prev: last.digest, digest, json })
     last = { seq: event.seq, digest }
     if (event.type === 'message_received') accepted.push(event.messageId)
+    const due = moving ? checkpointDue(now(), event) : undefined
+    if (due !== undefined) checkpoint(due)
+  }
+
+  function checkpoint(reason: string): void {
+    const { checkpoint: before, run, current, lastMessageId } = now()
+    append({
+      type: 'checkpoint_made',
+      version: (before?.version ?? 0) + 1,
+      ...(run > 0 && { run }),
+      ...(current && { turn: current.turn }),
+      reason,
+      ...(lastMessageId !== undefined && { lastMessageId }),
+    })
   }
 
   function now(): SessionState {
@@ -130,6 +160,194 @@ function play(choices: readonly number[]): SoundSession {
       }
       case 'fail_run':
         return failRun(decision.run, decision.code)
+      case 'ask':
+        for (const one of decision.calls) ask(one.call, one.for)
+        return
+      case 'expire':
+        return expire(decision.call)
+    }
+  }
+
+  function whereOf({ callId, resolution: { tool } }: CallState) {
+    return { run: now().current?.run ?? 0, turn: now().current?.turn ?? 0, callId, tool }
+  }
+
+  function ask(call: CallState, need: 'approval' | 'answer'): void {
+    const where = whereOf(call)
+    const { effect, inputDigest, index, key } = call.resolution
+    if (call.status === 'requested') {
+      append({ type: 'tool_issued', ...where, effect, inputDigest, index, ...(key && { key }), input: call.input ?? null })
+    }
+    const expiresAt = clock + 1 + pick(9)
+    if (need === 'answer') return append({ type: 'answer_requested', ...where, ...(chance(2) && { expiresAt }) })
+    append({
+      type: 'approval_requested',
+      ...where,
+      digest: inputDigest,
+      reason: 'it costs',
+      expiresAt,
+      onExpiry: chance(2) ? 'deny' : 'error',
+    })
+  }
+
+  function expire(call: CallState): void {
+    const where = whereOf(call)
+    if (call.status === 'awaiting_answer') {
+      return append({ type: 'tool_failed', ...where, attempt: 0, code: 'answer_timeout', message: 'nobody' })
+    }
+    append({ type: 'approval_decided', ...where, digest: call.asked?.digest ?? '', approved: false, expired: true })
+    append({ type: 'tool_failed', ...where, attempt: 0, code: 'approval_expired', message: 'nobody' })
+    if (call.asked?.onExpiry === 'error') failRun(where.run, 'approval_expired')
+  }
+
+  /** Somebody says something about a call that waits. */
+  function sayOf(call: CallState): void {
+    const where = whereOf(call)
+    const by = chance(2) ? { by: 'ann' } : {}
+    switch (call.status) {
+      case 'awaiting_approval': {
+        const digest = call.asked?.digest ?? ''
+        if (chance(3)) {
+          append({ type: 'approval_decided', ...where, digest, approved: false, ...by, note: 'no' })
+          return append({ type: 'tool_failed', ...where, attempt: 0, code: 'denied', message: 'denied' })
+        }
+        const input = chance(3) ? (INPUTS[pick(INPUTS.length)] ?? null) : undefined
+        const changed = input !== undefined && { input, resolution: { ...call.resolution, inputDigest: inputDigestOf(where.tool, input) } }
+        return append({ type: 'approval_decided', ...where, digest, approved: true, ...by, ...changed })
+      }
+      case 'awaiting_answer':
+        append({ type: 'answer_received', ...where, ...by })
+        return append({ type: 'tool_completed', ...where, attempt: 0, value: { answer: call.callId } })
+      default:
+        return sayOfUnknown(call)
+    }
+  }
+
+  function sayOfUnknown(call: CallState): void {
+    const where = whereOf(call)
+    const attempt = call.attempts ?? 1
+    const said = { by: 'person' as const, decidedBy: 'ann', note: 'looked it up' }
+    switch (pick(4)) {
+      case 0:
+        append({ type: 'tool_resolved', ...where, ...said, happened: true })
+        return append({ type: 'tool_completed', ...where, attempt, value: 'it did' })
+      case 1:
+        append({ type: 'tool_resolved', ...where, ...said, happened: false })
+        return
+      case 2:
+        append({ type: 'tool_resolved', ...where, ...said, happened: false, decision: 'retry' })
+        return
+      default:
+        append({ type: 'tool_resolved', ...where, ...said, happened: false, decision: 'skip' })
+        return append({ type: 'tool_failed', ...where, attempt, code: 'skipped', message: 'left undone' })
+    }
+  }
+
+  const parsed = () => events.map((event, index) => ({ event, digest: entries[index]?.digest ?? '' }))
+
+  function anyTarget(): Target {
+    const { checkpoint: made, run } = now()
+    switch (pick(3)) {
+      case 0:
+        return { checkpoint: 1 + pick(made?.version || 1) }
+      case 1:
+        return { run: 1 + pick(run || 1) }
+      default:
+        return { message: accepted[pick(accepted.length || 1)] ?? 'none' }
+    }
+  }
+
+  function findTarget(archived: boolean): ReturnType<typeof locate> | undefined {
+    try {
+      return locate(parsed(), anyTarget(), { archived })
+    } catch (error) {
+      if (error instanceof TargetRefused) return undefined
+      throw error
+    }
+  }
+
+  function goBack(): void {
+    const place = findTarget(false)
+    if (!place) return
+    const { seq: toSeq, lastMessageId } = place
+    const { effects } = effectsAfter(events, toSeq)
+    const last = lastMessageId !== undefined && { lastMessageId }
+    append({ type: 'rolled_back', toSeq, upToSeq: events.length - pick(2), ...last, effects, by: 'ann', reason: 'wrong way' })
+  }
+
+  /** Goes on as a fork of what the session was so far. */
+  function fork(): void {
+    const place = findTarget(true)
+    if (!place) return
+    const source = now().sessionId
+    events.length = place.seq
+    entries.length = place.seq
+    last = { seq: place.seq, digest: place.digest }
+    const prefix = fold(undefined, events)
+    if (!prefix) throw new Error('the prefix begins in the middle')
+    state = prefix
+    append({
+      type: 'forked',
+      sessionId: `${source}f`,
+      executionId: `execution-f${last.seq}`,
+      coreVersion: 2,
+      from: { sessionId: source, seq: place.seq },
+      keys: chance(2) ? 'carried' : 'forgotten',
+      ...(chance(2) && { tags: ['forked'] }),
+    })
+  }
+
+  function beginAfresh(): void {
+    const { sessionId, agent, context, tags, run, checkpoint: made } = now()
+    const after = { run, checkpoint: made?.version ?? 0, origin: { ...last } }
+    append({ type: 'session_started', sessionId, agent, context, tags, executionId: `execution-${last.seq}`, coreVersion: 2, after })
+  }
+
+  /** The workflow is gone, and another one goes on from the state. */
+  function resumeAnywhere(): void {
+    const fromEpoch = now().epoch
+    append({ type: 'session_resumed', executionId: `execution-${last.seq}`, fromEpoch, coreVersion: 2 })
+    const run = now().current
+    if (!run || run.phase !== 'tools' || run.answerSeq === undefined) return
+    const { answerSeq, beforeAnswer } = run
+    for (const call of run.calls.filter((one) => one.status === 'issued' && one.resolution.effect === 'external')) {
+      append({ type: 'tool_unknown', ...whereOf(call), attempt: 1, message: 'the workflow ended', aliveUntil: clock })
+    }
+    const before = beforeAnswer !== undefined && { lastMessageId: beforeAnswer }
+    append({ type: 'rolled_back', toSeq: answerSeq - 1, upToSeq: last.seq, keepsRun: true, ...before, effects: [] })
+  }
+
+  /** What people and mishaps do to a session. */
+  function move(): boolean {
+    const waiting = now().current?.calls.filter(isWaiting) ?? []
+    const call = waiting[pick(waiting.length || 1)]
+    switch (pick(8)) {
+      case 0:
+      case 1:
+      case 2:
+        if (!call) return false
+        sayOf(call)
+        return true
+      case 3:
+        // Time passes: somebody is too late.
+        clock += 20
+        return call !== undefined
+      case 4:
+        if (now().current && !now().error) append({ type: 'run_interrupted', run: now().run, reason: 'rolled back' })
+        goBack()
+        return true
+      case 5:
+        if (!chance(3)) return false
+        fork()
+        return true
+      case 6:
+        if (!chance(6)) return false
+        beginAfresh()
+        return true
+      default:
+        checkpoint('asked for')
+        resumeAnywhere()
+        return true
     }
   }
 
@@ -148,7 +366,9 @@ function play(choices: readonly number[]): SoundSession {
 
   /** Nothing to do: somebody recovers, closes and speaks again, or speaks. */
   function atRest(): void {
+    if (moving && chance(2) && move()) return
     const { status, current, run } = now()
+    if (status === 'waiting') return receive()
     switch (pick(5)) {
       case 1:
       case 2:
@@ -229,7 +449,21 @@ function play(choices: readonly number[]): SoundSession {
     const stopReason = calls.length > 0 ? 'tool_use' : stop
     const limits = { maxTurns: MAX_TURNS, ...(chance(10) && { deadlineMs: 1 + pick(60) }) }
     const usage = { ...NO_USAGE, input_tokens: pick(100), output_tokens: 1 }
-    append({ type: 'model_completed', run, turn, attempt, model: 'scripted', content, stopReason, usage, calls, limits })
+    const policy = moving ? POLICIES[pick(POLICIES.length)] : undefined
+    const model = moving && chance(2) ? 'claude-sonnet-4-5-20250929' : 'scripted'
+    append({
+      type: 'model_completed',
+      run,
+      turn,
+      attempt,
+      model,
+      content,
+      stopReason,
+      usage,
+      calls,
+      limits,
+      ...(policy && { checkpoint: policy }),
+    })
   }
 
   function resolve(name: string, input: Json, place: { run: number; turn: number; index: number }): Resolution {
@@ -244,7 +478,20 @@ function play(choices: readonly number[]): SoundSession {
     const retry = { maxRetries: 3, baseDelayMs: 10 }
     if (!tool) return { ...known, retry, effect: 'read', verify: false, invalid: { code: 'unknown_tool', message: 'no such tool' } }
     const key = idempotencyKeyOf(tool, { sessionId: 's', ...place, rawInput: input, input })
-    return { ...known, retry, effect: tool.effect, verify: tool.verify !== undefined, ...(key !== undefined && { key }) }
+    const resolution: Resolution = {
+      ...known,
+      retry,
+      effect: tool.effect,
+      verify: tool.verify !== undefined,
+      ...(key !== undefined && { key }),
+    }
+    if (!moving) return resolution
+    return {
+      ...resolution,
+      ...(chance(4) && { approval: { expiresMs: 5, onExpiry: 'deny' as const } }),
+      ...(name === 'look' && chance(3) && { client: {} }),
+      ...(chance(2) && { onUnknown: 'ask' as const }),
+    }
   }
 
   /** Calls of one step begin together and end in any order. */
@@ -263,7 +510,9 @@ function play(choices: readonly number[]): SoundSession {
   function begin(run: number, turn: number, call: CallState): boolean {
     const where = placeOf(run, turn, call)
     const { effect, inputDigest, index, key } = call.resolution
-    append({ type: 'tool_issued', ...where, effect, inputDigest, index, ...(key && { key }), input: call.input ?? null })
+    if (call.status === 'requested') {
+      append({ type: 'tool_issued', ...where, effect, inputDigest, index, ...(key && { key }), input: call.input ?? null })
+    }
     for (;;) {
       const admission = admit(now(), call)
       switch (admission.as) {
@@ -298,6 +547,8 @@ function play(choices: readonly number[]): SoundSession {
     for (let attempt = 1; ; attempt++) {
       if (interrupted) return append({ type: 'tool_failed', ...where, attempt: attempt - 1, code: 'interrupted', message: 'interrupted' })
       entered.push({ callId: call.callId, effect, key, inputDigest, afterSeq: last.seq })
+      if (moving && chance(3)) append({ type: 'tool_progress', ...where, attempt, value: { done: attempt } })
+      if (moving && chance(3)) append({ type: 'milestone_reached', ...where, name: `m${attempt}` })
       const ends = pick(5)
       if (ends <= 1) {
         append({
@@ -313,7 +564,10 @@ function play(choices: readonly number[]): SoundSession {
       append({ type: 'tool_attempt_failed', ...where, error: { attempt, class: 'WorkerDied', message: 'died', retryable: true } })
       if (effect !== 'external') continue
       const verdict = verify ? pick(3) : 2
-      if (verdict === 2) return append({ type: 'tool_unknown', ...where, attempt, message: 'unknown' })
+      if (verdict === 2) {
+        const asks = call.resolution.onUnknown === 'ask' && { ask: true as const }
+        return append({ type: 'tool_unknown', ...where, attempt, message: 'unknown', ...asks })
+      }
       append({ type: 'tool_resolved', ...where, by: 'verify', happened: verdict === 0 })
       if (verdict === 0) return append({ type: 'tool_completed', ...where, attempt, value: { found: call.callId } })
     }

@@ -1,0 +1,311 @@
+// Approvals: who has to agree to what, what becomes of the rest of the turn meanwhile, and that nothing is decided twice.
+import type { SessionEvent } from 'pawl'
+import { RunFailed, type SessionHandle } from 'pawl/client'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { digestOf, pendingOf, type PeopleStage, peopleStage } from '../support/people.ts'
+import { inOrder, resultsIn, use } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+
+let here: Deployment
+let people: PeopleStage
+
+beforeAll(async () => {
+  here = await deploy()
+  people = peopleStage()
+  await here.startWorker({ agents: [people.agent] })
+})
+afterAll(() => here?.stop())
+
+const TIMEOUT = { timeoutMs: 30_000 }
+const once = (...calls: Parameters<typeof use>[]) => inOrder(calls.map((call) => use(...call)))
+
+const codeOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'accepted',
+    (error: unknown) => (error as { code?: unknown }).code,
+  )
+
+/** What the work adds to the session's events. */
+async function addedBy(session: SessionHandle, work: () => Promise<unknown>): Promise<SessionEvent[]> {
+  const before = (await session.state()).seq
+  await work()
+  const { seq } = await session.state()
+  return seq === before ? [] : eventsOf(session, before)
+}
+
+describe('a call that needs approval', () => {
+  it('waits until somebody approves exactly its arguments, and is executed once', async () => {
+    const { session, entered } = people.play(here.pawl, { model: once(['pay', 'rent', 500]) })
+    const run = await session.send('go')
+    const pending = await pendingOf(run)
+    expect(pending).toEqual([
+      {
+        kind: 'approval',
+        callId: 't_1_1_0',
+        turn: 1,
+        tool: 'pay',
+        input: { what: 'rent', n: 500 },
+        digest: expect.stringMatching(/^[0-9a-f]+$/),
+        expiresAt: expect.any(Number),
+      },
+    ])
+    expect((await session.state()).status).toBe('waiting')
+    expect(entered()).toEqual([])
+    const digest = pending[0]!.digest!
+    expect(await session.approve('t_1_1_0', { digest, by: 'ann', note: 'seen the bill' })).toEqual({ digest })
+    expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'completed' })
+    expect(entered()).toEqual(['pay rent'])
+    const events = await eventsOf(session)
+    expect(ofType(events, 'approval_decided')).toMatchObject([{ approved: true, digest, by: 'ann', note: 'seen the bill' }])
+    expect(events.map(({ type }) => type).filter((type) => /tool|approval/.test(type))).toEqual([
+      'tool_issued',
+      'approval_requested',
+      'approval_decided',
+      'tool_completed',
+    ])
+  })
+
+  it('is one whose tool says so, with the reason that it gives', async () => {
+    const { session, entered } = people.play(here.pawl, {
+      model: once(['pay', 'tip', 5], ['pay', 'house', 900]),
+      approval: ({ n = 0 }, { callId, agent }) => n > 100 && `${agent} wants ${n} (${callId})`,
+    })
+    const run = await session.send('go')
+    const pending = await until('the cheap one is paid', async () => entered().length === 1 && pendingOf(run))
+    expect(entered()).toEqual(['pay tip'])
+    expect(pending).toMatchObject([{ callId: 't_1_1_1', reason: 'helped wants 900 (t_1_1_1)' }])
+    await session.deny('t_1_1_1', { digest: pending[0]!.digest! })
+    await run.result(TIMEOUT)
+  })
+
+  it('is one whose tool cannot say whether it needs it', async () => {
+    const { session, entered } = people.play(here.pawl, {
+      model: once(['pay', 'rent']),
+      approval: () => Promise.reject(new Error('the rules are lost')),
+    })
+    const run = await session.send('go')
+    expect(await pendingOf(run)).toMatchObject([{ reason: expect.stringContaining('the rules are lost') }])
+    expect(entered()).toEqual([])
+    await session.interrupt()
+    expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
+  })
+
+  it('tells the model why it was denied, and was not executed', async () => {
+    const { session, requests, entered } = people.play(here.pawl, { model: once(['pay', 'rent']) })
+    const run = await session.send('go')
+    await session.deny('t_1_1_0', { digest: await digestOf(run, 't_1_1_0'), by: 'bob', reason: 'no money left' })
+    await run.result(TIMEOUT)
+    expect(entered()).toEqual([])
+    expect(resultsIn(requests.at(-1)!)).toEqual([
+      { id: 't_1_1_0', isError: true, content: 'This call was not approved and was not executed. Reason: no money left' },
+    ])
+    const [row] = await until('it is stored', async () => {
+      const rows = await session.toolCalls()
+      return rows[0]?.status === 'denied' && rows
+    })
+    expect(row).toMatchObject({ approval: { decision: 'denied', decidedBy: 'bob' }, error: { code: 'denied' } })
+  })
+
+  it('is not asked about when its arguments are invalid, or when it was done before', async () => {
+    const { session, entered } = people.play(here.pawl, {
+      model: inOrder([use('pay', 'rent')], [use('pay', 'rent'), { type: 'tool_use', id: 'x', name: 'pay', input: { wat: 1 } }]),
+    })
+    const run = await session.send('go')
+    await session.approve('t_1_1_0', { digest: await digestOf(run, 't_1_1_0') })
+    await run.result(TIMEOUT)
+    expect(entered()).toEqual(['pay rent'])
+    const events = await eventsOf(session)
+    expect(ofType(events, 'approval_requested')).toHaveLength(1)
+    expect(ofType(events, 'tool_completed').at(-1)).toMatchObject({ callId: 't_1_2_0', replayOf: 't_1_1_0' })
+    expect(ofType(events, 'tool_failed')).toMatchObject([{ callId: 't_1_2_1', code: 'invalid_arguments' }])
+  })
+})
+
+describe('the other calls of the turn', () => {
+  it('are asked about all at once, go on meanwhile where they need nothing, and effects keep their order', async () => {
+    const { session, entered } = people.play(here.pawl, {
+      model: once(['put', 'first'], ['pay', 'a'], ['look', 'around'], ['put', 'after a'], ['peek', 'inside'], ['pay', 'b']),
+    })
+    const run = await session.send('go')
+    const pending = await pendingOf(run)
+    expect(pending.map(({ callId }) => callId)).toEqual(['t_1_1_1', 't_1_1_4', 't_1_1_5'])
+    await until('what needs nobody is done', () => entered().length === 2)
+    expect(entered()).toEqual(['put first', 'look around'])
+    const digest = (callId: string) => pending.find((call) => call.callId === callId)!.digest!
+    // In any order: a read is executed at once, an effect when its turn comes.
+    await session.approve('t_1_1_5', { digest: digest('t_1_1_5') })
+    await session.approve('t_1_1_4', { digest: digest('t_1_1_4') })
+    await until('the read is done', () => entered().includes('peek inside'))
+    expect((await session.state()).status).toBe('waiting')
+    expect(entered()).not.toContain('pay b')
+    await session.approve('t_1_1_1', { digest: digest('t_1_1_1') })
+    await run.result(TIMEOUT)
+    expect(entered().filter((what) => /^(put|pay)/.test(what))).toEqual(['put first', 'pay a', 'put after a', 'pay b'])
+    expect(entered()).toHaveLength(6)
+  })
+
+  it('keep their results when one is denied', async () => {
+    const { session, requests } = people.play(here.pawl, { model: once(['look', 'x'], ['pay', 'a'], ['put', 'y']) })
+    const run = await session.send('go')
+    await session.deny('t_1_1_1', { digest: await digestOf(run, 't_1_1_1') })
+    await run.result(TIMEOUT)
+    expect(resultsIn(requests.at(-1)!)).toMatchObject([
+      { content: 'look x done', isError: false },
+      { isError: true },
+      { content: 'put y done', isError: false },
+    ])
+  })
+})
+
+describe('a decision', () => {
+  it('is refused on another digest, for another call, twice, and with nonsense, and leaves no trace', async () => {
+    const { session, entered } = people.play(here.pawl, { model: once(['pay', 'a'], ['look', 'x']) })
+    const run = await session.send('go')
+    const digest = await digestOf(run, 't_1_1_0')
+    await until('the look is done', () => entered().length === 1)
+    const history = async () => (await here.temporal.workflow.getHandle(`pawl:${session.id}`).fetchHistory()).events?.length
+    const refusals = async () => {
+      expect(await codeOf(session.approve('t_1_1_0', { digest: 'another' }))).toBe('digest_mismatch')
+      expect(await codeOf(session.deny('t_1_1_0', { digest: 'another' }))).toBe('digest_mismatch')
+      expect(await codeOf(session.approve('t_1_1_1', { digest }))).toBe('not_waiting')
+      expect(await codeOf(session.approve('t_9_9_9', { digest }))).toBe('call_not_found')
+      expect(await codeOf(session.answer('t_1_1_0', 'yes'))).toBe('not_waiting')
+      expect(await codeOf(session.resolve('t_1_1_0', { happened: false }))).toBe('not_unknown')
+      for (const nonsense of [null, 7, 'x', [], {}, { callId: {} }, { callId: '__proto__', resolution: 'retry' }]) {
+        const handle = here.temporal.workflow.getHandle(`pawl:${session.id}`)
+        for (const update of ['approve', 'deny', 'resolve', 'answer']) {
+          await expect(handle.executeUpdate(update, { args: [nonsense] })).rejects.toThrow()
+        }
+      }
+    }
+    const before = await until('the session is at rest', async () => {
+      const length = await history()
+      const { seq } = await session.state()
+      const stored = await session.toolCalls()
+      return stored.length === 2 && seq > 0 && length === (await history()) && length
+    })
+    expect(await addedBy(session, refusals)).toEqual([])
+    expect(await history()).toBe(before)
+    await session.approve('t_1_1_0', { digest })
+    expect(await codeOf(session.approve('t_1_1_0', { digest }))).toMatch(/not_waiting|call_not_found/)
+    expect(await codeOf(session.deny('t_1_1_0', { digest }))).toMatch(/not_waiting|call_not_found/)
+    await run.result(TIMEOUT)
+    expect(await codeOf(session.deny('t_1_1_0', { digest }))).toBe('call_not_found')
+    expect(ofType(await eventsOf(session), 'approval_decided')).toHaveLength(1)
+    expect(entered()).toEqual(['look x', 'pay a'])
+  })
+
+  it('made by two at once is one', async () => {
+    const { session, entered } = people.play(here.pawl, { model: once(['pay', 'a']) })
+    const run = await session.send('go')
+    const digest = await digestOf(run, 't_1_1_0')
+    const input = { what: 'b' }
+    const outcomes = await Promise.all([
+      codeOf(session.approve('t_1_1_0', { digest, input, by: 'ann' })),
+      codeOf(session.approve('t_1_1_0', { digest, by: 'bob' })),
+      codeOf(session.deny('t_1_1_0', { digest, by: 'cid' })),
+    ])
+    expect(outcomes.filter((outcome) => outcome === 'accepted')).toHaveLength(1)
+    await run.result(TIMEOUT)
+    expect(ofType(await eventsOf(session), 'approval_decided')).toHaveLength(1)
+    expect(entered().length).toBeLessThanOrEqual(1)
+  })
+
+  it('may change the arguments: they are recorded, have a digest and a key of their own, and count as done, not the old ones', async () => {
+    const { session, entries, entered, requests } = people.play(here.pawl, {
+      model: inOrder([use('pay', 'a', 900)], [use('pay', 'a', 900)], [use('pay', 'a', 90)]),
+    })
+    const run = await session.send('go')
+    const digest = await digestOf(run, 't_1_1_0')
+    const changed = await session.approve('t_1_1_0', { digest, input: { what: 'a', n: 90 }, by: 'ann' })
+    expect(changed.digest).not.toBe(digest)
+    const second = await until('the model asks again', async () => {
+      const [call] = await pendingOf(run)
+      return call?.callId === 't_1_2_0' && call
+    })
+    // What the model wanted at first was not done: it is asked about again.
+    expect(second).toMatchObject({ input: { what: 'a', n: 900 }, digest })
+    await session.approve('t_1_2_0', { digest })
+    await run.result(TIMEOUT)
+    expect(entries.map(({ input: { n } }) => n)).toEqual([90, 900])
+    expect(new Set(entries.map(({ key }) => key)).size).toBe(2)
+    // And what was done in its place was: it is not done again.
+    expect(resultsIn(requests.at(-1)!)).toMatchObject([{ id: 't_1_3_0', content: expect.stringContaining('[idempotent replay of t_1_1_0]') }])
+    expect(entered()).toHaveLength(2)
+    const [decided] = ofType(await eventsOf(session), 'approval_decided')
+    expect(decided).toMatchObject({ digest, approved: true, input: { what: 'a', n: 90 }, resolution: { inputDigest: changed.digest } })
+    const row = await until('it is stored', async () => (await session.toolCalls()).find(({ callId }) => callId === 't_1_1_0'))
+    expect(row).toMatchObject({ status: 'completed', input: { n: 90 }, key: entries[0]!.key, approval: { edited: true, decidedBy: 'ann' } })
+  })
+
+  it('with arguments that the tool does not take, or that were done before, is refused', async () => {
+    const { session, entered } = people.play(here.pawl, { model: inOrder([use('pay', 'a')], [use('pay', 'b')]) })
+    const run = await session.send('go')
+    const digest = await digestOf(run, 't_1_1_0')
+    const refused = () => session.approve('t_1_1_0', { digest, input: { wat: 1 } })
+    await expect(refused()).rejects.toMatchObject({ name: 'RequestRefused', code: 'invalid_arguments', message: expect.stringContaining('what') })
+    expect(await codeOf(session.approve('t_1_1_0', { digest, input: { what: 'x'.repeat(1_100_000) } }))).toBe('invalid_request')
+    await session.approve('t_1_1_0', { digest })
+    const next = await until('the second is asked for', async () => (await pendingOf(run)).find(({ callId }) => callId === 't_1_2_0'))
+    expect(await codeOf(session.approve('t_1_2_0', { digest: next.digest!, input: { what: 'a' } }))).toBe('already_completed')
+    await session.deny('t_1_2_0', { digest: next.digest! })
+    await run.result(TIMEOUT)
+    expect(entered()).toEqual(['pay a'])
+  })
+})
+
+describe('a request that nobody decides on in time', () => {
+  it('is denied, and the model is told', async () => {
+    const { session, requests, entered } = people.play(here.pawl, { model: once(['hurry', 'a'], ['look', 'x']) })
+    const run = await session.send('go')
+    expect(await run.result(TIMEOUT)).toMatchObject({ run: 1 })
+    expect(entered()).toEqual(['look x'])
+    expect(resultsIn(requests.at(-1)!)).toMatchObject([{ isError: true, content: expect.stringContaining('in time') }, { isError: false }])
+    const events = await eventsOf(session)
+    const [requested] = ofType(events, 'approval_requested')
+    expect(ofType(events, 'approval_decided')).toMatchObject([{ approved: false, expired: true, digest: requested!.digest }])
+    const row = await until('it is stored', async () => {
+      const rows = await session.toolCalls()
+      return rows[0]?.status === 'denied' && rows[0]
+    })
+    expect(row).toMatchObject({ approval: { decision: 'expired', decidedBy: null } })
+    expect(await codeOf(session.approve('t_1_1_0', { digest: requested!.digest }))).toBe('call_not_found')
+  })
+
+  it('fails the run where the tool says so, and nothing of that run can be decided any more', async () => {
+    const { session, entered } = people.play(here.pawl, { model: once(['strict', 'a'], ['pay', 'b']) })
+    const run = await session.send('go')
+    const digest = await digestOf(run, 't_1_1_1')
+    await expect(run.result(TIMEOUT)).rejects.toBeInstanceOf(RunFailed)
+    expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'failed', code: 'approval_expired' })
+    expect(await codeOf(session.approve('t_1_1_1', { digest }))).toBe('not_waiting')
+    expect(entered()).toEqual([])
+    const rows = await until('it is stored', async () => {
+      const found = await session.toolCalls()
+      return found.length === 2 && found.every(({ status }) => status !== 'awaiting_approval') && found
+    })
+    expect(rows.map(({ status }) => status)).toEqual(['denied', 'skipped'])
+    expect(await here.pawl.sessions.get(session.id)).toMatchObject({ status: 'error', waiting: 0 })
+    expect(await (await session.send('again')).result(TIMEOUT)).toMatchObject({ run: 2 })
+  })
+
+  it('cannot be decided on after its time, also while the turn is busy with something else', async () => {
+    const { session, entered } = people.play(here.pawl, {
+      model: once(['put', 'slow'], ['hurry', 'a']),
+      body: async (tool) => {
+        if (tool !== 'put') return undefined
+        await until('the request has expired', async () => {
+          const [asked] = ofType(await eventsOf(session), 'approval_requested')
+          return asked && Date.now() > asked.expiresAt
+        })
+        return codeOf(session.approve('t_1_1_1', { digest: ofType(await eventsOf(session), 'approval_requested')[0]!.digest }))
+      },
+    })
+    const run = await session.send('go')
+    await run.result(TIMEOUT)
+    expect(entered()).toEqual(['put slow'])
+    expect(ofType(await eventsOf(session), 'tool_completed')).toMatchObject([{ callId: 't_1_1_0', value: 'approval_expired' }])
+  })
+})

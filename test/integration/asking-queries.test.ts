@@ -1,0 +1,228 @@
+// The SQL of docs/queries.md, read out of the page and run on a database with real sessions.
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import pg from 'pg'
+import { type Agent, defineAgent, defineTool, ModelError, type ModelRequest } from 'pawl'
+import type { SessionHandle } from 'pawl/client'
+import { scripted } from 'pawl/testing'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { z } from 'zod'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { answersIn, saidIn } from '../support/scenes.ts'
+import { gate, until } from '../support/until.ts'
+
+const schema = `queries_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+const USAGE = { input_tokens: 1_000_000, output_tokens: 100_000, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
+const held = gate()
+let here: Deployment
+let database: pg.Client
+let queries: string[]
+
+/** What is said first decides what the model asks for. */
+function answer(request: ModelRequest) {
+  const [said = ''] = saidIn(request)
+  const newest = saidIn(request).at(-1) ?? ''
+  if (said === 'fail') throw new ModelError('bad_request', 'The model refuses.', { retryable: false })
+  if (said === 'stumble' && answersIn(request) === 0 && !stumbled) {
+    stumbled = true
+    throw new ModelError('overloaded_error', 'Busy.', { retryable: true })
+  }
+  const call = ['refund', 'note', 'wire', 'hold'].find((tool) => newest === tool)
+  const isAnswered = request.messages.at(-1)?.content !== newest
+  const use = { type: 'tool_use' as const, id: 'toolu_1', name: call ?? '', input: { what: newest } }
+  return { content: call && !isAnswered ? [use] : [{ type: 'text' as const, text: 'Done.' }], usage: USAGE }
+}
+let stumbled = false
+
+const input = z.object({ what: z.string() })
+const description = 'Does something.'
+const clerk = defineAgent({
+  name: 'clerk',
+  instructions: 'Serve.',
+  retry: { maxRetries: 2, baseDelayMs: 10 },
+  model: scripted(answer, { name: 'claude-sonnet-4-5' }),
+  tools: [
+    defineTool({
+      name: 'refund',
+      description,
+      input,
+      effect: 'external',
+      approval: true,
+      execute: () => ({ id: 're_1' }),
+      effectId: () => 're_1',
+    }),
+    defineTool({ name: 'note', description, input, effect: 'idempotent', execute: () => ({ id: 'n_1' }), effectId: () => 'n_1' }),
+    defineTool({
+      name: 'wire',
+      description,
+      input,
+      effect: 'external',
+      onUnknown: 'tell_model',
+      execute: () => {
+        throw new Error('reply lost')
+      },
+    }),
+    defineTool({ name: 'hold', description, input, effect: 'read', execute: (_, ctx) => held.pass(ctx.signal) }),
+  ],
+})
+
+beforeAll(async () => {
+  const page = await readFile(new URL('../../docs/queries.md', import.meta.url), 'utf8')
+  queries = [...page.matchAll(/^## (\d+)\.[^\n]*\n```sql\n([^`]+)```/gm)].map(([, , sql = '']) => sql)
+  here = await deploy({ schema })
+  database = new pg.Client(inject('stack').databaseUrl)
+  await database.connect()
+  await here.startWorker({ agents: [clerk as Agent] })
+})
+afterAll(async () => {
+  held.open()
+  await here?.stop()
+  await database?.query(`drop schema if exists ${schema} cascade`)
+  await database?.end()
+})
+
+/** Asks the question of that number. */
+async function ask(number: number, variables: Record<string, string> = {}): Promise<Record<string, unknown>[]> {
+  const sql = (queries[number - 1] ?? '')
+    .replaceAll('pawl.', `"${schema}".`)
+    .replaceAll(/:'(\w+)'/g, (_, name: string) => database.escapeLiteral(variables[name] ?? ''))
+  return (await database.query(sql)).rows
+}
+
+/** Waits until the question's answer is that of a store that has everything. */
+const answerOf = (number: number, complete: (rows: Record<string, unknown>[]) => boolean, variables?: Record<string, string>) =>
+  until(`question ${number} is answered`, async () => {
+    const rows = await ask(number, variables)
+    return complete(rows) && rows
+  })
+
+function open(id: string, tags: string[] = []): SessionHandle {
+  return here.pawl.session(id, { agent: 'clerk', tags }) as SessionHandle
+}
+
+async function settle(session: SessionHandle, text: string): Promise<void> {
+  await (await session.send(text)).settled({ timeoutMs: 30_000 })
+}
+
+describe('docs/queries.md', () => {
+  it('has ten questions', () => {
+    expect(queries).toHaveLength(10)
+  })
+
+  it('1, 9: tells what is running, waiting or in error, and whose events have not been stored for minutes', async () => {
+    await settle(open('failed'), 'fail')
+    await open('waits').send('refund')
+    await open('runs').send('hold')
+    await held.reached
+    const rows = await answerOf(1, (found) => found.length >= 3 && found.some(({ status }) => status === 'waiting'))
+    expect(rows.map(({ session_id, agent, status, error, waiting }) => [session_id, agent, status, error, waiting]).sort()).toEqual([
+      ['failed', 'clerk', 'error', 'bad_request', 0],
+      ['runs', 'clerk', 'running', '', 0],
+      ['waits', 'clerk', 'waiting', '', 1],
+    ])
+    expect(await ask(9)).toEqual([])
+    await until(
+      'the long call is stored',
+      async () => (await here.pawl.toolCalls({ session: 'runs', status: 'running' })).items.length === 1,
+    )
+    await database.query(`update "${schema}".sessions set flushed_at = now() - interval '6 minutes' where session_id = 'runs'`)
+    expect(await ask(9)).toMatchObject([{ session_id: 'runs', status: 'running' }])
+  })
+
+  it('2: tells what happened in a session', async () => {
+    const session = open('told')
+    await settle(session, 'note')
+    const events = await eventsOf(session)
+    const rows = await answerOf(2, (found) => found.length >= events.length, { session: 'told' })
+    expect(rows.map(({ seq, type }) => [Number(seq), type])).toEqual(events.map(({ seq, type }) => [seq, type]))
+    expect(rows[1]).toMatchObject({ type: 'message_received', event: expect.stringContaining('"content":"note"') })
+  })
+
+  it('3: tells which effects are unknown', async () => {
+    await settle(open('wired'), 'wire')
+    const rows = await answerOf(3, (found) => found.length >= 1)
+    expect(rows).toMatchObject([{ session_id: 'wired', call_id: 't_1_1_0', tool: 'wire', input: { what: 'wire' }, attempt: 1 }])
+  })
+
+  it('4: tells what a customer cost', async () => {
+    await settle(open('acme-1', ['customer:acme']), 'note')
+    await settle(open('acme-2', ['customer:acme', 'vip']), 'hello')
+    const rows = await answerOf(4, ([sum]) => Number(sum?.model_calls) >= 3, { tag: 'customer:acme' })
+    // Three calls at 3 dollars a million tokens in, 15 out.
+    expect(rows).toMatchObject([{ sessions: '2', model_calls: '3', input_tokens: '3000000', output_tokens: '300000', without_price: '0' }])
+    expect(Number(rows[0]?.usd)).toBeCloseTo(3 * (3 + 1.5), 6)
+    expect(await ask(4, { tag: 'customer:none' })).toMatchObject([{ sessions: '0', model_calls: '0', usd: null }])
+  })
+
+  it('5: tells what has failed, by context', async () => {
+    await settle(open('stumbled'), 'stumble')
+    const rows = await answerOf(5, (found) => found.some(({ error }) => error === 'overloaded_error'))
+    const wanted = rows.filter(({ error }) => error === 'overloaded_error' || error === 'bad_request')
+    expect(
+      wanted.map(({ context, error, attempts, sessions, not_retried }) => [context, error, attempts, sessions, not_retried]).sort(),
+    ).toEqual([
+      ['model', 'bad_request', '1', '1', '1'],
+      ['model', 'overloaded_error', '1', '1', '0'],
+    ])
+  })
+
+  it('6: tells how long tools take', async () => {
+    await settle(open('timed'), 'note')
+    const rows = await answerOf(6, (found) => found.some(({ tool }) => tool === 'note'))
+    const note = rows.find(({ tool }) => tool === 'note')
+    expect(Number(note?.calls)).toBeGreaterThanOrEqual(1)
+    expect(Number(note?.p95_ms)).toBeGreaterThanOrEqual(Number(note?.p50_ms))
+  })
+
+  it('7: tells who approved what', async () => {
+    const session = open('approved')
+    const run = await session.send('refund')
+    const request = await until('approval is asked for', async () => ofType(await eventsOf(session), 'approval_requested')[0])
+    await session.approve(request.callId, { digest: request.digest, by: 'ann', note: 'looks right' })
+    await run.result({ timeoutMs: 30_000 })
+    const rows = await answerOf(7, (found) => found.length >= 1)
+    expect(rows).toMatchObject([
+      {
+        session_id: 'approved',
+        tool: 'refund',
+        status: 'approved',
+        decided_by: 'ann',
+        note: 'looks right',
+        input: { what: 'refund' },
+        edited: false,
+      },
+    ])
+  })
+
+  it('8: tells what was rolled back, and which effects that left', async () => {
+    const session = open('moved')
+    await settle(session, 'hello')
+    await settle(session, 'note')
+    const { toSeq } = await session.rollback({ run: 2, by: 'ann', reason: 'wrong customer' })
+    await session.rollback({ run: 1, by: 'ben' })
+    const rows = await answerOf(8, (found) => found.length >= 2)
+    expect(rows).toMatchObject([
+      { session_id: 'moved', by: 'ben', tool: 'note' },
+      {
+        session_id: 'moved',
+        by: 'ann',
+        reason: 'wrong customer',
+        to_seq: String(toSeq),
+        tool: 'note',
+        status: 'completed',
+        effect_id: 'n_1',
+      },
+    ])
+  })
+
+  it('10: tells tokens and dollars a day, by agent, the same as the client says', async () => {
+    const rows = await answerOf(10, (found) => found.length >= 1)
+    const today = (await here.pawl.usage({ by: 'agent' })).items
+    expect(rows.every(({ agent }) => agent === 'clerk')).toBe(true)
+    const sum = (of: string): number => rows.reduce((all, row) => all + Number(row[of]), 0)
+    expect(today).toMatchObject([{ key: 'clerk', calls: sum('model_calls'), unpriced: 0 }])
+    expect(sum('usd')).toBeCloseTo(today[0]?.usd ?? -1, 3)
+    expect(sum('usd')).toBeGreaterThan(0)
+  })
+})

@@ -1,0 +1,157 @@
+// An agent whose tools need people: approvals, answers from outside, outcomes that only a person can know. Each session plays its scene.
+import { randomUUID } from 'node:crypto'
+import {
+  type Agent,
+  type AgentOptions,
+  type ApprovalContext,
+  type ApprovalNeed,
+  defineAgent,
+  defineTool,
+  type Json,
+  type ModelRequest,
+  type ToolContext,
+  type Verdict,
+} from 'pawl'
+import type { Pawl, RunHandle, RunSettled, SessionHandle, SessionOptions } from 'pawl/client'
+import { scripted, type ScriptedAnswer } from 'pawl/testing'
+import { z } from 'zod'
+import type { Input } from './scenes.ts'
+
+/** What one session's model and tools do. */
+export interface PeopleScene {
+  model: (request: ModelRequest) => ScriptedAnswer
+  /** Of `pay`. */
+  approval?: (input: Input, ctx: ApprovalContext) => ApprovalNeed | Promise<ApprovalNeed>
+  /** Of any tool that is executed. */
+  body?: (tool: string, input: Input, ctx: ToolContext) => unknown
+  /** Of `wire`. */
+  verify?: (input: Input, ctx: ToolContext) => Verdict<unknown> | Promise<Verdict<unknown>>
+}
+
+/** One entry into a body, or into `verify`. */
+export interface Entered {
+  tool: string
+  input: Input
+  attempt: number
+  key: string
+  callId: string
+}
+
+/** A session with people in it. */
+export interface Peopled {
+  readonly id: string
+  readonly session: SessionHandle
+  readonly requests: ModelRequest[]
+  readonly entries: Entered[]
+  /** The tools whose bodies were entered, in order, with what they were given. */
+  entered(): string[]
+}
+
+/** Plays such scenes with one agent. */
+export interface PeopleStage {
+  readonly agent: Agent
+  play(pawl: Pawl, scene: PeopleScene, options?: SessionOptions<Json> & { id?: string }): Peopled
+}
+
+/** How long requests stand of the tools whose requests expire within a test. */
+export const SHORT_MS = 400
+
+const WAITED = { timeoutMs: 30_000 }
+
+/** The calls that the run waits for. */
+export async function pendingOf(run: RunHandle): Promise<(RunSettled & { status: 'waiting' })['pending']> {
+  const settled = await run.settled(WAITED)
+  if (settled.status !== 'waiting') throw new Error(`the run does not wait: ${JSON.stringify(settled)}`)
+  return settled.pending
+}
+
+/** The digest of a call that awaits approval. */
+export async function digestOf(run: RunHandle, callId: string): Promise<string> {
+  const digest = (await pendingOf(run)).find((call) => call.callId === callId)?.digest
+  if (digest === undefined) throw new Error(`${callId} awaits no approval`)
+  return digest
+}
+
+/** A stage; `options` are the agent's, apart from model and tools. */
+export function peopleStage(options: Partial<AgentOptions> = {}): PeopleStage {
+  const scenes = new Map<string, { scene: PeopleScene; requests: ModelRequest[]; entries: Entered[] }>()
+
+  function played(sessionId: string): { scene: PeopleScene; requests: ModelRequest[]; entries: Entered[] } {
+    const found = scenes.get(sessionId)
+    if (!found) throw new Error(`no scene for session ${sessionId}`)
+    return found
+  }
+
+  function note(tool: string, input: Input, ctx: ToolContext): PeopleScene {
+    const { scene, entries } = played(ctx.sessionId)
+    entries.push({ tool, input, attempt: ctx.attempt, key: ctx.idempotencyKey, callId: ctx.callId })
+    return scene
+  }
+
+  const input = z.object({ what: z.string(), n: z.number().optional() })
+  const about = (name: string) => ({ name, description: `${name} something`, input })
+  const acting = (name: string) => ({
+    ...about(name),
+    retry: { maxRetries: 2, baseDelayMs: 10 },
+    execute: async (given: Input, ctx: ToolContext) => (await note(name, given, ctx).body?.(name, given, ctx)) ?? `${name} ${given.what} done`,
+  })
+
+  const agent = defineAgent({
+    name: 'helped',
+    instructions: 'Ask people.',
+    retry: { maxRetries: 2, baseDelayMs: 10 },
+    ...options,
+    model: scripted((request) => {
+      const { scene, requests } = played(request.sessionId)
+      requests.push(structuredClone(request))
+      return scene.model(request)
+    }),
+    tools: [
+      defineTool({ ...acting('look'), effect: 'read' }),
+      defineTool({ ...acting('peek'), effect: 'read', approval: true }),
+      defineTool({ ...acting('put'), effect: 'idempotent' }),
+      defineTool({
+        ...acting('pay'),
+        effect: 'external',
+        approval: (given, ctx) => played(ctx.sessionId).scene.approval?.(given, ctx) ?? true,
+      }),
+      defineTool({ ...acting('hurry'), effect: 'external', approval: true, approvalTimeout: SHORT_MS }),
+      defineTool({ ...acting('strict'), effect: 'external', approval: true, approvalTimeout: SHORT_MS, onExpiry: 'error' }),
+      defineTool({
+        ...acting('wire'),
+        effect: 'external',
+        verifyTimeout: 500,
+        verifyRetries: 1,
+        verify: async (given, ctx) => (await note('verify', given, ctx).verify?.(given, ctx)) ?? { happened: 'unknown' },
+      }),
+      defineTool({ ...acting('post'), effect: 'external' }),
+      defineTool({ ...acting('mail'), effect: 'external', onUnknown: 'tell_model' }),
+      defineTool({ ...about('form'), effect: 'external', execute: 'client', output: z.object({ agreed: z.boolean() }) }),
+      defineTool({ ...about('ask'), effect: 'read', execute: 'client' }),
+      defineTool({ ...about('quick'), effect: 'read', execute: 'client', timeout: SHORT_MS }),
+      defineTool({
+        ...about('sign'),
+        effect: 'external',
+        execute: 'client',
+        approval: true,
+        toModel: (signature) => `signed as ${JSON.stringify(signature)}`,
+        effectId: (signature) => String(signature),
+      }),
+    ],
+  }) as Agent
+
+  return {
+    agent,
+    play(pawl, scene, { id = `p-${randomUUID()}`, ...more } = {}) {
+      const laid = { scene, requests: [], entries: [] as Entered[] }
+      scenes.set(id, laid)
+      return {
+        id,
+        session: pawl.session(id, { agent: agent.name, ...more }) as SessionHandle,
+        requests: laid.requests,
+        entries: laid.entries,
+        entered: () => laid.entries.map(({ tool, input: { what } }) => `${tool} ${what}`),
+      }
+    },
+  }
+}

@@ -1,0 +1,79 @@
+// A session's row says what its state says, whatever has happened to it.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { SessionEvent } from '../../../src/session/events.ts'
+import { fold } from '../../../src/session/fold.ts'
+import { isWaiting } from '../../../src/session/fold-calls.ts'
+import type { SessionState } from '../../../src/session/state.ts'
+import { newProjection, project, type Projection, recall } from '../../../src/store/projections.ts'
+import { newSessionColumns, type SessionColumns, waitingCalls } from '../../../src/store/session-columns.ts'
+import { movedSessions } from '../session/sound-session.ts'
+
+/** The columns as the state has them. */
+function columnsOf({ status, run, current, turns, error, usage, checkpoint, forkedFrom, updatedAt }: SessionState) {
+  return {
+    status,
+    run,
+    currentRun: current?.run ?? null,
+    turns,
+    error: error && { code: error.code, reason: error.reason, ...(error.run !== undefined && { run: error.run }) },
+    usage,
+    checkpoint: checkpoint?.version ?? 0,
+    forkedFrom: forkedFrom ?? null,
+    updatedAt,
+    waiting: current?.calls.filter(isWaiting).length ?? 0,
+  }
+}
+
+function said(session: SessionColumns) {
+  const { calls: _calls, model: _model, provider: _provider, usd: _usd, ...columns } = session
+  return { ...columns, waiting: waitingCalls(session) }
+}
+
+/** What another flush knows of the projection: the row, and the events of the open turn. */
+function flushedAnew({ session, openTurn }: Projection, events: readonly SessionEvent[]): Projection {
+  const projection = newProjection({ ...session, calls: new Map() })
+  if (openTurn) recall(projection, events.slice(openTurn.seq - 1))
+  return projection
+}
+
+describe("a session's columns", () => {
+  it('are the state that the core folds, after every event, however the events are cut into flushes', () => {
+    fc.assert(
+      fc.property(movedSessions, fc.infiniteStream(fc.boolean()), ({ events }, cuts) => {
+        let state: SessionState | undefined
+        let projection = newProjection(newSessionColumns())
+        for (const [index, event] of events.entries()) {
+          state = fold(state, [event])
+          if (cuts.next().value) projection = flushedAnew(projection, events.slice(0, index))
+          project(projection, [event], false)
+          expect(said(projection.session)).toEqual(columnsOf(state ?? expect.fail()))
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('are asked of sessions in which everything happens', () => {
+    const seen = new Set<string>()
+    for (const { events } of fc.sample(movedSessions, { numRuns: 400, seed: 1 })) {
+      for (const event of events) seen.add(event.type === 'session_started' && event.after ? 'begun afresh' : event.type)
+    }
+    for (const type of [
+      'approval_requested',
+      'approval_decided',
+      'answer_requested',
+      'answer_received',
+      'tool_progress',
+      'milestone_reached',
+      'checkpoint_made',
+      'rolled_back',
+      'forked',
+      'begun afresh',
+      'session_resumed',
+      'tool_resolved',
+    ]) {
+      expect(seen).toContain(type)
+    }
+  })
+})
