@@ -26,8 +26,13 @@ function carryOut(task: Task, fresh: Database) {
   return { results, wrote, repeats, finalHash: databaseHash(database) }
 }
 
+/** Hashing a database takes its time: each test does a part of them. */
+const TASKS_A_TEST = 40
+
 describe.skipIf(!workloadIsThere)('the retail world', () => {
   const fresh = workloadIsThere ? readDatabase() : ({} as Database)
+  const tasks = workloadIsThere ? readTasks() : []
+  const expected = workloadIsThere ? readExpected() : new Map<string, never>()
 
   it('starts from the database that the workload was made with', () => {
     expect(databaseHash(fresh)).toBe('d991536bad97041c473ace12f4934d7bef3ce26b3ec29995b6dc9c8c0280157a')
@@ -41,22 +46,26 @@ describe.skipIf(!workloadIsThere)('the retail world', () => {
     )
   })
 
-  it('gives every result, every change and every final database of all 635 tasks', () => {
-    const expected = readExpected()
-    const tasks = readTasks()
-    for (const task of tasks) {
-      const { results_canonical, write_log, repeat_log, final_hash } =
-        expected.get(task.id) ?? expect.fail(`nothing expected of ${task.id}`)
-      expect({ id: task.id, ...carryOut(task, fresh) }).toEqual({
-        id: task.id,
-        results: results_canonical,
-        wrote: write_log,
-        repeats: repeat_log,
-        finalHash: final_hash,
-      })
-    }
+  it('has 635 tasks', () => {
     expect(tasks).toHaveLength(635)
-  }, 60_000)
+  })
+
+  it.each(tasks.flatMap((_, first) => (first % TASKS_A_TEST === 0 ? [first] : [])))(
+    `gives every result, every change and every final database of the ${TASKS_A_TEST} tasks from the %dth`,
+    (first) => {
+      for (const task of tasks.slice(first, first + TASKS_A_TEST)) {
+        const { results_canonical, write_log, repeat_log, final_hash } =
+          expected.get(task.id) ?? expect.fail(`nothing expected of ${task.id}`)
+        expect({ id: task.id, ...carryOut(task, fresh) }).toEqual({
+          id: task.id,
+          results: results_canonical,
+          wrote: write_log,
+          repeats: repeat_log,
+          finalHash: final_hash,
+        })
+      }
+    },
+  )
 
   it('writes only with tools that are declared to write', () => {
     const writers = new Set(readToolSpecs().flatMap((spec) => (spec.effect === 'write' ? [spec.name] : [])))
