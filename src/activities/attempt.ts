@@ -29,8 +29,11 @@ export interface Attempt {
   said: { progress?: Json; milestones?: string[] }
   /** Tells the server, durably, that the body is about to be entered. */
   begin(): Promise<void>
-  /** Takes note of how far the body is; a death brings it to the next attempt. @throws TypeError for what is no JSON, or too much of it. */
-  progress(value: Json): void
+  /**
+   * Takes note of how far the body is; a death brings it to the next attempt. Gives it as plain JSON.
+   * @throws TypeError for what is no JSON, or too much of it.
+   */
+  progress(value: Json): Json
   milestone(name: string): void
   /** Records the failure, durably, and has Temporal try again after `delayMs`: what it returns is to be thrown. */
   retry(error: FailedAttempt, delayMs: number): Promise<ApplicationFailure>
@@ -109,9 +112,11 @@ export function startAttempt(needs: ActivityNeeds, options: AttemptOptions): Att
       return hold.report(report)
     },
     progress(value) {
-      said.progress = checkedProgress(value)
-      report = { ...report, progress: said.progress }
+      const plain = checkedProgress(value)
+      said.progress = plain
+      report = { ...report, progress: plain }
       tell()
+      return plain
     },
     milestone(name) {
       if (typeof name !== 'string' || name === '' || name.length > MAX_MILESTONE || NO_NAME.test(name)) {
@@ -138,7 +143,12 @@ const NO_NAME = /\0|\p{Surrogate}/u
 const MAX_MILESTONES = 100
 
 function checkedProgress(value: Json): Json {
-  const plain = plainJson(value)
+  let plain: Json
+  try {
+    plain = plainJson(value)
+  } catch (error) {
+    throw new TypeError(`ctx.progress takes JSON: ${error instanceof Error ? error.message : String(error)}`)
+  }
   if (jsonBytes(plain) > MAX_PROGRESS_BYTES)
     throw new TypeError(`ctx.progress takes at most ${MAX_PROGRESS_BYTES} bytes of JSON: say where you are, not what you have.`)
   return plain
@@ -167,14 +177,34 @@ export function failedAttempt(
   error: unknown,
   about: { retryable: boolean; worker: string; nextDelayMs?: number },
 ): FailedAttempt {
-  const thrown =
-    error instanceof Error ? error : new Error(typeof error === 'string' ? error : `A value that is no Error was thrown: ${String(error)}`)
-  const code = (thrown as { code?: unknown }).code
+  const isError = error instanceof Error
+  const code = isError ? textOf(() => (error as { code?: unknown }).code, 'string') : ''
+  const name = isError ? textOf(() => error.name, 'string') || textOf(() => error.constructor.name, 'string') || 'Error' : typeof error
+  const text = isError ? textOf(() => error.message) : typeof error === 'string' ? error : notAnError(error)
+  // Models take no empty error result, and people can do nothing with one.
+  const message = text.trim() === '' ? `${name} was thrown, without a message.` : text
   return {
     attempt,
-    class: error instanceof Error ? thrown.name || thrown.constructor.name : typeof error,
-    ...(typeof code === 'string' && { code: code.slice(0, 200) }),
-    message: thrown.message.slice(0, 4_000),
+    class: name.slice(0, MAX_CODE),
+    ...(code !== '' && { code: code.slice(0, MAX_CODE) }),
+    message: message.slice(0, 4_000),
     ...about,
+  }
+}
+
+/** Codes and classes stand in indices, and in every list of errors. */
+const MAX_CODE = 200
+
+function notAnError(value: unknown): string {
+  return `A value that is no Error was thrown: ${textOf(() => value) || 'it has no text'}`
+}
+
+/** Any value may be thrown, also one that throws when it is looked at. */
+function textOf(look: () => unknown, only?: 'string'): string {
+  try {
+    const found = look()
+    return typeof found === 'string' || only === undefined ? String(found) : ''
+  } catch {
+    return ''
   }
 }

@@ -24,6 +24,15 @@ export class StaleWatermark extends PawlError {
   }
 }
 
+/** A read gave what does not fit the tool's `output` schema. */
+export class InvalidResult extends PawlError {
+  override readonly name = 'InvalidResult'
+
+  constructor(problem: string) {
+    super('invalid_result', `The tool's result does not fit its output schema. ${problem}`)
+  }
+}
+
 /** The server does not count on this attempt any more: another one may be going on. */
 export class AttemptLost extends PawlError {
   override readonly name = 'AttemptLost'

@@ -1,6 +1,5 @@
 // The activity `executeTool`: enters a tool's body at most as often as its effect allows, and says what came of it.
 import { Context } from '@temporalio/activity'
-import type { Client } from '@temporalio/client'
 import type { Agent } from '../agent/agent.ts'
 import { isToolError } from '../agent/errors.ts'
 import type { Tool, ToolContext } from '../agent/tool.ts'
@@ -12,12 +11,13 @@ import type { BlobShelf } from './blobs.ts'
 import { runBody, TimedOut } from './body.ts'
 import type { ExecuteToolInput, ExecuteToolResult, ToolCallInput } from './contract.ts'
 import type { Flusher } from './flusher.ts'
+import { InvalidResult, notServed } from './errors.ts'
+import { type LiveRow, startLiveRow } from './live-row.ts'
 import type { ActivityNeeds, Hold } from './needs.ts'
-import { notServed } from './errors.ts'
+import { outputProblem, tellingOf } from './output.ts'
 import { recordResult, type Shelving } from './record.ts'
 import { parseInput, resolveCall } from './resolve.ts'
 
-const SHOW_RUNNING_AFTER_MS = 200
 /** How long a result that history cannot hold is offered to the store; the grace is less than that of whoever kills overdue attempts. */
 const SHELVE_MS = 30_000
 const SHELVE_GRACE_MS = 3_000
@@ -109,45 +109,37 @@ async function execute(
     // The same beat may have told of an interrupt.
     if (attempt.hold.signal.aborted) return { kind: 'interrupted', attempt: number, begun: false }
   }
-  const { client } = Context.current()
   const startedAt = Date.now()
-  // For people who look while it runs; most calls are over before anyone could.
-  const running = setTimeout(() => void showRunning(needs, flusher, input, attempt, client), SHOW_RUNNING_AFTER_MS)
+  const row = startLiveRow(needs, flusher, input, attempt, callIdOfInput(input))
+  let given: { value: unknown; ctx: ToolContext }
   try {
-    const { value, ctx } = await runBody(tool.timeoutMs, attempt.hold, (signal) => {
-      const context = toolContext(needs, input, attempt, signal, notesOf(attempt))
-      return Promise.resolve(tool.execute?.(parsed.input, context)).then((value) => ({ value, ctx: context }))
+    given = await runBody(tool.timeoutMs, attempt.hold, async (signal) => {
+      const ctx = toolContext(needs, input, attempt, signal, notesOf(attempt, row))
+      return { value: await tool.execute?.(parsed.input, ctx), ctx }
     })
-    const shelving = shelvingFor(shelf, attempt.hold, startedAt, tool.timeoutMs)
-    return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...(await recordResult(tool, value, ctx, shelving)) }
   } catch (error) {
     return whenThrown(needs, tool, effect, attempt, error)
   } finally {
-    clearTimeout(running)
+    row.stop()
   }
+  const { value, ctx } = given
+  const problem = await outputProblem(tool, value)
+  if (problem !== undefined && effect === 'read') return notFitting(needs, attempt, problem)
+  const shelving = shelvingFor(shelf, attempt.hold, startedAt, tool.timeoutMs)
+  const recorded = await recordResult(problem === undefined ? tool : tellingOf(tool, problem), value, ctx, shelving)
+  return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...recorded }
+}
+
+/** A read that gave something else than it promises has no result; its code would give the same again. */
+function notFitting(needs: ActivityNeeds, { number, failed }: Attempt, problem: string): ExecuteToolResult {
+  const error = new InvalidResult(problem)
+  failed.push(failedAttempt(number, error, { retryable: false, worker: needs.worker }))
+  return { kind: 'failed', attempt: number, code: error.code, message: error.message }
 }
 
 /** A body's result may wait for the store, but not so long that the process is killed for an attempt that outlives its time. */
 export function shelvingFor(shelf: BlobShelf, hold: Hold, startedAt: number, timeoutMs: number): Shelving {
   return { shelf, until: Math.min(Date.now() + SHELVE_MS, startedAt + timeoutMs + SHELVE_GRACE_MS), signal: hold.signal }
-}
-
-/** Brings the call to the store and says there that it runs. Best effort: nothing depends on it. */
-async function showRunning(
-  needs: ActivityNeeds,
-  flusher: Flusher,
-  input: ExecuteToolInput,
-  attempt: Attempt,
-  client: Client,
-): Promise<void> {
-  const { sessionId, executionId, number } = attempt
-  try {
-    const { epoch, watermark, origin } = input
-    await flusher.flush({ sessionId, executionId, epoch, watermark, ...(origin && { origin }) }, client)
-    await needs.store.markRunning(sessionId, callIdOfInput(input), number, needs.worker)
-  } catch (err) {
-    needs.logger.debug({ err, sessionId }, 'a running call could not be shown')
-  }
 }
 
 /** `effect` is the one that the call was resolved with: a tool that has become laxer since changes nothing for it. */
@@ -165,14 +157,19 @@ function whenThrown(needs: ActivityNeeds, tool: Tool, effect: Effect, attempt: A
   const last = failedAttempt(number, error, { retryable: false, worker: needs.worker })
   failed.push(last)
   if (effect === 'external' && !surelyNot) return { kind: 'unknown', attempt: number, message: last.message }
-  const code = told?.code ?? (error instanceof TimedOut ? 'timeout' : 'tool_failed')
+  const code = (told && last.code) ?? (error instanceof TimedOut ? 'timeout' : 'tool_failed')
   return { kind: 'failed', attempt: number, code, message: last.message }
 }
 
 type Notes = Pick<ToolContext, 'progress' | 'lastProgress' | 'milestone'>
 
-function notesOf({ progress, lastProgress, milestone }: Attempt): Notes {
-  return { progress, lastProgress, milestone }
+function notesOf(attempt: Attempt, row: LiveRow): Notes {
+  const { lastProgress, milestone } = attempt
+  return {
+    progress: (value) => row.progress(attempt.progress(value)),
+    lastProgress,
+    milestone,
+  }
 }
 
 /** What `execute` and `verify` are given. */

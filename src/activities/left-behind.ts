@@ -3,6 +3,7 @@ import type { Client } from '@temporalio/client'
 import type { Logger } from '../agent/tool.ts'
 import { type EventsPage, QUERIES, workflowIdOf } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
+import { StoreError } from '../store/errors.ts'
 import type { Store } from '../store/store.ts'
 import { StaleWatermark } from './errors.ts'
 import type { SessionReader } from './session-reader.ts'
@@ -26,6 +27,8 @@ export async function storeLeftBehind(
     await store.flush(sessionId, end.epoch, entries)
     logger.warn({ sessionId, executionId, events: entries.length }, 'stored events of an execution that was ended before it could')
   } catch (err) {
+    // What was erased is not brought back, though its history may live for moments more.
+    if (err instanceof StoreError && err.code === 'session_erased') return
     // An older chain's, which the session has long gone on from.
     if (!(err instanceof StaleWatermark)) throw err
     logger.debug({ err, sessionId, executionId }, 'an execution that was ended from outside does not go on from what is stored')

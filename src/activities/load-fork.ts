@@ -1,10 +1,11 @@
 // The activity `loadFork`: copies another session's past into the store under the fork's own name, and folds it.
 import { Context } from '@temporalio/activity'
+import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import { blobOf } from '../session/blobs.ts'
 import { continues } from '../session/digest.ts'
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { fold } from '../session/fold.ts'
-import { type ForkStart, sessionIdOf } from '../session/protocol.ts'
+import { type ForkStart, sessionIdOf, workflowIdOf } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Store } from '../store/store.ts'
 import { beating } from './beating.ts'
@@ -13,19 +14,22 @@ import type { LoadForkInput, LoadForkResult } from './contract.ts'
 /** Makes the activity. While the store, or the newest of the other session's events, are not there yet, it throws: Temporal asks again. */
 export function loadForkActivity(store: Store) {
   return function loadFork({ epoch, fork }: LoadForkInput): Promise<LoadForkResult> {
-    const sessionId = sessionIdOf(Context.current().info.workflowExecution?.workflowId ?? '')
-    return beating(() => load(store, sessionId, epoch, fork))
+    const { info, client } = Context.current()
+    const sessionId = sessionIdOf(info.workflowExecution?.workflowId ?? '')
+    return beating(() => load(store, client, sessionId, epoch, fork))
   }
 }
 
-async function load(store: Store, sessionId: string, epoch: string, fork: ForkStart): Promise<LoadForkResult> {
+async function load(store: Store, client: Client, sessionId: string, epoch: string, fork: ForkStart): Promise<LoadForkResult> {
   const refuse = (code: string, reason: string): LoadForkResult => ({ kind: 'refused', code, reason })
   const own = await store.head(sessionId)
   if (own && own.epoch !== epoch) return refuse('session_exists', `There is a session "${sessionId}" already: give the fork another id.`)
   const source = await store.head(fork.from)
-  if (!source) return refuse('session_not_found', `There is no session "${fork.from}" to fork from.`)
+  if (!source && !(await isKnown(fork.from, client))) return refuse('session_not_found', `There is no session "${fork.from}" to fork from.`)
   // It is on its way to the store.
-  if (source.seq < fork.seq) throw new Error(`the store has session ${fork.from} up to event ${source.seq} only, not yet up to ${fork.seq}`)
+  if (!source || source.seq < fork.seq) {
+    throw new Error(`the store has session ${fork.from} up to event ${source?.seq ?? 0} only, not yet up to ${fork.seq}`)
+  }
   let at: Watermark = { seq: 0, digest: '' }
   let state: SessionState | undefined
   while (at.seq < fork.seq) {
@@ -52,4 +56,15 @@ async function load(store: Store, sessionId: string, epoch: string, fork: ForkSt
 
 function eventOf({ json }: LogEntry): SessionEvent {
   return JSON.parse(json) as SessionEvent
+}
+
+/** Whether Temporal knows the session: then what the store lacks is on its way. */
+async function isKnown(sessionId: string, client: Client): Promise<boolean> {
+  try {
+    await client.workflow.getHandle(workflowIdOf(sessionId)).describe()
+    return true
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return false
+    throw error
+  }
 }

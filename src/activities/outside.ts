@@ -1,8 +1,6 @@
 // Activities for calls that somebody outside decides on or answers: `resolveTool`, `checkAnswer`.
 import { Context } from '@temporalio/activity'
-import { z } from 'zod'
-import type { Tool, ToolContext } from '../agent/tool.ts'
-import type { Json } from '../session/json.ts'
+import type { ToolContext } from '../agent/tool.ts'
 import { sessionIdOf } from '../session/protocol.ts'
 import { agentContext } from './agent-context.ts'
 import { beating } from './beating.ts'
@@ -11,6 +9,7 @@ import type { CheckAnswerInput, CheckAnswerResult, ResolveToolInput, ResolveTool
 import { StaleWatermark } from './errors.ts'
 import { callIdOfInput } from './execute-tool.ts'
 import type { ActivityNeeds } from './needs.ts'
+import { outputProblem } from './output.ts'
 import { recordResult } from './record.ts'
 import { resolveCall } from './resolve.ts'
 import type { SessionReader } from './session-reader.ts'
@@ -50,23 +49,12 @@ export function checkAnswerActivity(needs: ActivityNeeds, shelf: BlobShelf) {
     return beating(async () => {
       const tool = needs.agents.get(input.agent)?.tools.get(input.resolution.tool)
       if (!tool) return { kind: 'not_served' }
-      const message = await problemOf(tool, input.result)
+      const message = await outputProblem(tool, input.result)
       if (message !== undefined) return { kind: 'does_not_fit', message }
       const signal = Context.current().cancellationSignal
       const shelving = { shelf, until: Date.now() + SHELVE_MS, signal }
       return { kind: 'fits', ...(await recordResult(tool, input.result, contextOf(needs, input, signal), shelving)) }
     })
-  }
-}
-
-/** What is wrong with an answer, if anything is. */
-async function problemOf({ output }: Tool, result: Json): Promise<string | undefined> {
-  if (!output) return undefined
-  try {
-    const parsed = await output.safeParseAsync(result)
-    return parsed.success ? undefined : z.prettifyError(parsed.error).slice(0, 4_000)
-  } catch (error) {
-    return `It could not be checked: ${error instanceof Error ? error.message : String(error)}`.slice(0, 4_000)
   }
 }
 

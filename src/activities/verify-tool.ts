@@ -6,6 +6,7 @@ import type { VerifyToolInput, VerifyToolResult } from './contract.ts'
 import type { BlobShelf } from './blobs.ts'
 import { callIdOfInput, shelvingFor, toolContext } from './execute-tool.ts'
 import type { ActivityNeeds } from './needs.ts'
+import { outputProblem, tellingOf } from './output.ts'
 import { recordResult } from './record.ts'
 import { parseInput } from './resolve.ts'
 
@@ -44,7 +45,9 @@ export function verifyToolActivity(needs: ActivityNeeds, shelf: BlobShelf) {
       })
       if (verdict?.happened === true) {
         const shelving = shelvingFor(shelf, hold, startedAt, tool.verifyTimeoutMs)
-        return { kind: 'happened', ...(await recordResult(tool, verdict.result, ctx, shelving)) }
+        const problem = await outputProblem(tool, verdict.result)
+        const telling = problem === undefined ? tool : tellingOf(tool, problem)
+        return { kind: 'happened', ...(await recordResult(telling, verdict.result, ctx, shelving)) }
       }
       if (verdict?.happened === false) return { kind: 'not_happened' }
       return { kind: 'cannot_tell', message: 'verify cannot tell.' }

@@ -1,4 +1,5 @@
 // Errors that declarations, tools and models throw: each with a stable code and what to do next.
+import { type Duration, milliseconds } from '../session/duration.ts'
 import { PawlError } from '../session/errors.ts'
 
 /** A declaration that cannot work: thrown by `defineAgent`, `defineTool`, `defineWorker`. */
@@ -11,18 +12,22 @@ export class ToolError extends PawlError {
   override readonly name = 'ToolError'
   /** May the call be tried again? Default true (an `external` call is never tried again by itself). */
   readonly retryable: boolean
-  /** Milliseconds to wait before the next attempt, where the downstream said so. */
+  /** Milliseconds to wait before the next attempt: the option `retryAfter`; undefined if that was no duration. */
   readonly retryAfterMs: number | undefined
   /** `false` says that the effect surely did not happen: an `external` call then fails instead of becoming unknown. */
   readonly happened: false | undefined
 
+  /**
+   * `retryAfter`: when the downstream wants to be asked again, in milliseconds or as text like `'2s'`; by default, and for what is no
+   * duration (a header that was not there), the tool's `retry.baseDelayMs`, doubled each time.
+   */
   constructor(
     message: string,
-    options: { code?: string; retryable?: boolean; retryAfterMs?: number; happened?: false; cause?: unknown } = {},
+    options: { code?: string; retryable?: boolean; retryAfter?: Duration; happened?: false; cause?: unknown } = {},
   ) {
     super(options.code ?? 'tool_error', message, { cause: options.cause })
     this.retryable = options.retryable ?? true
-    this.retryAfterMs = options.retryAfterMs
+    this.retryAfterMs = milliseconds(options.retryAfter)
     this.happened = options.happened
   }
 }
@@ -50,10 +55,19 @@ export class ModelError extends PawlError {
 
 /** Whether it is a `ToolError`, also one of another copy of pawl in the same process. */
 export function isToolError(error: unknown): error is ToolError {
-  return error instanceof Error && error.name === 'ToolError' && 'retryable' in error
+  return isNamed(error, 'ToolError')
 }
 
 /** Whether it is a `ModelError`, also one of another copy of pawl in the same process. */
 export function isModelError(error: unknown): error is ModelError {
-  return error instanceof Error && error.name === 'ModelError' && 'retryable' in error
+  return isNamed(error, 'ModelError')
+}
+
+/** Anything may be thrown, also what throws when it is looked at. */
+function isNamed(error: unknown, name: string): boolean {
+  try {
+    return error instanceof Error && error.name === name && 'retryable' in error
+  } catch {
+    return false
+  }
 }

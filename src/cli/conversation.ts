@@ -15,7 +15,8 @@ export interface Sessions {
 
 /** What a conversation is about. */
 export interface ConversationOptions {
-  agent: string
+  /** Which agent; a session that is gone on with knows it. */
+  agent?: string
   context?: Json
   /** Id of a session to start, or to go on with unseen. */
   sessionId?: string
@@ -36,11 +37,14 @@ interface Talk {
   left: boolean
   /** An interrupt was asked for and the run has not ended yet. */
   interrupting: boolean
+  /** Nothing is shown any more. */
+  over: boolean
 }
 
 /** The session that is being talked to. */
 interface Current {
   session: SessionHandle
+  agent: string
   follower: Follower
   /** Ids of the messages that were sent from here. */
   own: Set<string>
@@ -60,15 +64,16 @@ export async function converse(sessions: Sessions, options: ConversationOptions)
     leave = resolve
   })
   const screen = openScreen({ prompt: paint('cyan', 'you › '), onInterrupt: () => onInterrupt(talk, leave), onTerminate: () => leave() })
-  const talk: Talk = { sessions, options, screen, failed: false, left: false, interrupting: false }
+  const talk: Talk = { sessions, options, screen, failed: false, left: false, interrupting: false, over: false }
   try {
     await Promise.race([takeLines(talk), leaving.then(() => void (talk.left = true))])
   } finally {
+    talk.over = true
     talk.current?.follower.stop()
     screen.close()
   }
   if (talk.current && talk.current.own.size > 0) {
-    screen.print([note(`go on later: pawl chat ${options.agent} --resume ${talk.current.session.id}`)])
+    screen.print([note(`go on later: pawl chat ${talk.current.agent} --resume ${talk.current.session.id}`)])
   }
   if (talk.left && !screen.interactive) return 'left'
   return talk.failed ? 'failed' : 'ok'
@@ -114,39 +119,47 @@ async function carryOut(talk: Talk, command: Command): Promise<void> {
 }
 
 function begin(talk: Talk): void {
-  const { agent, context, sessionId } = talk.options
+  const { agent = '', context, sessionId } = talk.options
   const session = talk.sessions.session(sessionId, { agent, ...(context !== undefined && { context }) })
-  enter(talk, session, 0)
+  enter(talk, session, agent, 0)
   talk.screen.print([note(`session ${session.id} with ${agent}; /help lists the commands`)])
 }
 
 async function resume(talk: Talk, id: string): Promise<void> {
-  const { agent } = talk.options
+  const state = await talk.sessions.session(id).state()
+  const { agent = state.agent } = talk.options
   const session = talk.sessions.session(id, { agent })
-  const state = await session.state()
   if (state.agent !== agent) {
     throw new CliError('agent_mismatch', `Session ${id} talks to "${state.agent}": pawl chat ${state.agent} --resume ${id}`)
   }
   const rows = await session.messages()
-  const current = enter(talk, session, lastSeqOf(rows))
+  const current = enter(talk, session, agent, lastSeqOf(rows))
   const error = state.error ? [problem(`error, ${state.error.code}: ${state.error.reason}`)] : []
   talk.screen.print([note(`session ${id} with ${agent}, ${state.status}`), ...linesOfMessages(rows, agent), ...error])
   if (state.status === 'running' && state.current) follow(talk, current, state.current.messageId)
+  reopen(talk, current)
+}
+
+/** One whose workflow has closed goes on, as soon as somebody serves it: the conversation does not wait for that. */
+function reopen(talk: Talk, current: Current): void {
+  current.session.resume().catch((error: unknown) => {
+    if (!talk.over && talk.current === current) fail(talk, error)
+  })
 }
 
 /** Makes a session the one that is talked to; events up to `shownUpTo` are not shown again. */
-function enter(talk: Talk, session: SessionHandle, shownUpTo: number): Current {
+function enter(talk: Talk, session: SessionHandle, agent: string, shownUpTo: number): Current {
   talk.current?.follower.stop()
   talk.interrupting = false
   const own = new Set<string>()
-  const speakers = { agent: talk.options.agent, isOwn: (id: string) => own.has(id) }
+  const speakers = { agent, isOwn: (id: string) => own.has(id) }
   const follower = followRuns({
     shownUpTo,
     onEvent: (event) => talk.screen.print(linesOfEvent(event, speakers)),
     onSilence: () => talk.screen.print([note(SILENCE)]),
     onError: (error) => fail(talk, error),
   })
-  talk.current = { session, follower, own, shown: Promise.resolve() }
+  talk.current = { session, agent, follower, own, shown: Promise.resolve() }
   return talk.current
 }
 

@@ -7,6 +7,7 @@ import { chatCommand } from './chat.ts'
 import { crashTestCommand } from './crash-test.ts'
 import { devCommand } from './dev.ts'
 import { eraseCommand } from './erase.ts'
+import { decidingCommands } from './deciding/index.ts'
 import { describeError } from './errors.ts'
 import { forkCommand } from './fork.ts'
 import { migrateCommand } from './migrate.ts'
@@ -43,6 +44,7 @@ const commands = [
   forkCommand(),
   resumeCommand(),
   ...askingCommands(),
+  ...decidingCommands(),
 ]
 for (const command of commands) program.addCommand(command.copyInheritedSettings(program))
 

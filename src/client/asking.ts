@@ -6,6 +6,7 @@ import {
   type ListedCheckpoint,
   type ListedError,
   type ListedMessage,
+  type ListedPending,
   type ListedSession,
   type ListedToolCall,
   type MessageRow,
@@ -26,6 +27,8 @@ import {
   type FeedOptions,
   paging,
   pagingAt,
+  pendingFilter,
+  type PendingListOptions,
   sessionFilter,
   type SessionListOptions,
   sessionOption,
@@ -58,6 +61,10 @@ export interface Asking {
   errors(options?: ErrorListOptions): List<ListedError>
   /** Tool calls by when the model asked for them, the newest first. */
   toolCalls(options?: ToolCallListOptions): List<ListedToolCall>
+  readonly pending: {
+    /** The inbox: calls that wait for somebody, those that have waited longest first. */
+    list(options?: PendingListOptions): List<ListedPending>
+  }
   /** Tokens and US dollars, added up: days (UTC) the newest first, all else the dearest first. */
   usage(options: UsageOptions): List<UsageSum>
   /** The events of all sessions, each at least once, none skipped, those of one session in order. What a fork inherited is not repeated. */
@@ -130,6 +137,9 @@ export function askingOf(store: Store | undefined): Asking {
     checkpoints: (options) => ofSession('checkpoints', options, (sessionId, page) => lists().checkpoints(sessionId, page)),
     errors: (options) => overSessions('errors', options, errorFilter, (filter, page) => lists().errors(filter, page)),
     toolCalls: (options) => overSessions('toolCalls', options, toolCallFilter, (filter, page) => lists().toolCalls(filter, page)),
+    pending: {
+      list: (options) => overSessions('pending', options, pendingFilter, (filter, page) => lists().pending(filter, page)),
+    },
     usage: (options) => overSessions('usage', options, usageFilter, (filter, page) => lists().usage(filter, page)),
     async *events(options) {
       yield* readFeed(storeOr(store), feedOptions(options))

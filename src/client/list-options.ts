@@ -1,6 +1,16 @@
 // Options of lists, checked where they come in: a misspelt one is refused, not left out.
 import type { EventType, SessionStatus, ToolCallStatus } from '../session/events.ts'
-import type { ErrorFilter, Paging, SessionFilter, Span, ToolCallFilter, UsageBy, UsageFilter } from '../store/lists/index.ts'
+import type {
+  ErrorFilter,
+  Paging,
+  PendingFilter,
+  PendingKind,
+  SessionFilter,
+  Span,
+  ToolCallFilter,
+  UsageBy,
+  UsageFilter,
+} from '../store/lists/index.ts'
 import { InvalidOption } from './errors.ts'
 
 /** A moment: a date, milliseconds since 1970, or ISO text. */
@@ -38,7 +48,7 @@ export interface SessionRowsOptions extends PageOptions {
 /** Which errors. */
 export interface ErrorListOptions extends SpanOptions, PageOptions {
   session?: string
-  /** `model`, `tool:<name>` or `run`. */
+  /** `model`, `tool:<name>`, `run` or `checkpoint`. */
   context?: string
 }
 
@@ -47,6 +57,17 @@ export interface ToolCallListOptions extends SpanOptions, PageOptions {
   session?: string
   status?: ToolCallStatus | ToolCallStatus[]
   tool?: string
+}
+
+/** Which calls that wait for somebody. */
+export interface PendingListOptions extends PageOptions {
+  kind?: PendingKind | PendingKind[]
+  agent?: string
+  /** Of sessions that have this tag. */
+  tag?: string
+  /** Of sessions that have all of these tags. */
+  tags?: string[]
+  session?: string
 }
 
 /** Which usage, and by what it is added up. */
@@ -113,6 +134,7 @@ const EVENT_TYPES: Record<EventType, true> = {
   recovery_ended: true,
   session_closed: true,
 }
+const PENDING_KINDS = ['approval', 'client', 'unknown'] as const satisfies PendingKind[]
 const SUMS = ['agent', 'day', 'model', 'session'] as const satisfies UsageBy[]
 const PAGE = ['limit', 'cursor']
 const SPAN = ['since', 'until']
@@ -154,6 +176,22 @@ export function toolCallFilter(options: unknown): ToolCallFilter {
   const status = someOf(given, 'status', CALL_STATUSES)
   const tool = text(given, 'tool')
   return { ...span(given), ...(session !== undefined && { session }), ...(status && { status }), ...(tool !== undefined && { tool }) }
+}
+
+/** Which calls that wait. */
+export function pendingFilter(options: unknown): PendingFilter {
+  const given = known(options, ['kind', 'agent', 'tag', 'tags', 'session', ...PAGE])
+  const kind = someOf(given, 'kind', PENDING_KINDS)
+  const agent = text(given, 'agent')
+  const tag = text(given, 'tag')
+  const tags = [...(texts(given, 'tags') ?? []), ...(tag === undefined ? [] : [tag])]
+  const session = text(given, 'session')
+  return {
+    ...(kind && { kind: [...new Set(kind)].sort() }),
+    ...(agent !== undefined && { agent }),
+    ...(tags.length > 0 && { tags }),
+    ...(session !== undefined && { session }),
+  }
 }
 
 /** Which usage. */

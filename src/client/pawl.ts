@@ -21,6 +21,7 @@ export class Pawl implements Asking, Upkeep {
   readonly checkpoints: Asking['checkpoints']
   readonly errors: Asking['errors']
   readonly toolCalls: Asking['toolCalls']
+  readonly pending: Asking['pending']
   readonly usage: Asking['usage']
   readonly events: Asking['events']
   readonly rebuild: Upkeep['rebuild']
@@ -38,6 +39,7 @@ export class Pawl implements Asking, Upkeep {
     this.checkpoints = asking.checkpoints
     this.errors = asking.errors
     this.toolCalls = asking.toolCalls
+    this.pending = asking.pending
     this.usage = asking.usage
     this.events = asking.events
     const upkeep = upkeepOf(parts)

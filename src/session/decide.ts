@@ -98,19 +98,21 @@ function needOf(state: SessionState, call: CallState): 'approval' | 'answer' | u
 
 /**
  * Reads run side by side up to the next call that is none; all others one after another, in the model's order.
- * One that waits for somebody holds up those after it, unless it is a read or is answered outside.
+ * An effect that waits for somebody holds up the effects after it, but no read; one that is answered outside holds up nothing.
  */
 function nextCalls(open: readonly CallState[]): CallState[] {
   const reads: CallState[] = []
+  let isHeldUp = false
   for (const call of open) {
-    const waits = isWaiting(call)
-    if (call.resolution.effect === 'read' || (waits && call.resolution.client)) {
-      if (!waits) reads.push(call)
+    const { effect, client } = call.resolution
+    if (isWaiting(call)) {
+      isHeldUp ||= effect !== 'read' && !client
+    } else if (effect === 'read') {
+      reads.push(call)
       if (reads.length === READS_AT_ONCE) return reads
-      continue
+    } else if (!isHeldUp) {
+      return reads.length > 0 ? reads : [call]
     }
-    if (reads.length > 0) return reads
-    return waits ? [] : [call]
   }
   return reads
 }

@@ -1,6 +1,6 @@
 // The part of the fold that is about tool calls: their states, what they wait for, and which effects they leave.
 import { shortHash } from './digest.ts'
-import type { EventOf } from './events.ts'
+import type { Effect, EventOf } from './events.ts'
 import { jsonBytes } from './protocol.ts'
 import type { CallState, RunState, SessionState } from './state.ts'
 
@@ -37,7 +37,7 @@ export function hasEnded(call: CallState): boolean {
 }
 
 /** Whether somebody outside has to say something before the call can go on. */
-export function isWaiting(call: CallState): boolean {
+export function isWaiting(call: Pick<CallState, 'status'>): boolean {
   return call.status === 'awaiting_approval' || call.status === 'awaiting_answer' || call.status === 'awaiting_resolution'
 }
 
@@ -45,7 +45,23 @@ export function isWaiting(call: CallState): boolean {
 export function settleStatus(state: SessionState): void {
   if (state.status !== 'running' && state.status !== 'waiting') return
   const calls = state.current?.phase === 'tools' ? state.current.calls : []
-  state.status = calls.some(isWaiting) && !calls.some((call) => call.status === 'issued') ? 'waiting' : 'running'
+  const steps = calls.map(({ status, resolution: { effect, client } }) => ({ status, effect, isClient: client !== undefined }))
+  state.status = waitForSomebody(steps) ? 'waiting' : 'running'
+}
+
+/** Whether somebody outside has to speak before any of a turn's calls, in their order, goes on: `decide` runs them so. */
+export function waitForSomebody(calls: readonly (Pick<CallState, 'status'> & { effect: Effect; isClient: boolean })[]): boolean {
+  let isHeldUp = false
+  let someWait = false
+  for (const call of calls) {
+    if (isWaiting(call)) {
+      someWait = true
+      isHeldUp ||= call.effect !== 'read' && !call.isClient
+    } else if (call.status === 'issued' && (call.effect === 'read' || !isHeldUp)) {
+      return false
+    }
+  }
+  return someWait
 }
 
 /** The call waits for somebody outside. */

@@ -6,6 +6,7 @@ import { keptStates } from './checkpoints.ts'
 import { databaseAt } from './database.ts'
 import { StoreError } from './errors.ts'
 import { listenerOn } from './listener.ts'
+import { markProgress } from './live.ts'
 import { listsOf } from './lists/index.ts'
 import { migrate, migrationNames, pendingMigrations } from './migrate.ts'
 import { locateMessage, readEntries, readErrors, readEvents, readHead, readMessages, readSession, readToolCalls } from './reader.ts'
@@ -83,6 +84,7 @@ export function openStore(options: StoreOptions): Store {
     flush: (sessionId, epoch, entries, options) => prepared(() => flush(writing, sessionId, epoch, entries, options)),
     resume: (sessionId) => reading(() => resume(database, schema, sessionId)),
     markRunning: (sessionId, callId, attempt, worker) => prepared(() => markRunning(writing, { sessionId, callId, attempt, worker })),
+    markProgress: (sessionId, callId, attempt, value) => prepared(() => markProgress(writing, { sessionId, callId, attempt, value })),
     session: (sessionId) => reading(() => readSession(database, schema, sessionId)),
     events: (sessionId, page) => reading(() => readEvents(database, schema, sessionId, page)),
     entries: (sessionId, page) => reading(() => readEntries(database, schema, sessionId, page)),

@@ -65,8 +65,8 @@ async function migrateLocked(tx: Queryable, schema: Schema): Promise<string[]> {
 
 const textOf = (name: string): Promise<string> => readFile(new URL(`${name}.sql`, folder()), 'utf8')
 
-/** Workers of a release that does not have such a migration must not write any more. */
-function isBreaking(sql: string): boolean {
+/** Workers of a release that does not have such a migration must not write any more: its first line says so. */
+export function isBreaking(sql: string): boolean {
   return /^-- breaking\s*$/.test(sql.split('\n', 1)[0] ?? '')
 }
 

@@ -1,6 +1,7 @@
 // The columns of a session's row, folded from its events: the part of the session's state that people query.
 import { addUsage, NO_USAGE, type Usage } from '../session/content.ts'
 import { callIdOf, type Effect, type EventOf, type SessionEvent, type SessionStatus } from '../session/events.ts'
+import { isWaiting, waitForSomebody } from '../session/fold-calls.ts'
 import type { CallState } from '../session/state.ts'
 import { exactUsd, priceOf, providerOf } from './prices.ts'
 import type { SessionRow } from './store.ts'
@@ -33,6 +34,8 @@ export interface OpenCall {
   status: CallState['status']
   tool: string
   effect: Effect
+  /** Somebody outside answers it. */
+  isClient: boolean
 }
 
 /** The columns before any event of the session was applied. */
@@ -149,8 +152,8 @@ export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void
   switch (event.type) {
     case 'model_completed':
       calls.clear()
-      for (const { index, tool, effect } of event.calls) {
-        calls.set(callIdOf(event.run, event.turn, index), { status: 'requested', tool, effect })
+      for (const { index, tool, effect, client } of event.calls) {
+        calls.set(callIdOf(event.run, event.turn, index), { status: 'requested', tool, effect, isClient: client !== undefined })
       }
       return
     case 'tool_issued':
@@ -208,13 +211,8 @@ function leaveWaiting(call: OpenCall): void {
   if (isWaiting(call)) call.status = call.status === 'awaiting_resolution' ? 'unknown' : 'failed'
 }
 
-function isWaiting({ status }: OpenCall): boolean {
-  return status === 'awaiting_approval' || status === 'awaiting_answer' || status === 'awaiting_resolution'
-}
-
 /** A run waits when none of its calls can go on without somebody outside. */
 function settleStatus(session: SessionColumns): void {
   if (session.status !== 'running' && session.status !== 'waiting') return
-  const calls = [...session.calls.values()]
-  session.status = calls.some(isWaiting) && !calls.some(({ status }) => status === 'issued') ? 'waiting' : 'running'
+  session.status = waitForSomebody([...session.calls.values()]) ? 'waiting' : 'running'
 }

@@ -124,6 +124,8 @@ export interface Store {
   resume(sessionId: string): Promise<Resumed | null>
   /** Best effort: writes `running`, the attempt and the worker to the call's row; nothing depends on it. */
   markRunning(sessionId: string, callId: string, attempt: number, worker: string): Promise<void>
+  /** Best effort: writes to the row of a call that runs what its attempt says of how far it is; nothing depends on it. */
+  markProgress(sessionId: string, callId: string, attempt: number, value: Json): Promise<void>
 
   session(sessionId: string): Promise<SessionRow | null>
   /** Stored events above `after`, at most `limit` (default 1,000) or about 4 MB, in `seq` order. */

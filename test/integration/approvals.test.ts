@@ -232,7 +232,9 @@ describe('a decision', () => {
     expect(entries.map(({ input: { n } }) => n)).toEqual([90, 900])
     expect(new Set(entries.map(({ key }) => key)).size).toBe(2)
     // And what was done in its place was: it is not done again.
-    expect(resultsIn(requests.at(-1)!)).toMatchObject([{ id: 't_1_3_0', content: expect.stringContaining('[idempotent replay of t_1_1_0]') }])
+    expect(resultsIn(requests.at(-1)!)).toMatchObject([
+      { id: 't_1_3_0', content: expect.stringContaining('[idempotent replay of t_1_1_0]') },
+    ])
     expect(entered()).toHaveLength(2)
     const [decided] = ofType(await eventsOf(session), 'approval_decided')
     expect(decided).toMatchObject({ digest, approved: true, input: { what: 'a', n: 90 }, resolution: { inputDigest: changed.digest } })
@@ -245,7 +247,11 @@ describe('a decision', () => {
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
     const refused = () => session.approve('t_1_1_0', { digest, input: { wat: 1 } })
-    await expect(refused()).rejects.toMatchObject({ name: 'RequestRefused', code: 'invalid_arguments', message: expect.stringContaining('what') })
+    await expect(refused()).rejects.toMatchObject({
+      name: 'RequestRefused',
+      code: 'invalid_arguments',
+      message: expect.stringContaining('what'),
+    })
     expect(await codeOf(session.approve('t_1_1_0', { digest, input: { what: 'x'.repeat(1_100_000) } }))).toBe('invalid_request')
     await session.approve('t_1_1_0', { digest })
     const next = await until('the second is asked for', async () => (await pendingOf(run)).find(({ callId }) => callId === 't_1_2_0'))

@@ -158,13 +158,13 @@ describe('docs/queries.md', () => {
   it('5: tells what has failed, by context', async () => {
     await settle(open('stumbled'), 'stumble')
     const rows = await answerOf(5, (found) => found.some(({ error }) => error === 'overloaded_error'))
-    const wanted = rows.filter(({ error }) => error === 'overloaded_error' || error === 'bad_request')
-    expect(
-      wanted.map(({ context, error, attempts, sessions, not_retried }) => [context, error, attempts, sessions, not_retried]).sort(),
-    ).toEqual([
-      ['model', 'bad_request', '1', '1', '1'],
-      ['model', 'overloaded_error', '1', '1', '0'],
-    ])
+    expect(rows.find(({ error }) => error === 'overloaded_error')).toMatchObject({
+      context: 'model',
+      attempts: '1',
+      sessions: '1',
+      not_retried: '0',
+      newest: expect.any(Date),
+    })
   })
 
   it('6: tells how long tools take', async () => {
@@ -217,12 +217,16 @@ describe('docs/queries.md', () => {
   })
 
   it('10: tells tokens and dollars a day, by agent, the same as the client says', async () => {
-    const rows = await answerOf(10, (found) => found.length >= 1)
-    const today = (await here.pawl.usage({ by: 'agent' })).items
-    expect(rows.every(({ agent }) => agent === 'clerk')).toBe(true)
-    const sum = (of: string): number => rows.reduce((all, row) => all + Number(row[of]), 0)
-    expect(today).toMatchObject([{ key: 'clerk', calls: sum('model_calls'), unpriced: 0 }])
-    expect(sum('usd')).toBeCloseTo(today[0]?.usd ?? -1, 3)
-    expect(sum('usd')).toBeGreaterThan(0)
+    await settle(open('spent'), 'hello')
+    const sumOf = (rows: Record<string, unknown>[], of: string): number => rows.reduce((all, row) => all + Number(row[of]), 0)
+    // Events of the tests before may still be on their way: both are asked until they have seen the same.
+    const { rows, sums } = await until('query and client say the same', async () => {
+      const asked = { rows: await ask(10), sums: (await here.pawl.usage({ by: 'agent' })).items }
+      return sumOf(asked.rows, 'model_calls') === asked.sums[0]?.calls && asked
+    })
+    expect(rows.every(({ agent, without_price }) => agent === 'clerk' && without_price === '0')).toBe(true)
+    expect(sums).toMatchObject([{ key: 'clerk', unpriced: 0 }])
+    expect(sumOf(rows, 'usd')).toBeCloseTo(sums[0]?.usd ?? -1, 3)
+    expect(sumOf(rows, 'usd')).toBeGreaterThan(0)
   })
 })

@@ -2,7 +2,16 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
-import { defineAgent, defineTool, type Json, type JsonObject, type ModelRequest, type SessionEvent, type ToolContext, ToolError } from 'pawl'
+import {
+  defineAgent,
+  defineTool,
+  type Json,
+  type JsonObject,
+  type ModelRequest,
+  type SessionEvent,
+  type ToolContext,
+  ToolError,
+} from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -102,10 +111,34 @@ beforeAll(async () => {
 })
 afterAll(() => here?.stop())
 
-const NASTY = ['\u0000', '\ud800', '\udfff', '"', '\\', '\\u0000', '\\ud83d', '\u2028', '\ufeff', '\ufffd', '\u007f', 'é', '😀', '\n', '__proto__', '\u{10ffff}', ' ']
-const text = fc.string({ unit: fc.oneof(fc.constantFrom(...NASTY), fc.string({ minLength: 1, maxLength: 1, unit: 'binary' })), maxLength: 30 })
+const NASTY = [
+  '\u0000',
+  '\ud800',
+  '\udfff',
+  '"',
+  '\\',
+  '\\u0000',
+  '\\ud83d',
+  '\u2028',
+  '\ufeff',
+  '\ufffd',
+  '\u007f',
+  'é',
+  '😀',
+  '\n',
+  '__proto__',
+  '\u{10ffff}',
+  ' ',
+]
+const text = fc.string({
+  unit: fc.oneof(fc.constantFrom(...NASTY), fc.string({ minLength: 1, maxLength: 1, unit: 'binary' })),
+  maxLength: 30,
+})
 const spoken = text.map((said) => `x${said}`)
-const key = fc.oneof(fc.constantFrom('__proto__', 'constructor', 'toJSON', 'prototype', '', '0', '10', '2', 'length', 'hasOwnProperty'), text)
+const key = fc.oneof(
+  fc.constantFrom('__proto__', 'constructor', 'toJSON', 'prototype', '', '0', '10', '2', 'length', 'hasOwnProperty'),
+  text,
+)
 const { json } = fc.letrec<{ json: Json }>((tie) => ({
   json: fc.oneof(
     { depthSize: 'small', withCrossShrink: true },
@@ -142,7 +175,8 @@ const script: fc.Arbitrary<Script> = fc.record({
 
 /** Same or not: on a difference fast-check shows the script, so the values are named only. */
 function same(what: string, came: unknown, went: unknown): void {
-  if (!isDeepStrictEqual(came, went)) throw new Error(`${what} differs: ${JSON.stringify(came)?.slice(0, 300)} came of ${JSON.stringify(went)?.slice(0, 300)}`)
+  if (!isDeepStrictEqual(came, went))
+    throw new Error(`${what} differs: ${JSON.stringify(came)?.slice(0, 300)} came of ${JSON.stringify(went)?.slice(0, 300)}`)
 }
 
 async function play(given: Script): Promise<SessionHandle> {
@@ -191,7 +225,9 @@ async function checkRows(given: Script, session: SessionHandle): Promise<void> {
   const messages = await session.messages()
   const [user, , , , results] = messages
   same('the row of the message', [user?.content, user?.messageId, user?.metadata], [given.message, given.messageId, given.metadata])
-  same('the row of the failure', results?.content, [{ type: 'tool_result', tool_use_id: 't_1_2_0', content: given.failure, is_error: true }])
+  same('the row of the failure', results?.content, [
+    { type: 'tool_result', tool_use_id: 't_1_2_0', content: given.failure, is_error: true },
+  ])
   same('the row of the answer', messages.at(-1)?.content, [{ type: 'text', text: given.answer }])
   const [echoed, failed] = await session.toolCalls()
   same('the ledger', [echoed?.input, echoed?.result, echoed?.effectId], [{ json: given.input }, { result: given.result }, given.effectId])

@@ -1,70 +1,23 @@
 // Values too large for history: the model gets them whole, history carries a reference, rows and clients give them back.
 import { createHash, randomUUID } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
 import { isDeepStrictEqual } from 'node:util'
-import { defineAgent, defineTool, type ModelRequest, type ToolUseBlock } from 'pawl'
+import type { ModelRequest } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
-import { scripted, startStack, type Stack } from 'pawl/testing'
+import { startStack, type Stack } from 'pawl/testing'
+import { superviseWorkers } from 'pawl/worker'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { z } from 'zod'
-import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
+import { type Deployment, deploy, type RunningWorker, SILENT } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, resultsIn, saidIn } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
+import { agent, beforeReturn, digestOf, requests, text } from './fixtures/reader.ts'
 
 let stack: Stack
 let here: Deployment
 let worker: RunningWorker
 let database: pg.Pool
-
-/** What each session's model was given, in order; and what `fetch` does before it returns, by session. */
-const requests = new Map<string, ModelRequest[]>()
-const beforeReturn = new Map<string, () => Promise<void>>()
-
-/** Text of so many characters that differs from place to place, with what JSON and Postgres find hard. */
-function text(length: number): string {
-  const unit = 'a€😀\u0000\ud800"\\ \u2028'
-  return Array.from({ length: Math.ceil(length / 20) }, (_, n) => `${n} ${unit}`.padEnd(20, '.'))
-    .join('')
-    .slice(0, length)
-}
-
-async function execute({ size }: { size: number }, ctx: { sessionId: string }): Promise<{ text: string; size: number }> {
-  await beforeReturn.get(ctx.sessionId)?.()
-  return { text: text(size), size }
-}
-const input = z.object({ size: z.number() })
-const fetch = defineTool({ name: 'fetch', description: 'Returns much.', input, effect: 'read', execute })
-const once = defineTool({ name: 'once', description: 'Returns much, once.', input, effect: 'idempotent', execute })
-const hasty = defineTool({ name: 'hasty', description: 'Returns much, and has no time.', input, effect: 'idempotent', timeout: 300, execute })
-const unsure = defineTool({
-  name: 'unsure',
-  description: 'Loses its answer.',
-  input,
-  effect: 'external',
-  execute: () => Promise.reject(new Error('the reply was lost')),
-  verify: async (given, ctx) => ({ happened: true, result: await execute(given, ctx) }),
-})
-
-function use(name: string, size: string): ToolUseBlock {
-  return { type: 'tool_use', id: 'toolu', name, input: { size: Number(size) } }
-}
-
-/** Asks for what users said, `tool size`, once each; then says how large the newest result was. */
-const agent = defineAgent({
-  name: 'reader',
-  instructions: 'Read.',
-  model: scripted((request) => {
-    requests.set(request.sessionId, [...(requests.get(request.sessionId) ?? []), structuredClone(request)])
-    const said = saidIn(request).at(-1) ?? ''
-    const [, tool = '', size = ''] = /^(\w+) (\d+)$/.exec(said) ?? []
-    const last = request.messages.at(-1)
-    // The same once more, which is a replay.
-    if (tool === 'twice') return answersIn(request) < 2 ? [use('once', size)] : 'done'
-    return tool && last?.content === said ? [use(tool, size)] : 'done'
-  }),
-  tools: [fetch, once, hasty, unsure],
-})
 
 beforeAll(async () => {
   // Stopping and starting Postgres is nobody else's business.
@@ -85,8 +38,8 @@ function newSession(): SessionHandle {
   return here.pawl.session(undefined, { agent: 'reader' })
 }
 
-async function say(session: SessionHandle, said: string | Parameters<SessionHandle['send']>[0]): Promise<void> {
-  await (await session.send(said)).result({ timeoutMs: 60_000 })
+async function say(session: SessionHandle, said: Parameters<SessionHandle['send']>[0]): Promise<string> {
+  return (await (await session.send(said)).result({ timeoutMs: 60_000 })).text
 }
 
 function lastRequest(session: SessionHandle): ModelRequest {
@@ -180,6 +133,31 @@ describe('a tool result of 10 MB', () => {
     expect(JSON.stringify(lastRequest(session).messages).startsWith(before.slice(0, -1))).toBe(true)
   })
 
+  it('is given to the model whole by another process', async () => {
+    const { messages } = lastRequest(session)
+    await worker.stop()
+    const { temporalAddress: address, namespace, databaseUrl: postgres } = stack
+    const supervisor = await superviseWorkers({
+      module: fileURLToPath(new URL('./fixtures/reader.ts', import.meta.url)),
+      processes: 1,
+      temporal: { address, namespace },
+      postgres,
+      taskQueue: here.taskQueue,
+      logger: SILENT,
+    })
+    try {
+      const answer = await say(session, 'and there?')
+      const said = [
+        { role: 'assistant' as const, content: [{ type: 'text' as const, text: `read ${digestOf({ messages })}` }] },
+        { role: 'user' as const, content: 'and there?' },
+      ]
+      expect(answer).toBe(`read ${digestOf({ messages: [...messages, ...said] })}`)
+    } finally {
+      await supervisor.shutdown()
+      worker = await here.startWorker({ agents: [agent] })
+    }
+  })
+
   it('belongs to a fork too, which keeps its own copy', async () => {
     const fork = await session.fork()
     await say(fork, 'hello')
@@ -233,8 +211,7 @@ describe('while Postgres is down', () => {
     beforeReturn.set(session.id, async () => {
       entered += 1
       await stack.postgres.stop()
-      // It comes back only when somebody has knocked in vain.
-      void until('somebody has knocked', () => new Promise((resolve) => setTimeout(() => resolve(true), 1_000))).then(() => stack.postgres.start())
+      setTimeout(() => void stack.postgres.start(), 1_000)
     })
     await say(session, `once ${TEN_MB}`)
     expect(entered).toBe(1)
@@ -245,7 +222,7 @@ describe('while Postgres is down', () => {
   it('a result that has waited as long as its call may last says what it was and how it begins: no silent cut, no failure', async () => {
     const session = newSession()
     await say(session, 'hello')
-    beforeReturn.set(session.id, () => stack.postgres.stop())
+    await stack.postgres.stop()
     await say(session, `hasty ${TEN_MB}`)
     const [result] = resultsIn(lastRequest(session))
     expect(result).toMatchObject({ isError: false })
@@ -280,7 +257,7 @@ describe('while Postgres is down', () => {
     expect(requests.get(session.id)).toHaveLength(asked)
 
     await stack.postgres.start()
-    expect(await run.result({ timeoutMs: 60_000 })).toMatchObject({ text: 'done' })
+    expect(await run.result({ timeoutMs: 60_000 })).toMatchObject({ text: expect.stringMatching(/^read /) })
     expect(resultsIn(lastRequest(session))[0]?.content === whole(2_000_000)).toBe(true)
     expect(await session.state()).toMatchObject({ status: 'idle', error: null })
     expect((await eventsOf(session)).map(({ type }) => type)).toEqual(expect.arrayContaining(['error_entered', 'recovery_ended']))

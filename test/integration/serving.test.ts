@@ -86,7 +86,7 @@ describe.concurrent('a tool that no worker has any more', () => {
           build(name, script, [
             put(() => {
               failing.open()
-              throw new ToolError('not now', { retryAfterMs: 1_000 })
+              throw new ToolError('not now', { retryAfter: 1_000 })
             }),
           ]),
         ],
@@ -120,7 +120,7 @@ describe.concurrent('a tool that has become stricter since its call was resolved
         effect: 'read',
         execute() {
           failing.open()
-          throw new ToolError('not now', { retryAfterMs: 1_000 })
+          throw new ToolError('not now', { retryAfter: 1_000 })
         },
       })
       const strict = defineTool({
@@ -166,7 +166,7 @@ describe.concurrent('a tool that has become stricter since its call was resolved
         effect: 'idempotent',
         execute() {
           failing.open()
-          throw new ToolError('not now', { retryAfterMs: 1_000 })
+          throw new ToolError('not now', { retryAfter: 1_000 })
         },
       })
       const after = defineTool({

@@ -99,7 +99,7 @@ describe.concurrent('an interrupt', () => {
     const { session, entries } = player.play(here.pawl, {
       model: onceTold(inOrder([use('put', 'it')])),
       put() {
-        throw new ToolError('busy', { retryAfterMs: 600_000 })
+        throw new ToolError('busy', { retryAfter: 600_000 })
       },
     })
     const run = await session.send('one')

@@ -106,7 +106,7 @@ describe.concurrent('a body that throws', () => {
       model: inOrder([use('look', 'at it')], 'done'),
       look() {
         at.push(Date.now())
-        if (at.length === 1) throw new ToolError('busy', { retryAfterMs: 1_500 })
+        if (at.length === 1) throw new ToolError('busy', { retryAfter: 1_500 })
       },
     })
     await answered(played)

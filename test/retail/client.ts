@@ -10,6 +10,8 @@ export interface RetailClient {
   lookUp(world: string, tool: string, key: string, options: { signal?: AbortSignal }): Promise<string | null>
   /** What became of a world. @throws RetailError. */
   report(world: string): Promise<WorldReport>
+  /** Gives the world a fresh database and forgets what was executed in it. @throws RetailError. */
+  reset(world: string): Promise<void>
 }
 
 /** The outside process answered with a status that is not its word on the request. */
@@ -41,6 +43,9 @@ export function connectRetail(url: string): RetailClient {
     },
     async report(world) {
       return JSON.parse(await textOf(await fetch(path(world)))) as WorldReport
+    },
+    async reset(world) {
+      await textOf(await fetch(path(world), { method: 'DELETE' }))
     },
   }
 }

@@ -30,18 +30,21 @@ export async function carryOutTasks(tasks: readonly Task[], atATime: number, ope
 
 async function carryOut(task: Task, session: SessionHandle): Promise<Outcome> {
   const run = await session.send(requestFor(task), { isNew: true })
-  const { text } = await run.result({ timeoutMs: 120_000 })
+  const { text } = await run.result({ timeoutMs: 300_000 })
   return { task, answer: text, results: resultsIn(await storedMessages(session)) }
 }
 
+/** A flush may die with its worker a few times in a row, and each time it takes a heartbeat's timeout until it is made again. */
+const STORE_MS = 90_000
+
 /** The whole transcript: the store follows the run, and its last message is the model's answer. */
 async function storedMessages(session: SessionHandle): Promise<MessageRow[]> {
-  const giveUpAt = Date.now() + 20_000
+  const giveUpAt = Date.now() + STORE_MS
   for (;;) {
     const messages = await session.messages()
     const last = messages.at(-1)
     if (last?.kind === 'assistant' && !(last.content as { type: string }[]).some((block) => block.type === 'tool_use')) return messages
-    if (Date.now() > giveUpAt) throw new Error(`The answer of ${session.id} is not in the side store 20 s after its run ended.`)
+    if (Date.now() > giveUpAt) throw new Error(`The answer of ${session.id} is not in the side store ${STORE_MS / 1_000} s after its run ended.`)
     await sleep(50)
   }
 }

@@ -3,6 +3,7 @@
 //   POST /worlds/:world/tools/:tool          arguments as JSON; header Idempotency-Key: key or reference → the tool's text
 //   GET  /worlds/:world/tools/:tool/:key     the text of what was executed with this reference, or 404
 //   GET  /worlds/:world                      { finalHash, executions, replays }
+//   DELETE /worlds/:world                    the next request finds it fresh
 //
 // RETAIL_LATENCY_MS (default 30): upper bound of each of the two waits of a request, before and after its effect.
 // RETAIL_SEED (default 1): seed of those waits. RETAIL_PORT (default: any free one). Prints {"port"} when it listens.
@@ -45,6 +46,10 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   const { pathname } = new URL(request.url ?? '/', 'http://retail')
   const [, root, world, tools, tool, key] = pathname.split('/').map(decodeURIComponent)
   if (root !== 'worlds' || !world) return answer(response, 404, 'The paths are /worlds/:world and /worlds/:world/tools/:tool.')
+  if (tools === undefined && request.method === 'DELETE') {
+    worlds.delete(world)
+    return answer(response, 200, '')
+  }
   if (tools === undefined) return answer(response, 200, JSON.stringify(reportOn(worldOf(world))), 'application/json')
   if (tools !== 'tools' || !tool || !WORLD_TOOLS.has(tool)) return answer(response, 404, `There is no tool "${tool}".`)
   if (request.method === 'GET' && key) {

@@ -40,6 +40,9 @@ export interface ToolSpec {
 const shared = process.env.PAWL_SHARED
   ? new URL(`${pathToFileURL(process.env.PAWL_SHARED).href.replace(/\/$/, '')}/`)
   : new URL('../../../shared/', import.meta.url)
+/** The folder that holds workloads/: `PAWL_SHARED`, or where it lies beside the repository. */
+export const sharedFolder = fileURLToPath(shared)
+
 const folder = new URL('workloads/retail/', shared)
 
 /** Whether the workload's folder is there. */

@@ -93,7 +93,8 @@ export function peopleStage(options: Partial<AgentOptions> = {}): PeopleStage {
   const acting = (name: string) => ({
     ...about(name),
     retry: { maxRetries: 2, baseDelayMs: 10 },
-    execute: async (given: Input, ctx: ToolContext) => (await note(name, given, ctx).body?.(name, given, ctx)) ?? `${name} ${given.what} done`,
+    execute: async (given: Input, ctx: ToolContext) =>
+      (await note(name, given, ctx).body?.(name, given, ctx)) ?? `${name} ${given.what} done`,
   })
 
   const agent = defineAgent({

@@ -60,7 +60,7 @@ async function workOn(ticket: Ticket, options: DeskOptions): Promise<Worked> {
       const run = await session.send(letter, { messageId: `letter-${index + 1}`, isNew: index === 0 })
       const watching = watch(run, seen)
       const settled = await run.settled({ timeoutMs: LETTER_MS })
-      await watching
+      if (settled.status !== 'waiting') await watching
       if (settled.status !== 'completed') return { ...worked, failure: whyNot(settled) }
       worked.answers.push(settled.text)
     }
@@ -76,5 +76,6 @@ async function watch(run: RunHandle, seen: (event: SessionEvent) => void): Promi
 
 function whyNot(settled: Exclude<Awaited<ReturnType<RunHandle['settled']>>, { status: 'completed' }>): string {
   if (settled.status === 'interrupted') return 'interrupted'
+  if (settled.status === 'waiting') return `waiting for somebody: ${settled.pending.map(({ tool }) => tool).join(', ')}`
   return `${settled.status}: ${settled.code}: ${settled.reason}`
 }

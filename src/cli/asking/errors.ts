@@ -23,7 +23,7 @@ const COLUMNS: Column<ListedError>[] = [
 export function errorsCommand(): Command {
   return withSpan(listingCommand('errors', 'list failed attempts, and failures of whole runs (without an attempt), the newest first'))
     .option('--session <id>', 'of this session')
-    .option('--context <context>', "'model', 'tool:<name>' or 'run'")
+    .option('--context <context>', "'model', 'tool:<name>', 'run' or 'checkpoint'")
     .action((options: ErrorsOptions) => {
       const { session, context } = options
       const filter = { ...(session !== undefined && { session }), ...(context !== undefined && { context }) }

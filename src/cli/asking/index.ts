@@ -4,6 +4,7 @@ import { checkpointsCommand } from './checkpoints.ts'
 import { errorsCommand } from './errors.ts'
 import { eventsCommand } from './events.ts'
 import { messagesCommand } from './messages.ts'
+import { pendingCommand } from './pending.ts'
 import { sessionsCommand } from './sessions.ts'
 import { showCommand } from './show.ts'
 import { toolsCommand } from './tools.ts'
@@ -18,6 +19,7 @@ export function askingCommands(): Command[] {
     checkpointsCommand(),
     errorsCommand(),
     toolsCommand(),
+    pendingCommand(),
     usageCommand(),
     eventsCommand(),
   ]

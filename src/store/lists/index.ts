@@ -12,9 +12,11 @@ import type {
   ListedCheckpoint,
   ListedError,
   ListedMessage,
+  ListedPending,
   ListedSession,
   ListedToolCall,
   Paging,
+  PendingFilter,
   Rows,
   SessionFilter,
   ToolCallFilter,
@@ -23,6 +25,7 @@ import type {
 } from './rows.ts'
 import { findSession, listSessions } from './sessions.ts'
 import { listToolCalls, readCalls } from './tool-calls.ts'
+import { listPending } from './pending.ts'
 import { sumUsage } from './usage.ts'
 
 export type { FeedFilter, FeedRows } from './feed.ts'
@@ -47,6 +50,8 @@ export interface Lists {
   toolCalls(filter: ToolCallFilter, paging: Paging): Promise<Rows<ListedToolCall>>
   /** All of one session, in the order in which the model asked for them. */
   toolCallsOf(sessionId: string): Promise<ListedToolCall[]>
+  /** Calls that wait for somebody, those that were asked for first first. */
+  pending(filter: PendingFilter, paging: Paging): Promise<Rows<ListedPending>>
   /** Days the newest first, all else the dearest first. */
   usage(filter: UsageFilter, paging: Paging): Promise<Rows<UsageSum>>
   /** Events of all sessions behind a place, at most a few hundred. */
@@ -65,6 +70,7 @@ export function listsOf(database: Queryable, schema: Schema, reading: <T>(work: 
     errors: (filter, paging) => reading(() => listErrors(database, schema, filter, paging)),
     toolCalls: (filter, paging) => reading(() => listToolCalls(database, schema, filter, paging)),
     toolCallsOf: (sessionId) => reading(() => readCalls(database, schema, sessionId)),
+    pending: (filter, paging) => reading(() => listPending(database, schema, filter, paging)),
     usage: (filter, paging) => reading(() => sumUsage(database, schema, filter, paging)),
     feed: (filter, after) => reading(() => readFeed(database, schema, filter, after)),
   }

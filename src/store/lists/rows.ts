@@ -87,6 +87,35 @@ export interface ListedToolCall extends ToolCallRow {
   milestones: string[]
 }
 
+/** For what a call waits: approval, a client's answer, or somebody who knows what became of it. */
+export type PendingKind = 'approval' | 'client' | 'unknown'
+
+/** A call that waits for somebody. */
+export interface ListedPending {
+  kind: PendingKind
+  sessionId: string
+  agent: string
+  /** The session's. */
+  tags: string[]
+  callId: string
+  run: number
+  turn: number
+  tool: string
+  effect: string
+  input: Json
+  /** Of tool and arguments: what `approve` and `deny` want. */
+  digest: string | null
+  /** Why approval is needed, as the tool says it; or what is known of an unknown call. */
+  reason: string | null
+  /** Attempts that were made. */
+  attempt: number
+  waitingSince: Date
+  /** Null: it waits without end. */
+  expiresAt: Date | null
+  /** What becomes of a request for approval then; null for other kinds. */
+  onExpiry: 'deny' | 'error' | null
+}
+
 /** A failed attempt, or the failure of a whole run, in a list. */
 export interface ListedError extends ErrorRow {
   sessionId: string
@@ -157,6 +186,15 @@ export interface ToolCallFilter extends Span {
   session?: string
   status?: ToolCallStatus[]
   tool?: string
+}
+
+/** Which calls that wait. */
+export interface PendingFilter {
+  kind?: PendingKind[]
+  agent?: string
+  /** Of sessions that have all of these. */
+  tags?: string[]
+  session?: string
 }
 
 /** Which usage, and by what it is added up. */

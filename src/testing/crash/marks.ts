@@ -1,9 +1,10 @@
 // The folder through which a crash test and its worker processes speak: what is to happen where, and which places were reached.
 // Files and not messages: they are there at once, also when the process that wrote them is killed at that very place.
 import { appendFileSync, closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Mark } from './boundaries.ts'
+import { CrashTestError } from './errors.ts'
 
 /** What is going on: a conversation, and where a worker process that serves it is to die. */
 export interface Plan {
@@ -36,9 +37,14 @@ export function markReader(folder: string): MarkReader {
       renameSync(join(folder, 'next'), join(folder, PLAN))
     },
     async marks(conversation) {
-      const files = (await readdir(folder)).filter((name) => name === marksFile(conversation))
-      const texts = await Promise.all(files.map((name) => readFile(join(folder, name), 'utf8')))
-      return texts.flatMap((text) => text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Mark])))
+      // There is none before the first place is reached; that the folder is not there is another matter.
+      const text = await readFile(join(folder, marksFile(conversation)), 'utf8').catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'ENOENT' && existsSync(folder)) return ''
+        throw new CrashTestError('workers_failed', `The crash test's folder ${folder} cannot be read: was it removed? (${error.message})`, {
+          cause: error,
+        })
+      })
+      return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Mark]))
     },
     wasKilled: (conversation) => existsSync(join(folder, killFile(conversation))),
     agents: async () => JSON.parse(await readFile(join(folder, AGENTS), 'utf8')) as string[],

@@ -9,20 +9,28 @@ import { build } from 'esbuild'
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const SCRIPTS = ['agents', 'payers', 'run-worker', 'supervise'] as const
 
-/** The compiled fixtures. */
-export interface Fixtures {
-  path(script: (typeof SCRIPTS)[number]): string
+/** Compiled modules, by the names of their files. */
+export interface Compiled<Name extends string = string> {
+  path(name: Name): string
   remove(): Promise<void>
 }
 
+/** The compiled fixtures. */
+export type Fixtures = Compiled<(typeof SCRIPTS)[number]>
+
 /** Compiles the fixtures into a temporary project. */
-export async function buildFixtures(): Promise<Fixtures> {
+export function buildFixtures(): Promise<Fixtures> {
+  return compile(SCRIPTS.map((script) => `test/crash/fixtures/${script}.ts`))
+}
+
+/** Compiles modules, by their paths from the repository's root, into a temporary project. */
+export async function compile(modules: readonly string[]): Promise<Compiled> {
   const folder = await mkdtemp(join(tmpdir(), 'pawl-crash-'))
   await mkdir(join(folder, 'node_modules'))
   await symlink(ROOT, join(folder, 'node_modules/pawl'))
   await symlink(join(ROOT, 'node_modules/zod'), join(folder, 'node_modules/zod'))
   await build({
-    entryPoints: SCRIPTS.map((script) => join(ROOT, `test/crash/fixtures/${script}.ts`)),
+    entryPoints: modules.map((module) => join(ROOT, module)),
     outdir: folder,
     outExtension: { '.js': '.mjs' },
     bundle: true,
@@ -33,7 +41,7 @@ export async function buildFixtures(): Promise<Fixtures> {
     target: 'node20',
   })
   return {
-    path: (script) => join(folder, `${script}.mjs`),
+    path: (name) => join(folder, `${name}.mjs`),
     remove: () => rm(folder, { recursive: true }),
   }
 }

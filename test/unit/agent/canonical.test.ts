@@ -35,10 +35,11 @@ describe('canonical JSON', () => {
     expect(canonicalJson('\u20ac$\u000f\nA\'B"\\"/')).toBe('"\u20ac$\\u000f\\nA\'B\\"\\\\\\"/"')
   })
 
-  it('is what the RFC says of every value that UTF-8 can hold', () => {
+  it('is what the RFC says of every value that UTF-8 can hold, also beside one that it cannot', () => {
     fc.assert(
       fc.property(unicodeJson, (value) => {
         expect(canonicalJson(value)).toBe(canonicalize(value))
+        expect(canonicalJson([value, '\ud800'])).toBe(`[${canonicalize(value)},"\\ud800"]`)
       }),
     )
   })

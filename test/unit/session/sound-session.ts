@@ -583,5 +583,5 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
 }
 
 function isGoingOn(state: SessionState): boolean {
-  return state.current !== null && (state.status === 'running' || state.error?.strategy === 'automatic')
+  return state.current !== null && (state.status === 'running' || state.status === 'waiting' || state.error?.strategy === 'automatic')
 }

@@ -1,0 +1,57 @@
+// A task of the retail workload, with a SIGKILL at every boundary of it.
+import { crashTest, startStack } from 'pawl/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { resultHash } from '../retail/database.ts'
+import { retailCrashWorld } from '../retail/crash-world.ts'
+import { effectOf } from '../retail/effects.ts'
+import { requestFor } from '../retail/script.ts'
+import { readExpected, readTasks, sharedFolder, type Task, WORKLOAD_MISSING, workloadIsThere } from '../retail/workload.ts'
+import { type Compiled, compile } from './support/build.ts'
+
+if (!workloadIsThere) console.warn(WORKLOAD_MISSING)
+
+/** The first of the tasks with the fewest calls that makes writes of both kinds. */
+function sample(): Task {
+  const writes = (task: Task) => new Set(task.actions.map(({ name }) => effectOf(name)))
+  const both = readTasks().filter((task) => writes(task).has('idempotent') && writes(task).has('external'))
+  return both.toSorted((a, b) => a.actions.length - b.actions.length)[0] ?? expect.fail('no task makes both kinds of writes')
+}
+
+describe.skipIf(!workloadIsThere)('a task of the retail workload', () => {
+  let compiled: Compiled
+  beforeAll(async () => {
+    compiled = await compile(['test/retail/agent.ts'])
+    process.env.PAWL_SHARED = sharedFolder
+  })
+  afterAll(() => compiled?.remove())
+
+  it('comes out as it should wherever its worker is killed, with every write executed once', async () => {
+    const task = sample()
+    const should = readExpected().get(task.id) ?? expect.fail(`nothing expected of ${task.id}`)
+    const result = await crashTest({
+      module: compiled.path('agent'),
+      agent: 'retail',
+      context: { world: task.id },
+      script: [requestFor(task)],
+      world: retailCrashWorld(task.id),
+      stack: await startStack(),
+      random: false,
+    })
+    expect(result.ok, result.table).toBe(true)
+    expect(result.peace.world).toBe(should.final_hash)
+    expect(result.peace.effects.map((effect) => (effect as { tool: string }).tool)).toEqual(
+      task.actions.map(({ name }) => name).filter((name) => effectOf(name) !== 'read'),
+    )
+    expect(resultsIn(result.peace.transcript).map(resultHash)).toEqual(should.results_canonical)
+    const tools = result.boundaries.filter(({ boundary }) => boundary.what === 'tool')
+    expect(tools.map(({ verdict }) => verdict)).toEqual(tools.map(() => 'ok'))
+    expect(tools.length).toBeGreaterThanOrEqual(4 * task.actions.length)
+  }, 600_000)
+})
+
+function resultsIn(transcript: readonly unknown[]): string[] {
+  const messages = transcript as { content: string | { type: string; content: string }[] }[]
+  return messages.flatMap(({ content }) =>
+    typeof content === 'string' ? [] : content.flatMap((block) => (block.type === 'tool_result' ? [block.content] : [])),
+  )
+}

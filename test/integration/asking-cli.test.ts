@@ -1,0 +1,232 @@
+// The commands that ask the side store or move a session, as processes, on a database with real sessions.
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import type { SessionHandle } from 'pawl/client'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf } from '../support/events.ts'
+import { answersIn, type Played, stage, use } from '../support/scenes.ts'
+import { gate, until } from '../support/until.ts'
+import { type Ended, pawl } from './cli/processes.ts'
+
+const schema = `cli_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+const WILD = 'one\u001b[2J\u001b]0;owned\u0007two\u0000\nthree'
+const player = stage()
+let here: Deployment
+let folder: string
+let played: Played
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'pawl-asking-'))
+  here = await deploy({ schema })
+  await here.startWorker({ agents: [player.agent] })
+  played = player.play(
+    here.pawl,
+    {
+      model: ({ messages }) => (messages.at(-1)?.content === 'wire it' ? [use('wire', 'money')] : `Noted: ${WILD}`),
+      wire() {
+        throw new Error('reply lost')
+      },
+      put: () => 'done',
+    },
+    { id: 'talked', tags: ['vip'] },
+  )
+  await settle(played.session, 'hello')
+  await settle(played.session, 'and again')
+  const events = await eventsOf(played.session)
+  await until('all is stored', async () => (await here.pawl.sessions.get('talked')).flushedSeq >= events.length)
+}, 60_000)
+afterAll(async () => {
+  await here?.stop()
+  const database = new pg.Client(inject('stack').databaseUrl)
+  await database.connect()
+  await database.query(`drop schema if exists ${schema} cascade`)
+  await database.end()
+  await rm(folder, { recursive: true, force: true })
+})
+
+async function settle(session: SessionHandle, text: string): Promise<void> {
+  await (await session.send(text)).settled({ timeoutMs: 30_000 })
+}
+
+function run(args: string[], env: Record<string, string> = {}): Promise<Ended> {
+  const { temporalAddress, databaseUrl } = inject('stack')
+  const where = { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl, ...env }
+  return pawl([...args, '--schema', schema], { cwd: folder, env: where, input: '' }).ended
+}
+
+/** The JSON lines of a command that must succeed. */
+async function json(args: string[]): Promise<Record<string, unknown>[]> {
+  const { code, stdout, stderr } = await run([...args, '--json'])
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return stdout
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+}
+
+describe('the commands that ask', () => {
+  it('show tables to people, in which nothing that was said steers the terminal', async () => {
+    for (const args of [['sessions'], ['show', 'talked'], ['messages', 'talked'], ['checkpoints', 'talked'], ['usage'], ['events']]) {
+      const { code, stdout, stderr } = await run(args)
+      expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' })
+      // oxlint-disable-next-line no-control-regex -- they must not be there
+      expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/)
+    }
+    const messages = await run(['messages', 'talked'])
+    expect(messages.stdout).toMatch(/^message +turn +at +who +what\n/)
+    expect(messages.stdout).toMatch(/m_1_1 +1\.1 +\S+Z +assistant +Noted: one\S*two\S* three/)
+  })
+
+  it('give the same as JSON lines, a page at a time, with a cursor on the last line while there are more', async () => {
+    const all = await json(['messages', 'talked'])
+    expect(all.map(({ messageId }) => messageId).filter((id) => String(id).startsWith('m_'))).toEqual(['m_1_1', 'm_2_1'])
+    expect(all[1]).toMatchObject({ content: [{ type: 'text', text: `Noted: ${WILD}` }] })
+    const first = await json(['messages', 'talked', '--limit', '3'])
+    expect(first).toHaveLength(4)
+    expect(first.slice(0, 3)).toEqual(all.slice(0, 3))
+    const rest = await json(['messages', 'talked', '--limit', '3', '--cursor', String(first[3]?.cursor)])
+    expect(rest).toEqual(all.slice(3))
+    expect(await json(['messages', 'talked', '--limit', '1', '--all'])).toEqual(all)
+  })
+
+  it('find sessions by what they are, and show one', async () => {
+    const ids = async (...args: string[]) => (await json(['sessions', ...args])).map(({ sessionId }) => sessionId)
+    expect(await ids('--tag', 'vip', '--status', 'idle,running', '--agent', 'player', '--since', '1h')).toEqual(['talked'])
+    expect(await ids('--tag', 'vip', '--until', '2020-01-01')).toEqual([])
+    const [glance] = await json(['show', 'talked'])
+    expect(glance).toMatchObject({ session: { sessionId: 'talked', run: 2 }, openCalls: [], errors: [], latestCheckpoint: { version: 2 } })
+  })
+
+  it('show the past: messages up to a checkpoint, a message or a run, and the checkpoints themselves', async () => {
+    const ids = async (...args: string[]) => (await json(['messages', 'talked', ...args])).map(({ messageId }) => messageId)
+    expect(await ids('--checkpoint', '1')).toHaveLength(2)
+    expect(await ids('--run', '2')).toEqual(await ids('--checkpoint', '1'))
+    expect((await json(['checkpoints', 'talked'])).map(({ version }) => version)).toEqual([2, 1])
+    expect((await json(['checkpoints', 'talked', '--latest'])).map(({ version }) => version)).toEqual([2])
+  })
+
+  it('tell of errors, tool calls, usage and events', async () => {
+    const other = player.play(
+      here.pawl,
+      {
+        model: ({ messages }) => (messages.length === 1 ? [use('look', 'x')] : 'seen'),
+        look(_, ctx) {
+          if (ctx.attempt === 1) throw new Error('not yet')
+          return 'found'
+        },
+      },
+      { id: 'looked' },
+    )
+    await settle(other.session, 'look')
+    await until('the call is stored', async () => (await here.pawl.toolCalls({ session: 'looked', status: 'completed' })).items[0])
+    expect(await json(['errors', '--session', 'looked', '--context', 'tool:look'])).toMatchObject([{ attempt: 1, message: 'not yet' }])
+    expect(await json(['tools', '--tool', 'look', '--status', 'completed,failed'])).toMatchObject([{ sessionId: 'looked', attempt: 2 }])
+    expect(await json(['usage', '--by', 'session'])).toEqual(
+      expect.arrayContaining([expect.objectContaining({ key: 'talked', calls: 2, unpriced: 2 })]),
+    )
+    const events = await json(['events', '--type', 'run_completed', '--agent', 'player'])
+    expect(events[0]).toMatchObject({ sessionId: 'talked', event: { type: 'run_completed', run: 1 }, cursor: expect.any(String) })
+    const rest = await json(['events', '--type', 'run_completed', '--after', String(events[0]?.cursor)])
+    expect(rest).toEqual(events.slice(1))
+  })
+
+  it('follow events until they are asked to end', async () => {
+    const { temporalAddress, databaseUrl } = inject('stack')
+    const env = { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl }
+    const following = pawl(['events', '--follow', '--json', '--type', 'message_received', '--schema', schema], { cwd: folder, env })
+    await following.says(/hello/)
+    const late = player.play(here.pawl, { model: () => 'ok' }, { id: 'late' })
+    await settle(late.session, 'a late one')
+    await following.says(/a late one/)
+    following.kill('SIGINT')
+    expect(await following.ended).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  it('need no Temporal', async () => {
+    expect(await run(['sessions', '--json'], { TEMPORAL_ADDRESS: '127.0.0.1:1' })).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  it.each<[string, string[], string]>([
+    ['a session that nobody knows', ['show', 'nobody'], 'session_not_found'],
+    ['messages of none', ['messages', 'nobody'], 'session_not_found'],
+    ['a checkpoint that is not there', ['messages', 'talked', '--checkpoint', '99'], 'checkpoint_not_found'],
+    ['an unknown status', ['sessions', '--status', 'bored'], 'invalid_option'],
+    ['a cursor that is none', ['errors', '--cursor', 'x'], 'invalid_cursor'],
+    ['a limit that is none', ['tools', '--limit', 'many'], 'invalid_option'],
+    ['a time that is none', ['usage', '--since', 'yesterday'], "Give how long ago, such as '2h'"],
+    ['no store', ['sessions', '--data', 'elsewhere'], 'no_store'],
+  ])('%s: says so on standard error, with exit code 1', async (_, args, says) => {
+    const ended = await run(args, says === 'no_store' ? { DATABASE_URL: '' } : {})
+    expect(ended).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(says) })
+    expect(ended.stderr).not.toMatch(/\n\s+at /)
+  })
+})
+
+describe('the commands that move a session', () => {
+  it('go back, and say which effects stay', async () => {
+    const moved = player.play(here.pawl, { model: ({ messages }) => (messages.length === 3 ? [use('put', 'it')] : 'ok') }, { id: 'moved' })
+    await settle(moved.session, 'hello')
+    await settle(moved.session, 'put it')
+    const queue = ['--task-queue', here.taskQueue]
+    const back = await run(['rollback', 'moved', '--checkpoint', '1', '--by', 'ann', '--reason', 'wrong one', ...queue])
+    expect(back).toMatchObject({ code: 0, stderr: '' })
+    expect(back.stdout).toMatch(
+      /^session moved is again where it was after its event \d+\nnot undone, 1 effect\(s\):\n- t_2_1_0 put completed/,
+    )
+    const again = await json(['rollback', 'moved', '--run', '1', ...queue])
+    expect(again).toMatchObject([{ effects: [{ callId: 't_2_1_0' }], moreEffects: 0, toSeq: expect.any(Number) }])
+    await until('it is stored', async () => (await here.pawl.messages({ session: 'moved' })).items.length === 0)
+    expect((await json(['messages', 'moved', '--archived'])).length).toBeGreaterThan(2)
+  })
+
+  it('fork, and resume what has closed', async () => {
+    const queue = ['--task-queue', here.taskQueue]
+    player.play(here.pawl, {}, { id: 'copy' })
+    expect(await json(['fork', 'talked', '--checkpoint', '1', '--id', 'copy', ...queue])).toEqual([{ sessionId: 'copy', from: 'talked' }])
+    await until('the copy is stored', async () => (await here.pawl.sessions.get('copy')).parent === 'talked')
+    expect(await json(['messages', 'copy'])).toHaveLength(2)
+    await here.pawl.session('copy').close()
+    await until('it has closed', async () => (await here.pawl.sessions.get('copy')).status === 'closed')
+    expect(await json(['resume', 'copy', ...queue])).toMatchObject([{ sessionId: 'copy', status: 'idle' }])
+  })
+
+  it('a chat goes on with a session whose workflow was terminated, and shows how its run ends', async () => {
+    const first = gate()
+    const cut = player.play(
+      here.pawl,
+      {
+        model: (request) => (answersIn(request) === 0 ? [use('put', 'it')] : 'went on'),
+        put: (_, ctx) => (cut.count('put') === 1 ? first.pass(ctx.signal) : 'put'),
+      },
+      { id: 'cut' },
+    )
+    await cut.session.send('do it')
+    await first.reached
+    await until('the call is stored', async () => (await here.pawl.toolCalls({ session: 'cut' })).items.length === 1)
+    await here.temporal.workflow.getHandle('pawl:cut').terminate('out of the way')
+    const chat = await run(['chat', '--resume', 'cut', '--task-queue', here.taskQueue])
+    first.open()
+    expect(chat).toMatchObject({ code: 0, stderr: '' })
+    expect(chat.stdout).toContain('you › do it')
+    expect(chat.stdout).toContain('player › went on')
+  })
+
+  it.each<[string, string[], string]>([
+    ['a chat with nobody', ['chat'], 'no_agent'],
+    ['nowhere to go', ['rollback', 'talked'], 'invalid_target'],
+    ['two ways at once', ['rollback', 'talked', '--run', '1', '--checkpoint', '1'], 'cannot be used with'],
+    ['a checkpoint that is not there', ['rollback', 'talked', '--checkpoint', '99'], 'checkpoint_not_found'],
+    ['an id that is taken', ['fork', 'talked', '--id', 'talked'], 'session_exists'],
+    ['a session that nobody knows', ['resume', 'nobody'], 'session_not_found'],
+  ])('%s: refused with exit code 1', async (_, args, says) => {
+    expect(await run([...args, '--task-queue', here.taskQueue])).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining(says),
+    })
+  })
+})

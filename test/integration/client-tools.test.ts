@@ -1,0 +1,135 @@
+// Tools that somebody outside answers: a form, a browser, a person.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { digestOf, pendingOf, type PeopleStage, peopleStage } from '../support/people.ts'
+import { inOrder, resultsIn, use } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+
+let here: Deployment
+let people: PeopleStage
+
+beforeAll(async () => {
+  here = await deploy()
+  people = peopleStage()
+  await here.startWorker({ agents: [people.agent] })
+})
+afterAll(() => here?.stop())
+
+const TIMEOUT = { timeoutMs: 30_000 }
+const once = (...calls: Parameters<typeof use>[]) => inOrder(calls.map((call) => use(...call)))
+
+const codeOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'accepted',
+    (error: unknown) => (error as { code?: unknown }).code,
+  )
+
+describe('a call of a client tool', () => {
+  it('waits for its answer, which the model gets', async () => {
+    const { session, requests, entered } = people.play(here.pawl, { model: once(['form', 'terms']) })
+    const run = await session.send('go')
+    const [call] = await pendingOf(run)
+    expect(call).toEqual({ kind: 'client', callId: 't_1_1_0', turn: 1, tool: 'form', input: { what: 'terms' } })
+    expect((await session.state()).status).toBe('waiting')
+    await session.answer('t_1_1_0', { agreed: true }, { by: 'customer' })
+    await run.result(TIMEOUT)
+    expect(resultsIn(requests.at(-1)!)).toEqual([{ id: 't_1_1_0', content: '{"agreed":true}', isError: false }])
+    expect(entered()).toEqual([])
+    const events = await eventsOf(session)
+    expect(ofType(events, 'answer_received')).toMatchObject([{ callId: 't_1_1_0', by: 'customer' }])
+    const row = await until('it is stored', async () => {
+      const [found] = await session.toolCalls()
+      return found?.status === 'completed' && found
+    })
+    expect(row).toMatchObject({ result: { agreed: true }, waitingUntil: null })
+  })
+
+  it('refuses an answer of the wrong shape, and nothing changes', async () => {
+    const { session } = people.play(here.pawl, { model: once(['form', 'terms']) })
+    const run = await session.send('go')
+    await pendingOf(run)
+    const { seq } = await session.state()
+    for (const wrong of ['yes', null, {}, { agreed: 'maybe' }]) {
+      expect(await codeOf(session.answer('t_1_1_0', wrong))).toBe('invalid_answer')
+    }
+    expect(await codeOf(session.answer('t_1_1_0', undefined as never))).toBe('invalid_request')
+    expect(await codeOf(session.answer('t_1_1_0', 'x'.repeat(1_100_000)))).toBe('invalid_request')
+    expect((await session.state()).seq).toBe(seq)
+    expect(await pendingOf(run)).toHaveLength(1)
+    await session.answer('t_1_1_0', { agreed: false })
+    await run.result(TIMEOUT)
+  })
+
+  it('is answered once', async () => {
+    const { session, requests } = people.play(here.pawl, { model: once(['form', 'terms'], ['ask', 'x']) })
+    const run = await session.send('go')
+    await pendingOf(run)
+    const outcomes = await Promise.all([
+      codeOf(session.answer('t_1_1_0', { agreed: true })),
+      codeOf(session.answer('t_1_1_0', { agreed: false })),
+    ])
+    expect(outcomes.sort()).toEqual(['accepted', 'not_waiting'])
+    expect(await codeOf(session.answer('t_1_1_0', { agreed: false }))).toBe('not_waiting')
+    await session.answer('t_1_1_1', 'x it is')
+    await run.result(TIMEOUT)
+    expect(await codeOf(session.answer('t_1_1_0', { agreed: true }))).toBe('call_not_found')
+    expect(resultsIn(requests.at(-1)!)).toHaveLength(2)
+    expect(ofType(await eventsOf(session), 'answer_received')).toHaveLength(2)
+  })
+
+  it('that nobody answers in time fails for the model', async () => {
+    const { session, requests } = people.play(here.pawl, { model: once(['quick', 'x'], ['look', 'y']) })
+    const run = await session.send('go')
+    await run.result(TIMEOUT)
+    expect(resultsIn(requests.at(-1)!)).toMatchObject([
+      { isError: true, content: 'Nobody answered this call in time.' },
+      { isError: false },
+    ])
+    expect(ofType(await eventsOf(session), 'tool_failed')).toMatchObject([{ code: 'answer_timeout' }])
+    expect(await codeOf(session.answer('t_1_1_0', 'late'))).toBe('call_not_found')
+  })
+
+  it('holds up no other call, and several are answered in any order', async () => {
+    const { session, requests, entered } = people.play(here.pawl, {
+      model: once(['form', 'a'], ['put', 'b'], ['ask', 'c'], ['look', 'd'], ['form', 'e']),
+    })
+    const run = await session.send('go')
+    await until('the others are done', () => entered().length === 2)
+    expect((await pendingOf(run)).map(({ callId }) => callId)).toEqual(['t_1_1_0', 't_1_1_2', 't_1_1_4'])
+    await session.answer('t_1_1_4', { agreed: true })
+    await session.answer('t_1_1_0', { agreed: false })
+    expect((await session.state()).status).toBe('waiting')
+    await session.answer('t_1_1_2', ['c', 2])
+    await run.result(TIMEOUT)
+    expect(resultsIn(requests.at(-1)!).map(({ content }) => content)).toEqual([
+      '{"agreed":false}',
+      'put b done',
+      '["c",2]',
+      'look d done',
+      '{"agreed":true}',
+    ])
+  })
+
+  it('may need approval first; its answer is shown to the model and named as its tool says', async () => {
+    const { session, requests } = people.play(here.pawl, { model: once(['sign', 'contract']) })
+    const run = await session.send('go')
+    expect(await pendingOf(run)).toMatchObject([{ kind: 'approval' }])
+    expect(await codeOf(session.answer('t_1_1_0', 'me'))).toBe('not_waiting')
+    await session.approve('t_1_1_0', { digest: await digestOf(run, 't_1_1_0') })
+    await until('it is asked', async () => (await pendingOf(run))[0]?.kind === 'client')
+    await session.answer('t_1_1_0', 'Ann')
+    await run.result(TIMEOUT)
+    expect(resultsIn(requests.at(-1)!)).toMatchObject([{ content: 'signed as "Ann"' }])
+    expect(ofType(await eventsOf(session), 'tool_completed')).toMatchObject([{ value: 'Ann', effectId: 'Ann' }])
+  })
+
+  it('with the key of one that was answered is not asked again', async () => {
+    const { session, requests } = people.play(here.pawl, { model: inOrder([use('form', 'a')], [use('form', 'a')]) })
+    const run = await session.send('go')
+    await pendingOf(run)
+    await session.answer('t_1_1_0', { agreed: true })
+    await run.result(TIMEOUT)
+    expect(resultsIn(requests.at(-1)!)).toMatchObject([{ content: '[idempotent replay of t_1_1_0]\n{"agreed":true}' }])
+  })
+})

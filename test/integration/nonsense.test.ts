@@ -1,0 +1,338 @@
+// Model-made and tool-made nonsense: each kind has one defined outcome. docs/tools.md has the table; every line of it is a test here,
+// or one of serving.test.ts (tools that change) and crash/long-calls.test.ts (tools that block the event loop).
+import { randomUUID } from 'node:crypto'
+import {
+  type Agent,
+  defineAgent,
+  defineTool,
+  type Json,
+  type SessionEvent,
+  type ToolContext,
+  ToolError,
+  type ToolUseBlock,
+  type Verdict,
+} from 'pawl'
+import type { SessionHandle } from 'pawl/client'
+import { scripted, type ScriptedAnswer } from 'pawl/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { answersIn, resultsIn } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+
+type Effect = 'read' | 'idempotent' | 'external'
+const EFFECTS = ['read', 'idempotent', 'external'] as const
+
+interface Scene {
+  calls: ToolUseBlock[]
+  body?: (input: Json, ctx: ToolContext) => unknown
+  verify?: (ctx: ToolContext) => Verdict<unknown>
+}
+
+/** What came of a session's one turn with calls. */
+interface Outcome {
+  session: SessionHandle
+  events: SessionEvent[]
+  /** What the model was told. */
+  told: { content: unknown; isError: boolean }[]
+  /** The input of each entry into a body, and its attempt and key. */
+  entered: { input: Json; attempt: number; key: string }[]
+}
+
+const scenes = new Map<string, Scene & { told: Outcome['told']; entered: Outcome['entered'] }>()
+
+function laid(sessionId: string) {
+  const scene = scenes.get(sessionId)
+  if (!scene) throw new Error(`no scene for session ${sessionId}`)
+  return scene
+}
+
+function enter(input: Json, ctx: ToolContext): unknown {
+  const { entered, body } = laid(ctx.sessionId)
+  entered.push({ input, attempt: ctx.attempt, key: ctx.idempotencyKey })
+  return body ? body(input, ctx) : 'done'
+}
+
+const tool = (name: string, effect: Effect, input: z.ZodType, timeout = 20_000) =>
+  defineTool({
+    name,
+    description: name,
+    effect,
+    input,
+    timeout,
+    retry: { maxRetries: 1, baseDelayMs: 10 },
+    execute: (given, ctx) => enter(given as Json, ctx),
+    ...(effect === 'external' && {
+      onUnknown: 'tell_model' as const,
+      verify: (_input: unknown, ctx: ToolContext) => laid(ctx.sessionId).verify?.(ctx) ?? { happened: 'unknown' as const },
+    }),
+  })
+
+const loose = z.object({ what: z.string() })
+const agent = defineAgent({
+  name: 'wild',
+  instructions: '',
+  model: scripted((request): ScriptedAnswer => {
+    const scene = laid(request.sessionId)
+    if (answersIn(request) === 0) return scene.calls
+    scene.told = resultsIn(request)
+    return 'done'
+  }),
+  tools: [
+    tool('strict', 'idempotent', z.strictObject({ what: z.string() })),
+    ...EFFECTS.flatMap((effect) => [tool(effect, effect, loose), tool(`short_${effect}`, effect, loose, 300)]),
+  ],
+}) as Agent
+
+let here: Deployment
+beforeAll(async () => {
+  here = await deploy()
+  await here.startWorker({ agents: [agent] })
+})
+afterAll(() => here?.stop())
+
+const use = (name: string, input: unknown = { what: 'it' }, id = 'toolu_1') => ({ type: 'tool_use', id, name, input }) as ToolUseBlock
+
+async function play(scene: Scene): Promise<Outcome> {
+  const session = here.pawl.session(`wild-${randomUUID()}`, { agent: 'wild' })
+  scenes.set(session.id, { ...scene, told: [], entered: [] })
+  const { text } = await (await session.send('go')).result({ timeoutMs: 60_000 })
+  expect(text).toBe('done')
+  const { told, entered } = laid(session.id)
+  return { session, events: await eventsOf(session), told, entered }
+}
+
+describe.concurrent('arguments that are', () => {
+  it('no JSON are an error result; no body is entered', async () => {
+    const { told, entered, events } = await play({ calls: [use('strict', '{"what": "it')] })
+    expect(told).toMatchObject([{ isError: true, content: expect.stringContaining('The arguments are no JSON object: {"what": "it') }])
+    expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'invalid_arguments', attempt: 0 }])
+    expect(entered).toEqual([])
+  })
+
+  it('of the wrong shape are an error result that says in what they do not fit; no body is entered', async () => {
+    const { told, entered, events } = await play({ calls: [use('idempotent', { what: 7 })] })
+    expect(told).toMatchObject([{ isError: true, content: expect.stringMatching(/expected string.*what/s) }])
+    expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'invalid_arguments', attempt: 0 }])
+    expect(entered).toEqual([])
+  })
+
+  it('of more keys than a strict schema has are an error result that names them', async () => {
+    const { told, entered } = await play({ calls: [use('strict', { what: 'it', whim: 1 })] })
+    expect(told).toMatchObject([{ isError: true, content: expect.stringContaining('whim') }])
+    expect(entered).toEqual([])
+  })
+
+  it('of more keys than a loose schema has reach the body without them, are recorded with them, and are another intent', async () => {
+    const { entered, events } = await play({ calls: [use('idempotent', { what: 'it', whim: 1 }), use('idempotent', { what: 'it' })] })
+    expect(entered.map(({ input }) => input)).toEqual([{ what: 'it' }, { what: 'it' }])
+    expect(new Set(entered.map(({ key }) => key)).size).toBe(2)
+    expect(ofType(events, 'tool_issued').map(({ input }) => input)).toEqual([{ what: 'it', whim: 1 }, { what: 'it' }])
+  })
+
+  it('5 MB large end the run as invalid_response, for no history could hold them; the next message is answered', async () => {
+    const session = here.pawl.session(`wild-${randomUUID()}`, { agent: 'wild' })
+    const scene = { calls: [use('read', { what: 'x'.repeat(5_000_000) })], told: [], entered: [] }
+    scenes.set(session.id, scene)
+    const settled = await (await session.send('go')).settled({ timeoutMs: 60_000 })
+    expect(settled).toMatchObject({ status: 'failed', code: 'invalid_response', reason: expect.stringContaining('bytes') })
+    scene.calls = [use('read')]
+    expect(await (await session.send('again')).result({ timeoutMs: 60_000 })).toMatchObject({ text: 'done' })
+    expect(scene.entered).toHaveLength(1)
+  })
+
+  it.each(EFFECTS)('full of NUL bytes and lone surrogates reach the body of a tool that is %s as they are', async (effect) => {
+    const what = 'a\u0000b\ud800c\udfff'
+    const { entered, told, session } = await play({ calls: [use(effect, { what })], body: (input) => (input as { what: string }).what })
+    expect(entered.map(({ input }) => input)).toEqual([{ what }])
+    expect(told).toMatchObject([{ content: what, isError: false }])
+    const [row] = await stored(session)
+    expect(row).toMatchObject({ status: 'completed', input: { what }, result: what })
+  })
+})
+
+describe.concurrent('two calls of one turn', () => {
+  it('that have one id are two calls, each with its result', async () => {
+    const { told, events } = await play({
+      calls: [use('idempotent', { what: 'a' }, 'x'), use('idempotent', { what: 'b' }, 'x')],
+      body: (input) => input,
+    })
+    expect(told.map(({ content }) => content)).toEqual(['{"what":"a"}', '{"what":"b"}'])
+    expect(ofType(events, 'tool_completed').map(({ callId }) => callId)).toEqual(['t_1_1_0', 't_1_1_1'])
+  })
+
+  it('that have one id and one intent are done once', async () => {
+    const { told, entered } = await play({ calls: [use('external'), use('external')] })
+    expect(told.map(({ content }) => content)).toEqual(['done', '[idempotent replay of t_1_1_0]\ndone'])
+    expect(entered).toHaveLength(1)
+  })
+})
+
+it('a tool that is not there is an error result that says which there are', async () => {
+  const { told, events } = await play({ calls: [use('gone'), use('__proto__'), use('')] })
+  expect(told.map(({ isError }) => isError)).toEqual([true, true, true])
+  expect(told[0]?.content).toMatch(/^There is no tool "gone". The tools are: strict, read, /)
+  expect(ofType(events, 'tool_failed').map(({ code }) => code)).toEqual(['unknown_tool', 'unknown_tool', 'unknown_tool'])
+})
+
+const circular: { self?: unknown } = {}
+circular.self = circular
+let bottomless: unknown = 1
+for (let level = 0; level < 20_000; level++) bottomless = [bottomless]
+const UNSERIALISABLE: Record<string, unknown> = {
+  circular,
+  'a BigInt': { id: 12n },
+  'nested without end': bottomless,
+  'something that throws when it is serialised': {
+    toJSON() {
+      throw new Error('not me')
+    },
+  },
+}
+
+describe.concurrent.each(EFFECTS)('a result of a tool that is %s', (effect) => {
+  it('undefined is null', async () => {
+    const { told, events } = await play({ calls: [use(effect)], body: () => undefined })
+    expect(ofType(events, 'tool_completed')).toMatchObject([{ value: null }])
+    expect(told).toMatchObject([{ content: 'null', isError: false }])
+  })
+
+  // By name, for vitest looks at what it is given.
+  it.each(Object.keys(UNSERIALISABLE))('%s completed, and the model is told why it sees no result', async (what) => {
+    const { told, events, entered } = await play({ calls: [use(effect)], body: () => UNSERIALISABLE[what] })
+    expect(told).toMatchObject([{ isError: false, content: expect.stringMatching(/^The call completed.*no JSON form/) }])
+    expect(ofType(events, 'tool_completed')).toMatchObject([{ value: null }])
+    expect(entered).toHaveLength(1)
+  })
+
+  it('10 MB large lies in the store, and is told to the model whole', async () => {
+    const large = 'y'.repeat(10_000_000)
+    const { told, events, entered } = await play({ calls: [use(effect)], body: () => large })
+    expect(told[0]?.content === large).toBe(true)
+    expect(ofType(events, 'tool_completed')[0]?.blob?.bytes).toBeGreaterThan(10_000_000)
+    expect(entered).toHaveLength(1)
+  })
+})
+
+const unreadable = new Error('unreadable')
+for (const name of ['message', 'name', 'code']) {
+  Object.defineProperty(unreadable, name, {
+    get() {
+      throw new Error('do not look')
+    },
+  })
+}
+
+const THROWN: Record<string, { thrown: unknown; class: string; message: string }> = {
+  text: { thrown: 'just text', class: 'string', message: 'just text' },
+  undefined: { thrown: undefined, class: 'undefined', message: 'A value that is no Error was thrown: undefined' },
+  'an empty text': { thrown: '', class: 'string', message: 'string was thrown, without a message.' },
+  'a symbol': { thrown: Symbol('s'), class: 'symbol', message: 'A value that is no Error was thrown: Symbol(s)' },
+  'an object without a prototype': {
+    thrown: Object.create(null),
+    class: 'object',
+    message: 'A value that is no Error was thrown: it has no text',
+  },
+  'an Error that cannot be looked at': { thrown: unreadable, class: 'Error', message: 'Error was thrown, without a message.' },
+  'an Error that is no Error inside': {
+    thrown: Object.assign(new Error('x'), { message: 7, name: null, code: {} }),
+    class: 'Error',
+    message: '7',
+  },
+}
+
+describe.concurrent('a tool that throws', () => {
+  it.each(Object.keys(THROWN))('%s has failed attempts like any other, then an error result', async (what) => {
+    const { thrown, ...error } = THROWN[what] ?? expect.fail('nothing to throw')
+    const { told, events, entered } = await play({
+      calls: [use('read')],
+      body() {
+        throw thrown
+      },
+    })
+    expect(entered.map(({ attempt }) => attempt)).toEqual([1, 2])
+    expect(ofType(events, 'tool_attempt_failed')).toMatchObject([
+      { error: { attempt: 1, ...error, retryable: true } },
+      { error: { attempt: 2, ...error, retryable: false } },
+    ])
+    expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'tool_failed', message: error.message }])
+    expect(told).toMatchObject([{ isError: true }])
+  })
+
+  it('a ToolError with an endless code has it bounded', async () => {
+    const { events } = await play({
+      calls: [use('read')],
+      body() {
+        throw new ToolError('no', { code: 'c'.repeat(3_000_000), retryable: false })
+      },
+    })
+    expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'c'.repeat(200) }])
+  })
+
+  it.each(['read', 'idempotent'] as const)('after its effect and is %s is entered again, with the same key', async (effect) => {
+    const done: string[] = []
+    const { told, entered } = await play({
+      calls: [use(effect)],
+      body(_input, { idempotencyKey, attempt }) {
+        if (!done.includes(idempotencyKey)) done.push(idempotencyKey)
+        if (attempt === 1) throw new Error('the reply was lost')
+        return 'done'
+      },
+    })
+    expect(told).toMatchObject([{ content: 'done', isError: false }])
+    expect(entered).toHaveLength(2)
+    expect(done).toHaveLength(1)
+  })
+
+  it('after its effect and is external is verified, and not entered again', async () => {
+    const done: string[] = []
+    const { told, entered, events } = await play({
+      calls: [use('external')],
+      body(_input, { idempotencyKey }) {
+        done.push(idempotencyKey)
+        throw new Error('the reply was lost')
+      },
+      verify: ({ idempotencyKey }) => (done.includes(idempotencyKey) ? { happened: true, result: 'found' } : { happened: false }),
+    })
+    expect(told).toMatchObject([{ content: 'found', isError: false }])
+    expect(entered).toHaveLength(1)
+    expect(ofType(events, 'tool_resolved')).toMatchObject([{ by: 'verify', happened: true }])
+  })
+})
+
+describe.concurrent('a tool that never returns', () => {
+  it.each(['read', 'idempotent'] as const)(
+    'and is %s is timed out, entered again with the same key, then an error result',
+    async (effect) => {
+      const { told, entered, events } = await play({ calls: [use(`short_${effect}`)], body: () => new Promise(() => undefined) })
+      expect(entered.map(({ attempt }) => attempt)).toEqual([1, 2])
+      expect(new Set(entered.map(({ key }) => key)).size).toBe(1)
+      expect(ofType(events, 'tool_attempt_failed').map(({ error }) => [error.attempt, error.class])).toEqual([
+        [1, 'Timeout'],
+        [2, 'Timeout'],
+      ])
+      expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'timeout' }])
+      expect(told).toMatchObject([{ isError: true, content: expect.stringContaining('300 ms') }])
+    },
+  )
+
+  it.each<[Verdict<unknown>['happened'], string]>([
+    [true, 'completed'],
+    ['unknown', 'unknown'],
+  ])('and is external is verified; where that says %s, the call is %s and not entered again', async (happened, status) => {
+    const { entered, session } = await play({
+      calls: [use('short_external')],
+      body: () => new Promise(() => undefined),
+      verify: () => (happened === true ? { happened, result: 'found' } : { happened: 'unknown' }),
+    })
+    expect(entered).toHaveLength(1)
+    expect(await stored(session)).toMatchObject([{ status }])
+  })
+})
+
+/** The ledger's rows, once the session is stored. */
+async function stored(session: SessionHandle) {
+  await until('it is stored', async () => (await here.pawl.sessions.get(session.id)).status === 'idle')
+  return session.toolCalls()
+}

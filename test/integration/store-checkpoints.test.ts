@@ -1,0 +1,272 @@
+// Checkpoints in a real Postgres: what cannot be written or read of them never stops a session.
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { EventBody, LogEntry } from '../../src/session/events.ts'
+import { fold } from '../../src/session/fold.ts'
+import { openStore, type Store } from '../../src/store/index.ts'
+import { type Stack, startStack } from '../../src/testing/stack.ts'
+import { EPOCH, eventsOf, logOf, oneRun, started } from './store/sessions.ts'
+
+let stack: Stack
+let url: string
+let client: pg.Client
+let warnings: string[]
+const opened: Store[] = []
+
+const logger = { debug() {}, info() {}, error() {}, warn: (_: unknown, text?: string) => void warnings.push(text ?? '') }
+
+function open(postgres = url): Store {
+  const store = openStore({ postgres, logger })
+  opened.push(store)
+  return store
+}
+
+const sql = async (text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> => (await client.query(text, values)).rows
+
+beforeAll(async () => {
+  stack = await startStack({ postgres: ['embedded'] })
+})
+afterAll(() => stack?.stop())
+beforeEach(async () => {
+  warnings = []
+  url = await stack.createDatabase()
+  client = new pg.Client(url)
+  await client.connect()
+})
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((one) => one.close()))
+  await client.end()
+  await stack.dropDatabase(url)
+})
+
+const made = (version: number): EventBody => ({
+  type: 'checkpoint_made',
+  version,
+  run: version,
+  reason: 'turn',
+  lastMessageId: `m_${version}_2`,
+})
+
+/** Runs with a checkpoint after each. */
+const LOG = logOf([started(), ...[1, 2, 3, 4].flatMap((run) => [...oneRun(run, `u${run}`), made(run)])])
+
+/** The entries up to a checkpoint. */
+function upTo(version: number): LogEntry[] {
+  const end = eventsOf(LOG).findIndex((event) => event.type === 'checkpoint_made' && event.version === version)
+  return LOG.slice(0, end + 1)
+}
+
+const stateOf = (log: readonly LogEntry[]) => fold(undefined, eventsOf(log))
+const versions = async () => (await sql('select version from pawl.checkpoints order by version')).map((row) => row.version)
+const checkpointErrors = async () => sql(`select seq::int, context, class, code, message, retryable, attempt from pawl.errors order by seq`)
+
+describe('a checkpoint', () => {
+  it('is the folded state without the ids of the messages, by whichever process it was flushed', async () => {
+    for (const version of [1, 2, 3, 4]) await open().flush('s', EPOCH, upTo(version))
+    expect(await versions()).toEqual([1, 2, 3, 4])
+    const [row] = await sql('select * from pawl.checkpoints where version = 3')
+    const { accepted: _, ...slim } = stateOf(upTo(3)) ?? expect.fail()
+    expect(JSON.parse(String(row?.state))).toEqual(slim)
+    expect(row).toMatchObject({
+      agent: 'support',
+      run: 3,
+      seq: String(upTo(3).length),
+      up_to_seq: String(upTo(3).length),
+      last_message_id: 'm_3_2',
+      reason: 'turn',
+      state_version: 1,
+    })
+    expect(warnings).toEqual([])
+  })
+
+  it.each([
+    [
+      'a trigger raises',
+      `create function pawl.no() returns trigger language plpgsql as $$ begin raise 'not today'; end $$;
+       create trigger no before insert on pawl.checkpoints for each row execute function pawl.no()`,
+      'drop function pawl.no cascade',
+      'store_failed',
+    ],
+    [
+      'a constraint forbids it',
+      'alter table pawl.checkpoints add constraint no check (version <> 2)',
+      'alter table pawl.checkpoints drop constraint no',
+      'store_failed',
+    ],
+    [
+      'its table is gone',
+      'alter table pawl.checkpoints rename to elsewhere',
+      'alter table pawl.elsewhere rename to checkpoints',
+      'schema_behind',
+    ],
+  ])('that cannot be written because %s is an error and a warning, and the next one covers it', async (_, breakIt, mendIt, code) => {
+    const store = open()
+    await store.flush('s', EPOCH, upTo(1))
+    await sql(breakIt)
+    expect(await store.flush('s', EPOCH, upTo(2))).toMatchObject({ seq: upTo(2).length })
+    expect(await checkpointErrors()).toMatchObject([
+      {
+        seq: upTo(2).length,
+        context: 'checkpoint',
+        class: 'StoreError',
+        code,
+        message: expect.stringContaining('Checkpoint 2 was not written'),
+        retryable: true,
+        attempt: null,
+      },
+    ])
+    expect(warnings).toEqual(['pawl: a checkpoint was not written; the next one covers it'])
+    expect(await store.entries('s')).toEqual(upTo(2))
+    await sql(mendIt)
+    await open().flush('s', EPOCH, upTo(3))
+    expect(await versions()).toEqual([1, 3])
+    expect(await store.resume('s')).toMatchObject({ state: stateOf(upTo(3)), warnings: [] })
+  })
+
+  it('that the role may not write is an error, for a process that has to read the state first, too', async () => {
+    await open().flush('s', EPOCH, upTo(1))
+    const role = `app_${Date.now()}`
+    await sql(`create role ${role} login password 'app'`)
+    await sql(
+      `grant usage on schema pawl to ${role}; grant select, insert, update, delete on all tables in schema pawl to ${role}; revoke all on pawl.checkpoints from ${role}`,
+    )
+    const app = new URL(url)
+    app.username = role
+    app.password = 'app'
+    const [store, cold] = [open(app.href), open(app.href)]
+    await store.flush('s', EPOCH, upTo(2))
+    await cold.flush('s', EPOCH, upTo(3))
+    expect(await checkpointErrors()).toMatchObject([
+      { seq: upTo(2).length, code: 'permission_denied' },
+      { seq: upTo(3).length, code: 'permission_denied' },
+    ])
+    await sql(`grant all on pawl.checkpoints to ${role}`)
+    await cold.flush('s', EPOCH, upTo(4))
+    expect(await versions()).toEqual([1, 4])
+    await Promise.all([store.close(), cold.close()])
+    await sql(`drop owned by ${role}`)
+    await sql(`drop role ${role}`)
+  })
+
+  it('whose state is too large is an error, and the flush goes on', async () => {
+    const context = { note: 'x'.repeat(300_000) }
+    const log = logOf([started({ context }), ...oneRun(1, 'u1'), made(1)])
+    expect(await open().flush('s', EPOCH, log)).toMatchObject({ seq: log.length })
+    expect(await versions()).toEqual([])
+    expect(await checkpointErrors()).toMatchObject([{ code: 'checkpoint_too_large' }])
+    expect(await open().resume('s')).toMatchObject({ state: stateOf(log), warnings: [] })
+  })
+
+  it('that was written late says since when, and why', async () => {
+    const since = new Date('2026-11-21T10:00:00Z')
+    await open().flush('s', EPOCH, upTo(2), { late: { since, code: 'store_unavailable', message: 'Postgres cannot be had', attempts: 3 } })
+    expect(await versions()).toEqual([1, 2])
+    expect(await checkpointErrors()).toMatchObject([
+      {
+        seq: upTo(2).length,
+        context: 'checkpoint',
+        class: 'LateCheckpoint',
+        code: 'store_unavailable',
+        message: 'Checkpoint 2 was written late: since 2026-11-21T10:00:00.000Z 3 tries failed: Postgres cannot be had',
+      },
+    ])
+    await open().flush('s', EPOCH, LOG.slice(0, upTo(2).length + 3), { late: { since, code: 'x', message: 'y', attempts: 1 } })
+    expect(await checkpointErrors()).toHaveLength(1)
+  })
+
+  it('that the session has gone back behind says so', async () => {
+    const toSeq = upTo(1).length
+    const log = [
+      ...upTo(3),
+      ...logOf([{ type: 'rolled_back', toSeq, upToSeq: upTo(3).length, lastMessageId: 'm_1_2', effects: [] }], upTo(3).at(-1)),
+    ]
+    await open().flush('s', EPOCH, log)
+    expect(await sql('select version, archived_seq::int from pawl.checkpoints order by 1')).toEqual([
+      { version: 1, archived_seq: null },
+      { version: 2, archived_seq: log.length },
+      { version: 3, archived_seq: log.length },
+    ])
+    expect((await sql('select message_id, why from pawl.archived_messages order by seq')).at(0)).toEqual({
+      message_id: 'u2',
+      why: 'rolled_back',
+    })
+    expect(await open().resume('s')).toMatchObject({ state: stateOf(log), warnings: [] })
+  })
+})
+
+describe('a session is resumed', () => {
+  /** Its newest checkpoint is not its head. */
+  const log = LOG.slice(0, upTo(3).length + 4)
+  const whole = { state: stateOf(log), seq: log.length, digest: log.at(-1)?.digest }
+  let store: Store
+
+  beforeEach(async () => {
+    store = open()
+    await store.flush('s', EPOCH, log)
+  })
+
+  it('as its events fold', async () => {
+    expect(await store.resume('s')).toEqual({ ...whole, warnings: [] })
+    expect(await store.resume('unknown')).toBeNull()
+  })
+
+  it('from its newest checkpoint, without the events before it', async () => {
+    await sql(`delete from pawl.events where seq <= ${upTo(3).length}`)
+    expect(await store.resume('s')).toEqual({ ...whole, warnings: [] })
+  })
+
+  it.each([
+    ['is no JSON', `state = '{'`, 'it is no JSON'],
+    ['makes no sense', `state = '{"v":1,"seq":2}'`, 'its sessionId makes no sense'],
+    ['comes from the future', 'state_version = 99', 'its version 99 is newer than 1'],
+    ['is of another session', `state = replace(state, '"sessionId":"s"', '"sessionId":"t"')`, 'it is of session t'],
+    ['is of another event', `state = (select state from pawl.checkpoints where version = 2)`, 'it is the state after event'],
+  ])('from the checkpoint before one that %s, with a warning', async (_, change, why) => {
+    await sql(`update pawl.checkpoints set ${change} where version = 3`)
+    await sql(`delete from pawl.events where seq <= ${upTo(2).length}`)
+    expect(await store.resume('s')).toEqual({ ...whole, warnings: [expect.stringMatching(`^checkpoint 3 was passed over: ${why}`)] })
+    // And what is flushed next goes on from there, in a process that has to read it.
+    await open().flush('s', EPOCH, LOG)
+    expect(warnings[0]).toContain('checkpoint 3 was passed over')
+    expect(await store.resume('s')).toMatchObject({ state: stateOf(LOG), warnings: [] })
+  })
+
+  it('from any checkpoint, whichever of the others are deleted', async () => {
+    await sql('delete from pawl.checkpoints where version = 2')
+    expect(await store.resume('s')).toEqual({ ...whole, warnings: [] })
+    await sql('delete from pawl.checkpoints where version = 3')
+    expect(await store.resume('s')).toEqual({ ...whole, warnings: [] })
+    await open().flush('s', EPOCH, LOG)
+    expect(await versions()).toEqual([1, 4])
+  })
+
+  it('from its events, where no checkpoint is readable', async () => {
+    await sql(`update pawl.checkpoints set state = ''`)
+    const resumed = await store.resume('s')
+    expect(resumed).toMatchObject(whole)
+    expect(resumed?.warnings).toHaveLength(4)
+    expect(resumed?.warnings.at(-1)).toBe('the state was folded from the events')
+  })
+
+  it('as one of which nothing is left but its numbers, where neither is there', async () => {
+    await sql(`update pawl.checkpoints set state = ''`)
+    await sql('delete from pawl.events where seq = 5')
+    expect(await store.resume('s')).toMatchObject({
+      lost: true,
+      agent: 'support',
+      context: { tenant: 't1' },
+      tags: ['vip'],
+      run: 4,
+      checkpoint: 3,
+      seq: log.length,
+      digest: log.at(-1)?.digest,
+    })
+  })
+
+  it('as lost where events above the checkpoints are missing: they cannot be guessed', async () => {
+    await sql(`delete from pawl.events where seq = ${upTo(3).length + 2}`)
+    const resumed = await store.resume('s')
+    expect(resumed).toMatchObject({ lost: true, seq: log.length })
+    expect(resumed?.warnings[0]).toBe('events above checkpoint 3 are missing')
+  })
+})

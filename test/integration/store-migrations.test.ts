@@ -1,0 +1,232 @@
+// Migrations of the side store: beside workers of other releases, as another role, by the command line, behind pgbouncer.
+import { readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { migrateStore } from '../../src/client/migrating.ts'
+import { openStore, type Store, StoreError, type StoreOptions } from '../../src/store/index.ts'
+import { type Stack, startStack } from '../../src/testing/stack.ts'
+import { findBouncer, startBouncer } from '../support/pgbouncer.ts'
+import { pawl } from './cli/processes.ts'
+import { EPOCH, logOf, oneRun, received, started } from './store/sessions.ts'
+
+let stack: Stack
+let url: string
+let client: pg.Client
+const opened: Store[] = []
+
+function open(options: Partial<StoreOptions> = {}): Store {
+  const store = openStore({ postgres: url, ...options })
+  opened.push(store)
+  return store
+}
+
+const sql = async (text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> => (await client.query(text, values)).rows
+
+const codeOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'no error',
+    (error: unknown) => (error instanceof StoreError ? error.code : error),
+  )
+
+const LOG = logOf([started(), ...oneRun(1, 'u1')])
+
+beforeAll(async () => {
+  stack = await startStack({ postgres: ['embedded'] })
+})
+afterAll(() => stack?.stop())
+beforeEach(async () => {
+  url = await stack.createDatabase()
+  client = new pg.Client(url)
+  await client.connect()
+})
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((one) => one.close()))
+  await client.end()
+  await stack.dropDatabase(url)
+})
+
+describe('the second migration', () => {
+  /** A store as the release before this one left it, and the statements by which that release writes. */
+  async function firstRelease(): Promise<void> {
+    const first = await readFile(new URL('../../src/store/migrations/0001_sessions_and_their_rows.sql', import.meta.url), 'utf8')
+    await sql('create schema pawl')
+    await sql('create table pawl.migrations (name text primary key, applied_at timestamptz not null default now())')
+    await sql(first.replaceAll('{schema}', '"pawl"'))
+    await sql(`insert into pawl.migrations values ('0001_sessions_and_their_rows')`)
+  }
+
+  async function writeAsBefore(id: string): Promise<void> {
+    const at = '2026-11-01T00:00:00Z'
+    await sql(
+      `insert into pawl.sessions (session_id, agent, status, epoch, flushed_seq, digest, created_at, updated_at) values ($1, 'a', 'idle', $2, 2, $3, $4, $4)`,
+      [id, EPOCH, LOG[1]?.digest, at],
+    )
+    for (const { seq, digest, json } of LOG.slice(0, 2)) {
+      await sql(`insert into pawl.events (session_id, seq, epoch, type, at, digest, json) values ($1, $2, $3, 'x', $4, $5, $6)`, [
+        id,
+        seq,
+        EPOCH,
+        at,
+        digest,
+        json,
+      ])
+    }
+    const message = `insert into pawl.messages (session_id, seq, message_id, agent, role, kind, content, at, archived_seq) values ($1, $2, $3, 'a', 'user', $4, '""', $5, $6)`
+    await sql(message, [id, 2, 'u1', 'user', at, null])
+    await sql(message, [id, 1, 'm_0_0', 'assistant', at, 2])
+  }
+
+  it('keeps what the first release has written, and lets it go on writing', async () => {
+    await firstRelease()
+    await writeAsBefore('before')
+    const store = open()
+    await store.head('before')
+    await writeAsBefore('after')
+    for (const id of ['before', 'after']) {
+      await store.flush(id, EPOCH, LOG)
+      expect((await store.messages(id)).map((message) => message.messageId)).toEqual(['u1', 'm_1_1', 'r_1_1', 'm_1_2'])
+    }
+    expect(await sql('select message_id, archived_seq::int, why from pawl.archived_messages')).toEqual([
+      { message_id: 'm_0_0', archived_seq: 2, why: 'restarted' },
+    ])
+    expect(await sql('select session_id, first_seq::int, last_seq::int from pawl.commits order by 1, 2')).toEqual([
+      { session_id: 'after', first_seq: 1, last_seq: LOG.length },
+      { session_id: 'before', first_seq: 1, last_seq: 2 },
+      { session_id: 'before', first_seq: 3, last_seq: LOG.length },
+    ])
+  })
+
+  it('is applied once by ten stores that find the first one', async () => {
+    await firstRelease()
+    const stores = Array.from({ length: 10 }, () => open())
+    await Promise.all(stores.map((store, index) => store.flush(`s${index}`, EPOCH, LOG)))
+    expect(await sql('select name, breaking from pawl.migrations order by 1')).toMatchObject([
+      { name: '0001_sessions_and_their_rows', breaking: false },
+      { name: '0002_checkpoints_and_archives', breaking: false },
+    ])
+    expect(await sql('select count(*)::int from pawl.sessions')).toEqual([{ count: 10 }])
+  })
+})
+
+describe('a breaking migration of a newer release', () => {
+  it('makes a worker that does not know it stop writing, until it is gone; reading goes on', async () => {
+    const [store, checking, off] = [open(), open({ migrate: 'check' }), open({ migrate: 'off' })]
+    await store.flush('s', EPOCH, LOG.slice(0, 6))
+    await sql(`insert into pawl.migrations (name, breaking) values ('0098_harmless', false), ('0099_future', true)`)
+    for (const one of [store, checking]) {
+      expect(await codeOf(one.flush('s', EPOCH, LOG))).toBe('store_too_new')
+      expect(await codeOf(one.flush('new', EPOCH, LOG))).toBe('store_too_new')
+      await one.markRunning('s', 't_1_1_0', 1, 'host:1')
+      expect(await one.toolCalls('s')).toMatchObject([{ status: 'issued' }])
+    }
+    await expect(store.flush('s', EPOCH, LOG)).rejects.toThrow(/0099_future.*update this worker/s)
+    expect(await codeOf(off.flush('off', EPOCH, LOG))).toBe('no error')
+    await sql('delete from pawl.migrations where breaking')
+    expect(await store.flush('s', EPOCH, LOG)).toMatchObject({ seq: LOG.length })
+  })
+})
+
+describe('an app role', () => {
+  const role = `app_${Date.now()}`
+
+  function asRole(): string {
+    const app = new URL(url)
+    app.username = role
+    app.password = 'app'
+    return app.href
+  }
+
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((one) => one.close()))
+    const [found] = await sql('select 1 from pg_roles where rolname = $1', [role])
+    if (!found) return
+    await sql(`drop owned by ${role}`)
+    await sql(`drop role ${role}`)
+  })
+
+  it('is granted what a worker with `check` needs, also on tables to come, and no more', async () => {
+    await sql(`create role ${role} login password 'app'`)
+    const report = await migrateStore({ postgres: url, appRole: role })
+    expect(report).toMatchObject({ schema: 'pawl', pending: [], grantedTo: role })
+    expect(report.applied).toContain('0002_checkpoints_and_archives')
+    const app = open({ postgres: asRole(), migrate: 'check' })
+    const log = [
+      ...LOG,
+      ...logOf(
+        [
+          { type: 'checkpoint_made', version: 1, reason: 'turn' },
+          received('u2'),
+          { type: 'rolled_back', toSeq: LOG.length, upToSeq: LOG.length + 2, effects: [] },
+        ],
+        LOG.at(-1),
+      ),
+    ]
+    expect(await app.flush('s', EPOCH, log)).toMatchObject({ seq: log.length })
+    expect(await app.resume('s')).toMatchObject({ warnings: [] })
+    expect(await sql('select count(*)::int from pawl.archived_messages')).toEqual([{ count: 1 }])
+    await sql('create table pawl.to_come (id bigint generated always as identity)')
+    const may = (what: string) => sql(`select ${what} as may`).then(([row]) => row?.may)
+    expect(await may(`has_table_privilege('${role}', 'pawl.to_come', 'insert')`)).toBe(true)
+    expect(await may(`has_table_privilege('${role}', 'pawl.sessions', 'truncate')`)).toBe(false)
+    expect(await may(`has_table_privilege('${role}', 'pawl.migrations', 'insert')`)).toBe(false)
+    expect(await may(`has_schema_privilege('${role}', 'pawl', 'create')`)).toBe(false)
+  })
+
+  it('that is not there is refused, and a role that owns nothing cannot migrate', async () => {
+    expect(await codeOf(migrateStore({ postgres: url, appRole: 'nobody_there' }))).toBe('role_not_found')
+    await sql(`create role ${role} login password 'app'`)
+    expect(await codeOf(migrateStore({ postgres: asRole(), schema: 'other' }))).toBe('permission_denied')
+  })
+})
+
+describe('pawl migrate', () => {
+  const command = (...args: string[]) => pawl(['migrate', ...args], { cwd: tmpdir(), env: { DATABASE_URL: url } }).ended
+
+  it('says what is missing, applies it, and says that nothing is', async () => {
+    const checked = await command('--check')
+    expect([checked.code, checked.stdout]).toEqual([1, expect.stringContaining('missing 0001_sessions_and_their_rows\n')])
+    expect(await sql(`select 1 from pg_namespace where nspname = 'pawl'`)).toEqual([])
+    const applied = await command('--json')
+    expect([applied.code, JSON.parse(applied.stdout)]).toMatchObject([0, { schema: 'pawl', pending: [] }])
+    expect((await command()).stdout).toBe('The schema "pawl" is up to date.\n')
+    expect((await command('--check')).code).toBe(0)
+  })
+
+  it('refuses what it cannot do, with a code', async () => {
+    const unknown = await command('--app-role', 'nobody there')
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('role_not_found: Postgres has no role "nobody there"')])
+    const both = await command('--check', '--app-role', 'x')
+    expect([both.code, both.stderr]).toEqual([1, expect.stringContaining('invalid_option: ')])
+    const nowhere = await pawl(['migrate', '--data', 'none'], { cwd: tmpdir() }).ended
+    expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('no_store: ')])
+  })
+})
+
+describe('behind pgbouncer in transaction mode', () => {
+  it('stores migrate at once, flush, watch and read', async ({ skip }) => {
+    const bouncer = await findBouncer()
+    if (typeof bouncer === 'string') return skip(`no pgbouncer: ${bouncer}`)
+    const between = await startBouncer(bouncer, url)
+    try {
+      const stores = Array.from({ length: 10 }, () => open({ postgres: between.url }))
+      const log = [...LOG, ...logOf([{ type: 'checkpoint_made', version: 1, reason: 'turn' }], LOG.at(-1))]
+      let woken = 0
+      stores[0]?.watch('s0', () => woken++)
+      await expect.poll(() => woken).toBeGreaterThan(0)
+      const cuts = [3, 7, log.length]
+      await Promise.all(stores.flatMap((store, index) => cuts.map((cut) => store.flush(`s${index % 4}`, EPOCH, log.slice(0, cut)))))
+      for (const store of stores.slice(0, 4)) {
+        expect(await store.entries('s1')).toEqual(log)
+        expect(await store.resume('s1')).toMatchObject({ seq: log.length, warnings: [] })
+      }
+      expect(await sql('select name from pawl.migrations')).toHaveLength(2)
+      expect(await sql('select version from pawl.checkpoints')).toHaveLength(4)
+      // Nothing of a session of theirs stays with the connections that they share.
+      expect(await sql(`select 1 from pg_locks where locktype = 'advisory'`)).toEqual([])
+    } finally {
+      await Promise.all(opened.splice(0).map((one) => one.close()))
+      await between.stop()
+    }
+  })
+})

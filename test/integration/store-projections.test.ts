@@ -1,0 +1,440 @@
+// Every projection against the core, with a real Postgres: sessions that people, mishaps, ways back and forks have moved.
+import fc from 'fast-check'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { EventBody, LogEntry, SessionEvent } from '../../src/session/events.ts'
+import { fold } from '../../src/session/fold.ts'
+import type { SessionState } from '../../src/session/state.ts'
+import { addToTranscript, emptyTranscript } from '../../src/session/transcript.ts'
+import { openStore, type Store } from '../../src/store/index.ts'
+import { type Stack, startStack } from '../../src/testing/stack.ts'
+import { movedSessions } from '../unit/session/sound-session.ts'
+import { answered, completed, EPOCH, eventsOf, issued, logOf, oneRun, received, started } from './store/sessions.ts'
+
+let stack: Stack
+let url: string
+let client: pg.Client
+const opened: Store[] = []
+
+function open(schema = 'pawl'): Store {
+  const store = openStore({ postgres: url, schema })
+  opened.push(store)
+  return store
+}
+
+const sql = async (text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> => (await client.query(text, values)).rows
+
+beforeAll(async () => {
+  stack = await startStack({ postgres: ['embedded'] })
+})
+afterAll(() => stack?.stop())
+beforeEach(async () => {
+  url = await stack.createDatabase()
+  client = new pg.Client(url)
+  await client.connect()
+})
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((one) => one.close()))
+  await client.end()
+  await stack.dropDatabase(url)
+})
+
+const TABLES = [
+  'sessions',
+  'events',
+  'messages',
+  'archived_messages',
+  'tool_calls',
+  'errors',
+  'token_usage',
+  'approvals',
+  'recoveries',
+  'checkpoints',
+]
+/** Of the clock, or of how the events were cut. */
+const INCIDENTAL = ['flushed_at', 'archived_at']
+
+async function rowsIn(schema: string): Promise<Record<string, unknown[]>> {
+  const rows: Record<string, unknown[]> = {}
+  for (const table of TABLES) {
+    const found = await sql(`select to_jsonb(t) - $1::text[] as row from ${schema}.${table} t order by 1`, [INCIDENTAL])
+    rows[table] = found.map(({ row }) => row)
+  }
+  return rows
+}
+
+async function empty(schema: string): Promise<void> {
+  await sql(`truncate ${[...TABLES, 'commits'].map((table) => `${schema}.${table}`).join(', ')}`)
+}
+
+/** Flushes the entries in pieces, sometimes by a process that knows nothing of the ones before. */
+async function flushPieces(stores: readonly Store[], id: string, entries: readonly LogEntry[], cuts: readonly number[]): Promise<void> {
+  const fork = entries.findLastIndex(({ json }) => json.includes('"type":"forked"'))
+  const epochs = epochsOf(entries, fork)
+  let at = 0
+  for (let piece = 0; at < entries.length; piece++) {
+    let end = Math.min(at + 1 + (cuts[piece] ?? entries.length), entries.length)
+    // One flush is of one chain of executions, and what was inherited is flushed apart.
+    for (let next = end - 1; next > at; next--) if (epochs[next] !== epochs[at] || next === fork) end = next
+    const inherited = at < fork && piece % 3 > 0 ? { inherited: 'source' } : {}
+    await stores[piece % stores.length]?.flush(id, epochs[at] ?? '', entries.slice(at, end), inherited)
+    at = end
+  }
+}
+
+/** The chain that wrote each of the entries; a fork's own has written its past, too. */
+function epochsOf(entries: readonly LogEntry[], fork: number): string[] {
+  const events = eventsOf(entries)
+  const forked = events[fork]
+  let epoch = forked?.type === 'forked' ? forked.executionId : 'execution-0'
+  return events.map((event, index) => {
+    if (index > fork && 'executionId' in event) epoch = event.executionId
+    return epoch
+  })
+}
+
+function statesOf(events: readonly SessionEvent[]): SessionState[] {
+  let state: SessionState | undefined
+  return events.map((event) => {
+    state = fold(state, [event])
+    return JSON.parse(JSON.stringify(state)) as SessionState
+  })
+}
+
+function transcriptOf(events: readonly SessionEvent[]) {
+  const transcript = emptyTranscript()
+  for (const event of events) addToTranscript(transcript, event)
+  const waiting = [...transcript.waiting.values()].map(({ content }) => ({ role: 'user' as const, content }))
+  return [...transcript.messages, ...waiting]
+}
+
+describe('any session that was moved', () => {
+  it('has in every table, in whatever pieces it was flushed, the rows that the core folds', async () => {
+    const [whole, pieced, cold] = [open('whole'), open('pieced'), open('pieced')]
+    await Promise.all([whole.head('s'), pieced.head('s')])
+    const plan = fc.array(fc.nat(40), { minLength: 1, maxLength: 8 })
+    await fc.assert(
+      fc.asyncProperty(movedSessions, plan, async ({ events, entries, state }, cuts) => {
+        const id = state.sessionId
+        await Promise.all([empty('whole'), empty('pieced')])
+        await flushPieces([whole], id, entries, [])
+        await flushPieces([pieced, cold], id, entries, cuts)
+        const rows = await rowsIn('whole')
+        expect(await rowsIn('pieced')).toEqual(rows)
+        await matches(whole, id, events, state)
+        expect(await cold.resume(id)).toEqual({ state, digest: entries.at(-1)?.digest, seq: events.length, warnings: [] })
+      }),
+      { numRuns: 60, endOnFailure: true },
+    )
+  })
+
+  /** That the store says of the session what its events say. */
+  async function matches(store: Store, id: string, events: readonly SessionEvent[], state: SessionState): Promise<void> {
+    const [session] = await sql('select * from whole.sessions')
+    expect(session).toMatchObject({
+      status: state.status,
+      run: state.run,
+      turns: state.turns,
+      agent: state.agent,
+      tags: state.tags,
+      checkpoint: state.checkpoint?.version ?? 0,
+      parent: state.forkedFrom?.sessionId ?? null,
+      created_at: new Date(state.createdAt),
+    })
+    expect((await store.messages(id)).map(({ role, content }) => ({ role, content }))).toEqual(transcriptOf(events))
+
+    const users = `select message_id from whole.messages where kind = 'user' union all
+      select message_id from whole.archived_messages where kind = 'user'`
+    const ids = (await sql(users)).map((row) => row.message_id)
+    expect(ids.sort()).toEqual(events.flatMap((event) => (event.type === 'message_received' ? [event.messageId] : [])).sort())
+
+    const own = events.slice(events.findLastIndex((event) => event.type === 'forked') + 1)
+    const calls = new Map((await store.toolCalls(id)).map((call) => [call.callId, call]))
+    for (const call of state.current?.calls ?? []) {
+      const row = calls.get(call.callId)
+      if (call.status === 'requested') expect(row).toBeUndefined()
+      else expect(ROW_STATUS[call.status]).toContain(row?.status)
+    }
+    for (const callId of Object.keys(state.unknown))
+      if (own.some((event) => 'callId' in event && event.callId === callId)) expect(calls.get(callId)?.status).toBe('unknown')
+    const open = [...calls.values()].filter((call) => ['issued', 'running', 'awaiting_approval', 'awaiting_answer'].includes(call.status))
+    const stillOpen = new Set(state.current?.calls.map((call) => call.callId))
+    expect(open.filter((call) => !stillOpen.has(call.callId) && session?.origin_seq === '0' && !begunAfresh(own))).toEqual([])
+
+    const states = statesOf(events)
+    const checkpoints = await sql('select version, up_to_seq::int as seq, state, archived_seq from whole.checkpoints order by version')
+    expect(checkpoints.map((row) => row.seq)).toEqual(events.filter((event) => event.type === 'checkpoint_made').map((event) => event.seq))
+    for (const row of checkpoints) {
+      const { accepted: _, ...slim } = states[Number(row.seq) - 1] ?? expect.fail()
+      expect(JSON.parse(String(row.state))).toEqual(slim)
+    }
+
+    const count = async (table: string) => (await sql(`select * from whole.${table}`)).length
+    const ofType = (...types: string[]) => own.filter((event) => types.includes(event.type)).length
+    expect(await count('token_usage')).toBe(ofType('model_completed'))
+    expect(await count('errors')).toBe(ofType('model_attempt_failed', 'tool_attempt_failed', 'error_entered'))
+    expect(await count('approvals')).toBe(ofType('approval_requested'))
+    if (begunAfresh(own)) return
+    const [sums] = await sql('select sum(input_tokens)::int as tokens, sum(usd) as usd from whole.token_usage')
+    expect(sums?.tokens ?? 0).toBe(state.usage.input_tokens)
+    expect(Number(sums?.usd ?? 0)).toBe(Number(session?.usd ?? 0))
+  }
+
+  const begunAfresh = (events: readonly SessionEvent[]) => events.some((event) => event.type === 'session_started' && event.after)
+
+  const ROW_STATUS: Record<string, string[]> = {
+    issued: ['issued', 'running'],
+    awaiting_approval: ['awaiting_approval'],
+    awaiting_answer: ['awaiting_answer'],
+    awaiting_resolution: ['unknown'],
+    completed: ['completed', 'replayed'],
+    failed: ['failed', 'denied', 'skipped'],
+    unknown: ['unknown'],
+  }
+})
+
+describe('a call that somebody outside has a say in', () => {
+  const where = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'refund' }
+  const begun: EventBody[] = [
+    started(),
+    received('u1'),
+    { type: 'run_started', run: 1, messageId: 'u1' },
+    { type: 'turn_started', run: 1, turn: 1, takes: ['u1'] },
+    answered(1, 1, [{ order: 7 }]),
+    issued(1, 1, 0),
+  ]
+  const at = Date.UTC(2026, 10, 22)
+  const asked: EventBody = { type: 'approval_requested', ...where, digest: 'd', reason: 'over 100', expiresAt: at, onExpiry: 'deny' }
+
+  it('waits for approval, then is what was decided, in three flushes', async () => {
+    const store = open()
+    const log = logOf([
+      ...begun,
+      asked,
+      { type: 'approval_decided', ...where, digest: 'd', approved: true, by: 'ann', note: 'fine\0', input: { order: 8 } },
+      { type: 'tool_progress', ...where, attempt: 1, value: { done: '1\0' } },
+      { type: 'milestone_reached', ...where, name: 'paid' },
+      { type: 'milestone_reached', ...where, name: 'mailed' },
+      completed(1, 1, 0),
+    ])
+    const call = 'select status, input, waiting_until, approval, milestones, progress, raw_progress, result from pawl.tool_calls'
+    await store.flush('s', EPOCH, log.slice(0, 7))
+    expect(await sql('select status, waiting from pawl.sessions')).toEqual([{ status: 'waiting', waiting: 1 }])
+    expect(await sql(call)).toMatchObject([
+      { status: 'awaiting_approval', waiting_until: new Date(at), approval: { digest: 'd', reason: 'over 100', decision: null } },
+    ])
+    expect(await sql('select status, expires_at from pawl.approvals')).toEqual([{ status: 'requested', expires_at: new Date(at) }])
+    await store.flush('s', EPOCH, log.slice(0, 10))
+    expect(await sql('select status, waiting from pawl.sessions')).toEqual([{ status: 'running', waiting: 0 }])
+    expect(await sql(call)).toMatchObject([
+      {
+        status: 'issued',
+        input: { order: 8 },
+        waiting_until: null,
+        approval: { reason: 'over 100', decision: 'approved', decidedBy: 'ann', edited: true },
+        milestones: ['paid'],
+        progress: { done: '1\ufffd' },
+        raw_progress: '{"done":"1\\u0000"}',
+      },
+    ])
+    expect(await sql('select status, decided_by, note, raw_decision from pawl.approvals')).toEqual([
+      { status: 'approved', decided_by: 'ann', note: 'fine\ufffd', raw_decision: '{"decidedBy":"ann","note":"fine\\u0000"}' },
+    ])
+    await store.flush('s', EPOCH, log)
+    expect(await sql(call)).toMatchObject([{ status: 'completed', milestones: ['paid', 'mailed'], result: 'done' }])
+  })
+
+  it('is denied when nobody agrees, in time or at all', async () => {
+    const store = open()
+    for (const [id, code] of [
+      ['denied', 'denied'],
+      ['late', 'approval_expired'],
+    ] as const) {
+      const verdict: EventBody = {
+        type: 'approval_decided',
+        ...where,
+        digest: 'd',
+        approved: false,
+        ...(id === 'late' && { expired: true as const }),
+      }
+      await store.flush(id, EPOCH, logOf([...begun, asked, verdict, { type: 'tool_failed', ...where, attempt: 0, code, message: 'no' }]))
+    }
+    expect((await sql('select session_id, status from pawl.approvals order by 1')).map((row) => row.status)).toEqual(['denied', 'expired'])
+    expect(await sql('select distinct status from pawl.tool_calls')).toEqual([{ status: 'denied' }])
+  })
+
+  it('whose outcome is unknown is what a person says of it, and who said so stands there', async () => {
+    const store = open()
+    const unknown: EventBody = { type: 'tool_unknown', ...where, attempt: 1, message: 'who knows', ask: true }
+    const said: EventBody = { type: 'tool_resolved', ...where, by: 'person', happened: false, decidedBy: 'ann', note: 'asked the bank' }
+    await store.flush('s', EPOCH, logOf([...begun, unknown]))
+    expect(await sql('select status, waiting from pawl.sessions')).toEqual([{ status: 'waiting', waiting: 1 }])
+    const retried = logOf([...begun, unknown, { ...said, decision: 'retry' }])
+    await store.flush('s', EPOCH, retried)
+    expect(await sql('select status, error, resolved_by, note, completed_at from pawl.tool_calls')).toEqual([
+      { status: 'issued', error: null, resolved_by: 'ann', note: 'asked the bank', completed_at: null },
+    ])
+    await store.flush(
+      't',
+      EPOCH,
+      logOf([
+        ...begun,
+        unknown,
+        { ...said, decision: 'skip' },
+        { type: 'tool_failed', ...where, attempt: 1, code: 'skipped', message: 'left' },
+      ]),
+    )
+    expect(await sql(`select status, resolved_by from pawl.tool_calls where session_id = 't'`)).toEqual([
+      { status: 'skipped', resolved_by: 'ann' },
+    ])
+    expect(await sql(`select kind, by, note, details ->> 'decision' as decision from pawl.recoveries order by session_id`)).toEqual([
+      { kind: 'tool_resolved', by: 'ann', note: 'asked the bank', decision: 'retry' },
+      { kind: 'tool_resolved', by: 'ann', note: 'asked the bank', decision: 'skip' },
+    ])
+  })
+})
+
+describe('a large value', () => {
+  it('is named in the rows of its message and its call', async () => {
+    const blob = { sha256: 'a'.repeat(64), bytes: 9, preview: 'begin' }
+    const result = { ...completed(1, 1, 0), blob: { ...blob, sha256: 'b'.repeat(64) } } as Record<string, unknown>
+    delete result.value
+    const log = logOf([
+      started(),
+      { type: 'message_received', messageId: 'u1', content: 'begin', blob },
+      { type: 'run_started', run: 1, messageId: 'u1' },
+      { type: 'turn_started', run: 1, turn: 1, takes: ['u1'] },
+      answered(1, 1, [1]),
+      issued(1, 1, 0),
+      result as never,
+    ])
+    await open().flush('s', EPOCH, log)
+    expect(await sql('select kind, call_ids, blobs from pawl.messages order by seq')).toEqual([
+      { kind: 'user', call_ids: null, blobs: [{ block: null, sha256: blob.sha256, bytes: 9 }] },
+      { kind: 'assistant', call_ids: ['t_1_1_0'], blobs: null },
+      { kind: 'tool_results', call_ids: ['t_1_1_0'], blobs: [{ block: 0, sha256: 'b'.repeat(64), bytes: 9 }] },
+    ])
+    expect(await sql('select result_blob from pawl.tool_calls')).toEqual([{ result_blob: 'b'.repeat(64) }])
+  })
+})
+
+describe('a fork', () => {
+  it('has its past, and counts nothing of it', async () => {
+    const store = open()
+    const source = logOf([started({ sessionId: 'source' }), ...oneRun(1, 'u1')])
+    await store.flush('source', EPOCH, source)
+    const forked: EventBody = {
+      type: 'forked',
+      sessionId: 'copy',
+      executionId: 'execution-2',
+      coreVersion: 2,
+      from: { sessionId: 'source', seq: source.length },
+      keys: 'carried',
+      tags: ['copy'],
+    }
+    const copy = [...source, ...logOf([forked, ...oneRun(2, 'u2')], source.at(-1))]
+    await store.flush('copy', 'execution-2', source, { inherited: 'source' })
+    expect(await sql(`select status, turns, input_tokens::int from pawl.sessions where session_id = 'copy'`)).toEqual([
+      { status: 'idle', turns: 0, input_tokens: 0 },
+    ])
+    await store.flush('copy', 'execution-2', copy)
+    expect((await store.messages('copy')).map((message) => message.messageId)).toEqual([
+      'u1',
+      'm_1_1',
+      'r_1_1',
+      'm_1_2',
+      'u2',
+      'm_2_1',
+      'r_2_1',
+      'm_2_2',
+    ])
+    expect((await store.toolCalls('copy')).map((call) => call.callId)).toEqual(['t_2_1_0'])
+    expect(
+      await sql(`select parent, forked_seq::int, turns, tags, input_tokens::int from pawl.sessions where session_id = 'copy'`),
+    ).toEqual([{ parent: 'source', forked_seq: source.length, turns: 2, tags: ['copy'], input_tokens: 20 }])
+    expect(await sql('select session_id, count(*)::int from pawl.token_usage group by 1 order by 1')).toEqual([
+      { session_id: 'copy', count: 2 },
+      { session_id: 'source', count: 2 },
+    ])
+    const [commits] = await sql(
+      `select min(first_seq)::int as first, max(last_seq)::int as last from pawl.commits where session_id = 'copy'`,
+    )
+    expect(commits).toEqual({ first: source.length + 1, last: copy.length })
+  })
+
+  it('answers from what it has inherited a call of the same key', async () => {
+    const store = open()
+    const source = logOf([started({ sessionId: 'source' }), ...oneRun(1, 'u1')])
+    const forked: EventBody = {
+      type: 'forked',
+      sessionId: 'copy',
+      executionId: 'execution-2',
+      coreVersion: 2,
+      from: { sessionId: 'source', seq: source.length },
+      keys: 'carried',
+    }
+    const where = { run: 2, turn: 1, callId: 't_2_1_0', tool: 'refund' }
+    const log = [
+      ...source,
+      ...logOf(
+        [
+          forked,
+          received('u2'),
+          { type: 'run_started', run: 2, messageId: 'u2' },
+          { type: 'turn_started', run: 2, turn: 1, takes: ['u2'] },
+          answered(2, 1, [1]),
+          issued(2, 1, 0),
+          { type: 'tool_completed', ...where, attempt: 0, replayOf: 't_1_1_0' },
+        ],
+        source.at(-1),
+      ),
+    ]
+    await store.flush('copy', 'execution-2', source, { inherited: 'source' })
+    for (const entry of log.slice(source.length)) await store.flush('copy', 'execution-2', [entry])
+    expect((await store.messages('copy')).map(({ role, content }) => ({ role, content }))).toEqual(transcriptOf(eventsOf(log)))
+    expect(JSON.stringify((await store.messages('copy')).at(-1)?.content)).toContain('[idempotent replay of t_1_1_0]\\ndone')
+  })
+})
+
+describe('a session that begins afresh', () => {
+  const lost = logOf([started(), ...oneRun(1, 'u1')])
+  const origin = { seq: lost.length, digest: lost.at(-1)?.digest ?? '' }
+  const afresh = started({ executionId: 'execution-9', after: { run: 1, checkpoint: 3, origin } })
+  const log = logOf([afresh, ...oneRun(2, 'u2')], lost.at(-1))
+
+  it('is taken from another chain, and leaves what was before in the archive', async () => {
+    const store = open()
+    await store.flush('s', EPOCH, lost)
+    expect(await store.flush('s', 'execution-9', log)).toMatchObject({ epoch: 'execution-9' })
+    expect((await store.messages('s')).map((message) => message.messageId)).toEqual(['u2', 'm_2_1', 'r_2_1', 'm_2_2'])
+    expect(await sql('select message_id, why, epoch from pawl.archived_messages order by seq')).toEqual(
+      ['u1', 'm_1_1', 'r_1_1', 'm_1_2'].map((message_id) => ({ message_id, why: 'begun_afresh', epoch: EPOCH })),
+    )
+    expect(await sql('select run, checkpoint, turns from pawl.sessions')).toEqual([{ run: 2, checkpoint: 3, turns: 2 }])
+  })
+
+  it('is taken by a store that has nothing of what was before', async () => {
+    const store = open()
+    expect(await store.flush('s', 'execution-9', log)).toMatchObject({ seq: log.at(-1)?.seq })
+    expect(await sql('select origin_seq::int from pawl.sessions')).toEqual([{ origin_seq: lost.length }])
+    expect(await store.resume('s')).toMatchObject({ state: { run: 2, origin }, warnings: [] })
+  })
+})
+
+describe('every flush', () => {
+  it('leaves one row of what it has committed, and covers what an older release has committed without', async () => {
+    const store = open()
+    const log = logOf([started(), ...oneRun(1, 'u1'), ...oneRun(2, 'u2')])
+    await store.flush('s', EPOCH, log.slice(0, 4))
+    await store.flush('s', EPOCH, log.slice(0, 4))
+    // As an older release leaves it.
+    await store.flush('s', EPOCH, log.slice(0, 7))
+    await sql('delete from pawl.commits where first_seq = 5')
+    await sql('update pawl.sessions set committed_seq = 4')
+    await store.flush('s', EPOCH, log)
+    expect(await sql('select first_seq::int, last_seq::int from pawl.commits order by 1')).toEqual([
+      { first_seq: 1, last_seq: 4 },
+      { first_seq: 5, last_seq: log.length },
+    ])
+  })
+})

@@ -1,0 +1,239 @@
+// Calls of which nobody knows whether they happened: `verify` first, then a person, and what the person's word does.
+import { ToolError } from 'pawl'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { pendingOf, type PeopleScene, type PeopleStage, peopleStage } from '../support/people.ts'
+import { inOrder, resultsIn, use } from '../support/scenes.ts'
+import { gate, until } from '../support/until.ts'
+
+let here: Deployment
+let people: PeopleStage
+
+beforeAll(async () => {
+  here = await deploy()
+  people = peopleStage()
+  await here.startWorker({ agents: [people.agent] })
+})
+afterAll(() => here?.stop())
+
+const TIMEOUT = { timeoutMs: 30_000 }
+const once = (...calls: Parameters<typeof use>[]) => inOrder(calls.map((call) => use(...call)))
+
+/** The reply is lost the first time. */
+const lostOnce: NonNullable<PeopleScene['body']> = (tool, _input, { attempt }) => {
+  if (attempt === 1 && /^(wire|post|mail)$/.test(tool)) throw new Error('the line broke')
+  return undefined
+}
+
+const codeOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'accepted',
+    (error: unknown) => (error as { code?: unknown }).code,
+  )
+
+async function left(scene: Partial<PeopleScene> & Pick<PeopleScene, 'model'>) {
+  const played = people.play(here.pawl, { body: lostOnce, ...scene })
+  const run = await played.session.send('go')
+  return { ...played, run }
+}
+
+describe('verify', () => {
+  it('that throws is asked again, as often as its tool says, and then a person is', async () => {
+    const { run, entered } = await left({
+      model: once(['wire', 'a']),
+      verify: () => Promise.reject(new Error('the bank is closed')),
+    })
+    expect(await pendingOf(run)).toMatchObject([{ kind: 'unknown', callId: 't_1_1_0', tool: 'wire' }])
+    expect(entered()).toEqual(['wire a', 'verify a', 'verify a'])
+  })
+
+  it('that does not answer in its own time is asked again', async () => {
+    let asked = 0
+    const { run, session, entered } = await left({
+      model: once(['wire', 'a']),
+      async verify(_input, { signal }) {
+        asked += 1
+        if (asked === 1) await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+        return { happened: true, result: 'found' }
+      },
+    })
+    expect(await run.result(TIMEOUT)).toMatchObject({ run: 1 })
+    expect(entered()).toEqual(['wire a', 'verify a', 'verify a'])
+    expect(ofType(await eventsOf(session), 'tool_completed')).toMatchObject([{ value: 'found' }])
+  })
+
+  it('that cannot tell leaves it to a person, and the session waits', async () => {
+    const { run, session } = await left({ model: once(['wire', 'a']), verify: () => ({ happened: 'unknown' }) })
+    expect(await pendingOf(run)).toMatchObject([{ kind: 'unknown', input: { what: 'a' } }])
+    expect(await session.state()).toMatchObject({ status: 'waiting' })
+    expect(ofType(await eventsOf(session), 'tool_unknown')).toMatchObject([{ ask: true, attempt: 1 }])
+  })
+})
+
+describe('a person says', () => {
+  it('that it happened: its result is used, and it counts as done', async () => {
+    const { run, session, entered, requests } = await left({ model: inOrder([use('post', 'a')], [use('post', 'a')]) })
+    await pendingOf(run)
+    await session.resolve('t_1_1_0', { happened: true, result: { id: 'po-1' } }, { by: 'ann', note: 'saw it in the books' })
+    await run.result(TIMEOUT)
+    expect(entered()).toEqual(['post a'])
+    expect(resultsIn(requests[1]!)).toEqual([{ id: 't_1_1_0', content: '{"id":"po-1"}', isError: false }])
+    expect(resultsIn(requests[2]!)).toMatchObject([{ content: '[idempotent replay of t_1_1_0]\n{"id":"po-1"}' }])
+    expect(ofType(await eventsOf(session), 'tool_resolved')).toMatchObject([
+      { by: 'person', happened: true, decidedBy: 'ann', note: 'saw it in the books' },
+    ])
+    const row = await until('it is stored', async () => {
+      const [found] = await session.toolCalls()
+      return found?.status === 'completed' && found
+    })
+    expect(row).toMatchObject({ resolvedBy: 'ann', note: 'saw it in the books', result: { id: 'po-1' } })
+  })
+
+  for (const [says, resolution] of [
+    ['that it did not happen', { happened: false }],
+    ['to try again', 'retry'],
+  ] as const) {
+    it(`${says}: it is executed again, and its attempts are counted on`, async () => {
+      const { run, session, entries, requests } = await left({ model: once(['post', 'a']) })
+      await pendingOf(run)
+      await session.resolve('t_1_1_0', resolution, { by: 'ann' })
+      await run.result(TIMEOUT)
+      expect(entries.map(({ attempt }) => attempt)).toEqual([1, 2])
+      expect(new Set(entries.map(({ key }) => key)).size).toBe(1)
+      expect(resultsIn(requests.at(-1)!)).toMatchObject([{ content: 'post a done', isError: false }])
+      const events = await eventsOf(session)
+      expect(ofType(events, 'tool_attempt_failed')).toMatchObject([{ error: { attempt: 1, message: 'the line broke' } }])
+      expect(ofType(events, 'tool_completed')).toMatchObject([{ attempt: 2 }])
+      expect(ofType(events, 'tool_resolved')).toMatchObject([{ happened: false, decidedBy: 'ann' }])
+    })
+  }
+
+  it('to leave it: the model is told that nobody knows, and it stays unknown', async () => {
+    const { run, session, entered, requests } = await left({ model: inOrder([use('post', 'a')], [use('post', 'a')]) })
+    await pendingOf(run)
+    await session.resolve('t_1_1_0', 'skip', { by: 'ann', note: 'not worth it' })
+    await run.result(TIMEOUT)
+    expect(entered()).toEqual(['post a'])
+    expect(resultsIn(requests[1]!)).toMatchObject([{ isError: true, content: expect.stringContaining('Nobody knows') }])
+    // Asked for again, it is not executed.
+    expect(resultsIn(requests[2]!)).toMatchObject([{ isError: true, content: expect.stringContaining('unknown') }])
+    const row = await until('it is stored', async () => {
+      const [found] = await session.toolCalls()
+      return found?.status === 'skipped' && found
+    })
+    expect(row).toMatchObject({ resolvedBy: 'ann', note: 'not worth it', error: { code: 'skipped' } })
+    // Whoever finds out later can still say.
+    await session.resolve('t_1_1_0', { happened: true, result: 'late' })
+    expect((await session.state()).unknown).toEqual({})
+  })
+
+  it('twice, or nonsense: refused, and nothing changes', async () => {
+    const { run, session, entered } = await left({ model: once(['post', 'a']) })
+    await pendingOf(run)
+    const { seq } = await session.state()
+    const wrong = ['again', null, 7, {}, { happened: 'maybe' }, { happened: true }, []]
+    for (const resolution of wrong) expect(await codeOf(session.resolve('t_1_1_0', resolution as never))).toBe('invalid_resolution')
+    for (const callId of ['t_9_9_9', '__proto__', 'constructor', '']) {
+      expect(await codeOf(session.resolve(callId, 'retry'))).toBe('not_unknown')
+    }
+    expect(await codeOf(session.resolve({} as never, 'retry'))).toBe('not_unknown')
+    expect(await codeOf(session.approve('t_1_1_0', { digest: 'x' }))).toBe('not_waiting')
+    expect((await session.state()).seq).toBe(seq)
+    const both = await Promise.all([
+      codeOf(session.resolve('t_1_1_0', 'skip')),
+      codeOf(session.resolve('t_1_1_0', { happened: true, result: 1 })),
+    ])
+    expect(both.filter((outcome) => outcome === 'accepted').length).toBeGreaterThan(0)
+    await run.result(TIMEOUT)
+    expect(await codeOf(session.resolve('t_1_1_0', 'retry'))).toMatch(/not_unknown|call_has_ended/)
+    expect(entered()).toEqual(['post a'])
+  })
+})
+
+describe('the other calls of the turn', () => {
+  it('go on where no effect is before them, and none is lost', async () => {
+    const { run, session, entered, requests } = await left({
+      model: once(['look', 'x'], ['post', 'a'], ['put', 'b'], ['look', 'y'], ['post', 'c']),
+    })
+    await until('the read behind it is done', () => entered().includes('look y'))
+    await until('it waits', async () => (await pendingOf(run)).length === 1)
+    expect(entered()).toEqual(['look x', 'post a', 'look y'])
+    await session.resolve('t_1_1_1', 'retry')
+    await until('the second is lost too', async () => (await pendingOf(run)).some(({ callId }) => callId === 't_1_1_4'))
+    await session.resolve('t_1_1_4', { happened: true, result: 'c it is' })
+    await run.result(TIMEOUT)
+    expect(entered().filter((what) => !what.startsWith('look'))).toEqual(['post a', 'post a', 'put b', 'post c'])
+    expect(resultsIn(requests.at(-1)!).map(({ content }) => content)).toEqual([
+      'look x done',
+      'post a done',
+      'put b done',
+      'look y done',
+      'c it is',
+    ])
+  })
+})
+
+describe('a call whose model was told', () => {
+  it('can be resolved later by whether it happened, and by nothing else; once', async () => {
+    const { run, session, entered, requests } = await left({ model: inOrder([use('mail', 'a')], 'told', [use('mail', 'a')], 'told again') })
+    expect(await run.result(TIMEOUT)).toMatchObject({ text: 'told' })
+    expect(resultsIn(requests[1]!)).toMatchObject([{ isError: true, content: expect.stringContaining('unknown') }])
+    expect(await codeOf(session.resolve('t_1_1_0', 'retry'))).toBe('call_has_ended')
+    expect(await codeOf(session.resolve('t_1_1_0', 'skip'))).toBe('call_has_ended')
+    await session.resolve('t_1_1_0', { happened: false }, { by: 'ann' })
+    expect(await codeOf(session.resolve('t_1_1_0', { happened: false }))).toBe('not_unknown')
+    const row = await until('it is stored', async () => {
+      const [found] = await session.toolCalls()
+      return found?.status === 'failed' && found
+    })
+    expect(row).toMatchObject({ resolvedBy: 'ann', error: { code: 'did_not_happen' } })
+    // Surely not done, it may be done now.
+    const second = await session.send('do it then')
+    await second.result(TIMEOUT)
+    expect(entered()).toEqual(['mail a', 'mail a'])
+  })
+})
+
+describe('a run that is stopped', () => {
+  it('while it waits for a person leaves the outcome unknown, tells the model so, and takes the word later', async () => {
+    const { run, session, entered, requests } = await left({ model: inOrder([use('post', 'a')], 'and now?', 'fine') })
+    await pendingOf(run)
+    await session.interrupt({ by: 'ann' })
+    expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
+    await (await session.send('two')).result(TIMEOUT)
+    expect(resultsIn(requests.at(-1)!)).toMatchObject([
+      { isError: true, content: expect.stringContaining('may or may not have taken effect') },
+    ])
+    expect(await codeOf(session.resolve('t_1_1_0', 'retry'))).toBe('call_has_ended')
+    await session.resolve('t_1_1_0', { happened: true, result: 'done' })
+    expect(entered()).toEqual(['post a'])
+  })
+
+  it('while an attempt is going on asks a person no less', async () => {
+    const door = gate()
+    const { run, session } = await left({
+      model: once(['post', 'a']),
+      async body(_tool, _input, { signal }) {
+        await door.pass(signal)
+      },
+    })
+    await door.reached
+    await session.interrupt()
+    expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
+    expect((await session.state()).unknown).toHaveProperty('t_1_1_0')
+    await session.resolve('t_1_1_0', { happened: false })
+    expect((await session.state()).unknown).toEqual({})
+  })
+
+  it('is not made to wait by a body that surely did nothing', async () => {
+    const { run, requests } = await left({
+      model: once(['post', 'a']),
+      body() {
+        throw new ToolError('no such box', { happened: false, retryable: false })
+      },
+    })
+    await run.result(TIMEOUT)
+    expect(resultsIn(requests.at(-1)!)).toMatchObject([{ isError: true, content: 'no such box' }])
+  })
+})

@@ -1,0 +1,219 @@
+// A session that waits for somebody: through continue-as-new, the end of its workflow, and whoever moves or stops it meanwhile.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { digestOf, pendingOf, type PeopleStage, peopleStage } from '../support/people.ts'
+import { inOrder, resultsIn, saidIn, use } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+
+/** More signals than an execution is to have events. */
+const FLOOD = 1_100
+const DEADLINE_MS = 25_000
+
+let here: Deployment
+let people: PeopleStage
+let hurried: PeopleStage
+
+beforeAll(async () => {
+  here = await deploy()
+  people = peopleStage()
+  hurried = peopleStage({ name: 'hurried', limits: { deadline: DEADLINE_MS } })
+  await here.startWorker({ agents: [people.agent, hurried.agent] })
+})
+afterAll(() => here?.stop())
+
+const TIMEOUT = { timeoutMs: 60_000 }
+const once = (...calls: Parameters<typeof use>[]) => inOrder(calls.map((call) => use(...call)))
+const workflowOf = (id: string) => here.temporal.workflow.getHandle(`pawl:${id}`)
+
+const codeOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'accepted',
+    (error: unknown) => (error as { code?: unknown }).code,
+  )
+
+/** Sends messages until the session goes on in a new execution; gives how many it took. */
+async function flood(id: string): Promise<number> {
+  const executionOf = async () => (await workflowOf(id).describe()).runId
+  const first = await executionOf()
+  let sent = 0
+  for (; sent < FLOOD; sent += 50) {
+    const batch = Array.from({ length: 50 }, (_, index) => `m${sent + index}`)
+    await Promise.all(batch.map((messageId) => workflowOf(id).signal('message', { messageId, content: messageId })))
+  }
+  await until('it has gone on in a new execution', async () => (await executionOf()) !== first, 60_000)
+  return sent
+}
+
+describe('while a session waits', () => {
+  it('its run says so, a second time too, until somebody has decided', async () => {
+    const { session } = people.play(here.pawl, { model: inOrder([use('pay', 'a')], [use('pay', 'b')]) })
+    const run = await session.send('go')
+    const [first] = await pendingOf(run)
+    expect(await pendingOf(session.run(run.messageId))).toEqual([first])
+    await session.approve('t_1_1_0', { digest: first!.digest! })
+    // What was decided is not told again, however far behind the store is.
+    expect(await pendingOf(run)).toMatchObject([{ callId: 't_1_2_0' }])
+    await session.deny('t_1_2_0', { digest: await digestOf(run, 't_1_2_0') })
+    expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'completed' })
+    expect(await session.run(run.messageId).settled(TIMEOUT)).toMatchObject({ status: 'completed' })
+  })
+
+  it('the list of sessions says so too', async () => {
+    const { session, id } = people.play(here.pawl, { model: once(['pay', 'a'], ['form', 'b']) })
+    await pendingOf(await session.send('go'))
+    expect(await here.pawl.sessions.get(id)).toMatchObject({ status: 'waiting', waiting: 2 })
+    await session.interrupt()
+    await until('nobody is waited for', async () => (await here.pawl.sessions.get(id)).waiting === 0)
+  })
+
+  it('messages join the run once it goes on', async () => {
+    const { session, requests } = people.play(here.pawl, { model: once(['pay', 'a']) })
+    const run = await session.send('go')
+    const digest = await digestOf(run, 't_1_1_0')
+    const steered = await session.send('and hurry')
+    await session.approve('t_1_1_0', { digest })
+    expect((await steered.result(TIMEOUT)).run).toBe(1)
+    expect(saidIn(requests.at(-1)!)).toEqual(['go', 'and hurry'])
+  })
+
+  it('it continues as new, with its requests, their terms, and what was sent', async () => {
+    const { session, id, requests, entered } = people.play(here.pawl, {
+      model: once(['pay', 'a'], ['hurry', 'b'], ['form', 'c'], ['post', 'd']),
+    })
+    const run = await session.send('go')
+    const before = await pendingOf(run)
+    expect(before.map(({ tool }) => tool)).toContain('pay')
+    const sent = await flood(id)
+    const after = await until('the short request has expired', async () => {
+      const pending = await pendingOf(run)
+      return pending.length === 2 && pending
+    })
+    const pay = before.find(({ tool }) => tool === 'pay')!
+    expect(after.find(({ tool }) => tool === 'pay')).toEqual(pay)
+    await session.answer('t_1_1_2', { agreed: true })
+    await session.approve('t_1_1_0', { digest: pay.digest! })
+    await run.result(TIMEOUT)
+    expect(entered()).toEqual(['pay a', 'post d'])
+    expect(saidIn(requests.at(-1)!)).toHaveLength(1 + sent)
+    expect(resultsIn(requests.at(-1)!)).toMatchObject([{ isError: false }, { isError: true }, { isError: false }, { isError: false }])
+  })
+
+  it('its run’s deadline counts on, also in the next execution', async () => {
+    const { session, id, entered } = hurried.play(here.pawl, { model: once(['pay', 'a']) })
+    const run = await session.send('go')
+    const digest = await digestOf(run, 't_1_1_0')
+    await flood(id)
+    expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'waiting' })
+    await expect(run.result(TIMEOUT)).rejects.toMatchObject({ code: 'deadline_exceeded' })
+    const [started, failed] = [ofType(await eventsOf(session), 'run_started')[0]!, ofType(await eventsOf(session), 'error_entered')[0]!]
+    expect(failed.at - started.at).toBeGreaterThanOrEqual(DEADLINE_MS)
+    expect(await codeOf(session.approve('t_1_1_0', { digest }))).not.toBe('accepted')
+    expect(entered()).toEqual([])
+  })
+
+  it('its workflow may end: whoever decides opens it again', async () => {
+    const { session, id, requests, entered } = people.play(here.pawl, { model: once(['pay', 'a'], ['form', 'b'], ['look', 'c']) })
+    const run = await session.send('go')
+    const digest = (await pendingOf(run)).find(({ tool }) => tool === 'pay')!.digest!
+    const isStored = async () => (await session.toolCalls()).filter(({ status }) => /^(awaiting|completed)/.test(status)).length === 3
+    await until('all is stored', isStored)
+    await workflowOf(id).terminate('a test')
+    expect((await session.state()).status).toBe('waiting')
+    expect(await pendingOf(run)).toHaveLength(2)
+    await session.answer('t_1_1_1', { agreed: true })
+    await until('that is stored', async () =>
+      (await session.toolCalls()).some(({ tool, status }) => tool === 'form' && status === 'completed'),
+    )
+    await workflowOf(id).terminate('a test')
+    await session.approve('t_1_1_0', { digest })
+    await run.result(TIMEOUT)
+    expect(entered().toSorted()).toEqual(['look c', 'pay a'])
+    expect(resultsIn(requests.at(-1)!)).toMatchObject([{ isError: false }, { content: '{"agreed":true}' }, { isError: false }])
+    expect(ofType(await eventsOf(session), 'approval_requested')).toHaveLength(1)
+  })
+
+  it('a call of unknown outcome survives the end of its workflow', async () => {
+    const { session, id, entries } = people.play(here.pawl, {
+      model: once(['post', 'a']),
+      body: (_tool, _input, { attempt }) => {
+        if (attempt === 1) throw new Error('lost')
+      },
+    })
+    const run = await session.send('go')
+    await pendingOf(run)
+    await until('that is stored', async () => (await session.toolCalls())[0]?.status === 'unknown')
+    await workflowOf(id).terminate('a test')
+    await session.resolve('t_1_1_0', 'retry')
+    await run.result(TIMEOUT)
+    expect(entries.map(({ attempt }) => attempt)).toEqual([1, 2])
+  })
+
+  it('an interrupt ends the run, and nothing of it can be decided any more', async () => {
+    const { session, requests, entered } = people.play(here.pawl, { model: inOrder([use('pay', 'a'), use('form', 'b')], 'ok') })
+    const run = await session.send('go')
+    const pending = await pendingOf(run)
+    await session.interrupt({ by: 'ann' })
+    expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
+    expect(await codeOf(session.approve('t_1_1_0', { digest: pending[0]!.digest! }))).toBe('call_not_found')
+    expect(await codeOf(session.answer('t_1_1_1', { agreed: true }))).toBe('call_not_found')
+    await (await session.send('two')).result(TIMEOUT)
+    expect(resultsIn(requests.at(-1)!)).toMatchObject([{ isError: true }, { isError: true }])
+    expect(entered()).toEqual([])
+    const rows = await session.toolCalls()
+    expect(rows.map(({ status, waitingUntil }) => [status, waitingUntil])).toEqual([
+      ['skipped', null],
+      ['skipped', null],
+    ])
+  })
+
+  it('a close waits for the run; a cancellation does not, and the session can be gone on with', async () => {
+    const { session, id } = people.play(here.pawl, { model: once(['pay', 'a']) })
+    const run = await session.send('go')
+    const digest = await digestOf(run, 't_1_1_0')
+    await session.close({ by: 'ann' })
+    expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'waiting' })
+    await session.deny('t_1_1_0', { digest })
+    await run.result(TIMEOUT)
+    await until('it is closed', async () => (await session.state()).status === 'closed')
+
+    const cancelled = people.play(here.pawl, { model: inOrder([use('pay', 'a')], 'fine') })
+    const second = await cancelled.session.send('go')
+    await pendingOf(second)
+    await workflowOf(cancelled.id).cancel()
+    expect(await second.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
+    await until('it is closed', async () => (await cancelled.session.state()).status === 'closed')
+    expect((await (await cancelled.session.send('again')).result(TIMEOUT)).text).toBe('fine')
+    expect(id).not.toBe(cancelled.id)
+  })
+
+  it('going back leaves what it waited for behind', async () => {
+    const { session, requests, entered } = people.play(here.pawl, {
+      model: (request) => (saidIn(request).at(-1) === 'pay' ? [use('pay', 'a')] : `heard ${saidIn(request).at(-1)}`),
+    })
+    await (await session.send('one', { messageId: 'one' })).result(TIMEOUT)
+    const run = await session.send('pay', { messageId: 'pay' })
+    const digest = await digestOf(run, 't_2_1_0')
+    await session.rollback({ message: 'pay' })
+    expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
+    expect(await codeOf(session.approve('t_2_1_0', { digest }))).toBe('call_not_found')
+    expect((await (await session.send('two')).result(TIMEOUT)).text).toBe('heard two')
+    expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two'])
+    expect(entered()).toEqual([])
+  })
+
+  it('a fork may be made of it that waits for nobody, and the session waits on', async () => {
+    const { session, entered } = people.play(here.pawl, { model: once(['pay', 'a']) })
+    const run = await session.send('go')
+    const digest = await digestOf(run, 't_1_1_0')
+    const laid = people.play(here.pawl, { model: inOrder('', 'free') })
+    const copy = await session.fork({ id: laid.id, interrupt: false })
+    expect(await copy.state()).toMatchObject({ status: 'idle', current: null })
+    expect((await (await copy.send('on')).result(TIMEOUT)).text).toBe('free')
+    expect(resultsIn(laid.requests.at(-1)!)).toMatchObject([{ id: 't_1_1_0', isError: true }])
+    expect(await codeOf(copy.approve('t_1_1_0', { digest }))).toBe('call_not_found')
+    await session.approve('t_1_1_0', { digest })
+    await run.result(TIMEOUT)
+    expect(entered()).toEqual(['pay a'])
+  })
+})

@@ -1,0 +1,273 @@
+// The rows that a session's events are to have in the side store, made by the pure projections in one go, table by table.
+import { createHash } from 'node:crypto'
+import type { SessionEvent } from '../../src/session/events.ts'
+import { fold } from '../../src/session/fold.ts'
+import type { Json } from '../../src/session/json.ts'
+import { STATE_VERSION } from '../../src/session/state-versions.ts'
+import type { SessionState } from '../../src/session/state.ts'
+import { type Move, newProjection, project, type Projection, type Rows, segmentsOf } from '../../src/store/projections.ts'
+import { newSessionColumns, waitingCalls } from '../../src/store/session-columns.ts'
+import { APPROVALS, type Columns, ERRORS, EVENTS, MESSAGES, RECOVERIES, TOKEN_USAGE, TOOL_CALLS } from '../../src/store/tables.ts'
+import { safeKey } from '../../src/store/text.ts'
+
+/** A row as plain values: numbers, texts, parsed JSON; times in milliseconds since 1970. */
+export type PlainRow = Record<string, unknown>
+
+/** A stored event: its text and what the rows beside it say. */
+export interface StoredText {
+  epoch: string
+  digest: string
+  json: string
+}
+
+/** The rows of each table, in an order of their own. */
+export type PlainTables = Record<(typeof TABLES)[number], PlainRow[]>
+
+const CHECKPOINTS = {
+  version: 'integer',
+  run: 'integer',
+  turn: 'integer',
+  seq: 'bigint',
+  up_to_seq: 'bigint',
+  last_message_id: 'text',
+  reason: 'text',
+  by: 'text',
+  /** JSON text, whatever the order of its keys. */
+  state: 'jsonb',
+  state_version: 'integer',
+  created_at: 'timestamptz',
+  archived_seq: 'bigint',
+} as const satisfies Columns
+
+const SESSIONS = {
+  agent: 'text',
+  status: 'text',
+  epoch: 'text',
+  flushed_seq: 'bigint',
+  committed_seq: 'bigint',
+  digest: 'text',
+  run: 'integer',
+  current_run: 'integer',
+  turns: 'integer',
+  open_seq: 'bigint',
+  error: 'jsonb',
+  input_tokens: 'bigint',
+  output_tokens: 'bigint',
+  cache_creation_input_tokens: 'bigint',
+  cache_read_input_tokens: 'bigint',
+  usd: 'numeric',
+  model: 'text',
+  provider: 'text',
+  checkpoint: 'integer',
+  waiting: 'integer',
+  parent: 'text',
+  forked_seq: 'bigint',
+  updated_at: 'timestamptz',
+} as const satisfies Columns
+
+/** The columns that events decide, by table. */
+export const COLUMNS = {
+  events: EVENTS,
+  messages: MESSAGES,
+  archived_messages: { ...MESSAGES, epoch: 'text', archived_seq: 'bigint', why: 'text' },
+  tool_calls: TOOL_CALLS,
+  errors: ERRORS,
+  token_usage: TOKEN_USAGE,
+  approvals: APPROVALS,
+  recoveries: RECOVERIES,
+  checkpoints: CHECKPOINTS,
+  sessions: SESSIONS,
+} as const satisfies Record<string, Columns>
+
+/** Tables whose rows events decide. */
+export const TABLES = Object.keys(COLUMNS) as (keyof typeof COLUMNS)[]
+
+/** The rows of a session whose whole past is `stored`. */
+export function projectedTables(stored: readonly StoredText[]): PlainTables {
+  const entries = stored.map(({ epoch, digest, json }) => ({ epoch, digest, json, event: JSON.parse(json) as SessionEvent }))
+  const events = entries.map((entry) => entry.event)
+  const epochs = new Map(entries.map(({ event, epoch }) => [event.seq, epoch]))
+  const forkedAt = events.findLast((event) => event.type === 'forked')?.seq ?? 0
+  const projection = newProjection(newSessionColumns())
+  const kept = newKept()
+  for (const segment of segmentsOf(entries, Number.POSITIVE_INFINITY)) {
+    const rows = project(
+      projection,
+      segment.map((entry) => entry.event),
+      (segment.at(-1)?.event.seq ?? 0) <= forkedAt,
+    )
+    keep(kept, rows)
+    if (rows.move) move(kept, rows.move, epochs)
+  }
+  const head = entries.at(-1)
+  return {
+    events: entries.map(({ event, epoch, digest, json }) => plain(EVENTS, eventRow(event, epoch, digest, json))),
+    messages: kept.messages,
+    archived_messages: kept.archived,
+    tool_calls: [...kept.calls.values()],
+    errors: kept.errors,
+    token_usage: kept.usage,
+    approvals: kept.approvals,
+    recoveries: kept.recoveries,
+    checkpoints: checkpointRows(events),
+    sessions: head ? [sessionRow(projection, agentOf(events), head)] : [],
+  }
+}
+
+/** A row of the projections, or of the database, as plain values. */
+export function plain(columns: Columns, row: Record<string, unknown>): PlainRow {
+  return Object.fromEntries(Object.entries(columns).map(([name, type]) => [name, plainValue(type, row[name] ?? null)]))
+}
+
+function plainValue(type: Columns[string], value: unknown): unknown {
+  if (value === null) return null
+  if (type === 'bigint' || type === 'integer' || type === 'numeric') return Number(value)
+  if (type === 'timestamptz') return new Date(String(value)).getTime()
+  if (type === 'jsonb') return typeof value === 'string' ? (JSON.parse(value) as unknown) : value
+  return value
+}
+
+/** What stands of the rows so far. */
+interface Kept {
+  messages: PlainRow[]
+  archived: PlainRow[]
+  calls: Map<string, PlainRow>
+  errors: PlainRow[]
+  usage: PlainRow[]
+  approvals: PlainRow[]
+  recoveries: PlainRow[]
+}
+
+const newKept = (): Kept => ({ messages: [], archived: [], calls: new Map(), errors: [], usage: [], approvals: [], recoveries: [] })
+
+function keep(kept: Kept, rows: Rows): void {
+  kept.messages.push(...rows.messages.map((row) => plain(MESSAGES, row)))
+  for (const { message_id, ...place } of rows.taken) {
+    const waiting = kept.messages.find((row) => row.kind === 'user' && row.run === null && row.message_id === message_id)
+    Object.assign(waiting ?? {}, place)
+  }
+  for (const row of rows.toolCalls.values()) keepCall(kept.calls, plain(TOOL_CALLS, row))
+  kept.errors.push(...rows.errors.map((row) => plain(ERRORS, row)))
+  kept.usage.push(...rows.usage.map((row) => plain(TOKEN_USAGE, row)))
+  kept.approvals.push(...rows.requests.map((row) => plain(APPROVALS, row)))
+  for (const { call_id, ...decision } of rows.decisions) {
+    const asked = kept.approvals.find((row) => row.call_id === call_id && row.status === 'requested')
+    Object.assign(asked ?? {}, decision, { decided_at: new Date(String(decision.decided_at)).getTime() })
+  }
+  kept.recoveries.push(...rows.recoveries.map((row) => plain(RECOVERIES, row)))
+}
+
+const OUTCOME = ['result', 'error', 'effect_id', 'replay_of', 'result_blob', 'completed_at', 'raw_outcome', 'outcome_seq']
+
+/** A call that an earlier segment knows: an outcome replaces the one before as a whole, all else fills in. */
+function keepCall(calls: Map<string, PlainRow>, row: PlainRow): void {
+  const id = String(row.call_id)
+  const before = calls.get(id)
+  if (!before) {
+    calls.set(id, { ...row, status: row.status ?? 'issued' })
+    return
+  }
+  const ended = row.outcome_seq !== null
+  for (const [name, value] of Object.entries(row)) {
+    if (name === 'attempt') before.attempt = Math.max(Number(before.attempt), Number(value))
+    else if (name === 'issued_at') continue
+    else if (name === 'waiting_until') before[name] = row.status === null ? before[name] : value
+    else if (name === 'milestones') before[name] = value === null ? before[name] : [...((before[name] as string[]) ?? []), ...(value as [])]
+    else if (name === 'approval') before[name] = value === null ? before[name] : { ...(before[name] as object | null), ...value }
+    else if (OUTCOME.includes(name) ? ended : value !== null) before[name] = value
+  }
+}
+
+/** What an event that takes rows back does to them. */
+function move(kept: Kept, { event, run }: Move, epochs: ReadonlyMap<number, string>): void {
+  const archive = (why: string, which: (row: PlainRow) => boolean): void => {
+    const moved = kept.messages.filter(which)
+    kept.messages = kept.messages.filter((row) => !which(row))
+    kept.archived.push(...moved.map((row) => ({ ...row, epoch: epochs.get(Number(row.seq)), archived_seq: event.seq, why })))
+  }
+  switch (event.type) {
+    case 'recovery_started':
+      archive('restarted', (row) => row.run === run && row.kind !== 'user')
+      for (const row of kept.messages) if (row.run === run) Object.assign(row, { run: null, turn: null, position: null, ordinal: 0 })
+      return
+    case 'rolled_back': {
+      const { toSeq, upToSeq, keepsRun } = event
+      archive('rolled_back', ({ position, seq }) => (position === null ? !keepsRun && Number(seq) <= upToSeq : Number(position) > toSeq))
+      return
+    }
+    case 'session_started':
+      archive('begun_afresh', (row) => Number(row.seq) < event.seq)
+      return
+    case 'forked':
+      archive('forked', (row) => row.position === null && Number(row.seq) < event.seq)
+      Object.assign(kept, { calls: new Map(), errors: [], usage: [], approvals: [], recoveries: [] })
+  }
+}
+
+/** A checkpoint holds the state folded up to it, but for the ids of accepted messages. */
+function checkpointRows(events: readonly SessionEvent[]): PlainRow[] {
+  const rows: PlainRow[] = []
+  let state: SessionState | undefined
+  let runStarts = new Map<number, number>()
+  for (const event of events) {
+    state = fold(state, [event])
+    if (event.type === 'session_started') runStarts = new Map()
+    if (event.type === 'run_started') runStarts.set(event.run, event.seq)
+    const leftAbove = leftBy(event, state, runStarts)
+    for (const row of rows) if (row.archived_seq === null && Number(row.up_to_seq) > leftAbove) row.archived_seq = event.seq
+    if (event.type !== 'checkpoint_made' || !state) continue
+    const { accepted: _, ...slim } = structuredClone(state)
+    const { version, run, turn, seq, reason, by, lastMessageId: last_message_id, at: created_at } = event
+    const made = { version, run, turn, seq, up_to_seq: seq, last_message_id, reason, by, created_at: new Date(created_at).toISOString() }
+    rows.push(plain(CHECKPOINTS, { ...made, state: slim as unknown as Json, state_version: STATE_VERSION, archived_seq: null }))
+  }
+  return rows
+}
+
+/** Checkpoints above it are left behind by the event. */
+function leftBy(event: SessionEvent, state: SessionState | undefined, runStarts: ReadonlyMap<number, number>): number {
+  if (event.type === 'rolled_back') return event.toSeq
+  if (event.type === 'session_started') return 0
+  if (event.type === 'recovery_started' && event.strategy === 'restart_run') return runStarts.get(state?.run ?? 0) ?? event.seq
+  return event.seq
+}
+
+function eventRow(event: SessionEvent, epoch: string, digest: string, json: string): PlainRow {
+  const run = ('run' in event && event.run) || null
+  const turn = ('turn' in event && event.turn) || null
+  return { seq: event.seq, epoch, type: event.type, run, turn, at: new Date(event.at).toISOString(), digest, json }
+}
+
+function agentOf(events: readonly SessionEvent[]): string {
+  const started = events.findLast((event) => event.type === 'session_started')
+  return started?.type === 'session_started' ? safeKey(started.agent) : ''
+}
+
+function sessionRow({ session, openTurn }: Projection, agent: string, head: StoredText & { event: SessionEvent }): PlainRow {
+  const { status, run, currentRun, turns, error, usage, usd, model, provider, checkpoint, forkedFrom, updatedAt } = session
+  return plain(SESSIONS, {
+    agent,
+    status,
+    epoch: head.epoch,
+    flushed_seq: head.event.seq,
+    committed_seq: head.event.seq,
+    digest: head.digest,
+    run,
+    current_run: currentRun,
+    turns,
+    open_seq: openTurn?.seq ?? null,
+    error,
+    ...usage,
+    usd,
+    model: model === null ? null : safeKey(model),
+    provider,
+    checkpoint,
+    waiting: waitingCalls(session),
+    parent: forkedFrom && safeKey(forkedFrom.sessionId),
+    forked_seq: forkedFrom?.seq ?? null,
+    updated_at: new Date(updatedAt).toISOString(),
+  })
+}
+
+/** The sha256 by which a value lies in `blobs`. */
+export const sha256Of = (text: string): string => createHash('sha256').update(text).digest('hex')

@@ -1,0 +1,158 @@
+// Compares what the side store has of a session with the session itself: its events, its state, and every projection, row by row.
+import { Client, Connection } from '@temporalio/client'
+import { Pawl } from 'pawl/client'
+import type { SessionEvent } from 'pawl'
+import pg from 'pg'
+import { expect } from 'vitest'
+import { blobOf } from '../../src/session/blobs.ts'
+import { nextDigest } from '../../src/session/digest.ts'
+import { fold } from '../../src/session/fold.ts'
+import { QUERIES, workflowIdOf } from '../../src/session/protocol.ts'
+import type { SessionState } from '../../src/session/state.ts'
+import type { Columns } from '../../src/store/tables.ts'
+import { safeKey } from '../../src/store/text.ts'
+import type { SharedStack } from '../setup/stack.ts'
+import { eventsOf } from './events.ts'
+import { COLUMNS, plain, type PlainRow, projectedTables, sha256Of, type StoredText, TABLES } from './projected.ts'
+import { until } from './until.ts'
+
+/** What was compared. */
+export interface Matched {
+  events: SessionEvent[]
+  state: SessionState
+  /** Rows by table. */
+  rows: Record<(typeof TABLES)[number], PlainRow[]>
+}
+
+/** Where, and how long the store may take to catch up (default 40 s). */
+export interface MatchOptions {
+  schema?: string
+  timeoutMs?: number
+  /** The workflow is asked for the events above it; default 0: for all, also those of earlier executions, each of which is replayed for it. */
+  after?: number
+}
+
+/**
+ * Expects of a session that is at rest and whose workflow a worker serves: fold of the `events` rows = the workflow's own state = the
+ * rows of every projection, each once. Waits until the store has what the workflow has.
+ */
+export async function rowsMatchEvents(stack: SharedStack, sessionId: string, options: MatchOptions = {}): Promise<Matched> {
+  const { schema = 'pawl', timeoutMs = 40_000, after = 0 } = options
+  const client = new pg.Client(stack.databaseUrl)
+  await client.connect()
+  const live = await openLive(stack)
+  const read = async <Row extends object>(sql: string): Promise<Row[]> =>
+    (await client.query<Row>(sql.replaceAll('{schema}', `"${schema}"`), [safeKey(sessionId)])).rows
+  try {
+    const { state, events } = await until(
+      'the store has what the workflow has',
+      async () => {
+        const now = await live.look(sessionId, after)
+        const [row] = await read<{ flushed_seq: string }>('select flushed_seq from {schema}.sessions where session_id = $1')
+        return Number(row?.flushed_seq) === now.state.seq && now
+      },
+      timeoutMs,
+    )
+    const stored = await read<StoredText>('select epoch, digest, json from {schema}.events where session_id = $1 order by seq')
+    compareEvents(stored, events)
+    const folded = fold(
+      undefined,
+      stored.map(({ json }) => JSON.parse(json) as SessionEvent),
+    )
+    expect(folded, 'the fold of the events is the state').toEqual(state)
+    const expected = projectedTables(stored)
+    const rows = {} as Matched['rows']
+    for (const table of TABLES) {
+      const found = await read<{ row: Record<string, unknown> }>(`select to_jsonb(t) as row from {schema}.${table} t where session_id = $1`)
+      rows[table] = found.map(({ row }) => plain(COLUMNS[table], asWritten(table, row)))
+      expect(comparable(table, rows[table]), `rows of ${table}`).toEqual(comparable(table, expected[table], rows[table]))
+    }
+    await compareTheRest(read, stored)
+    return { events, state, rows }
+  } finally {
+    await client.end()
+    await live.close()
+  }
+}
+
+/** What Postgres has as JSON as the text that was written. */
+function asWritten(table: (typeof TABLES)[number], row: Record<string, unknown>): Record<string, unknown> {
+  const columns: Columns = COLUMNS[table]
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]) => {
+      const isJson = columns[name] === 'jsonb' && value !== null && name !== 'state'
+      return [name, isJson ? JSON.stringify(value) : value]
+    }),
+  )
+}
+
+/** Asks the workflow itself. */
+async function openLive({ temporalAddress: address, namespace }: SharedStack) {
+  const connection = await Connection.connect({ address })
+  const temporal = new Client({ connection, namespace })
+  const pawl = await Pawl.connect({ temporal: { address, namespace }, postgres: false })
+  return {
+    async look(sessionId: string, after: number): Promise<{ state: SessionState; events: SessionEvent[] }> {
+      const handle = temporal.workflow.getHandle(workflowIdOf(sessionId))
+      const before = await handle.query<SessionState>(QUERIES.state)
+      const events = await eventsOf(pawl.session(sessionId), after)
+      const state = await handle.query<SessionState>(QUERIES.state)
+      if (state.seq !== before.seq || events.at(-1)?.seq !== state.seq) throw new Error('the session is not at rest')
+      return { state, events }
+    },
+    async close(): Promise<void> {
+      await pawl.close()
+      await connection.close()
+    },
+  }
+}
+
+/** The stored texts are a whole chain of digests, and the workflow's events to the letter, as far back as it remembers. */
+function compareEvents(stored: readonly StoredText[], events: readonly SessionEvent[]): void {
+  let digest = ''
+  for (const [index, entry] of stored.entries()) {
+    digest = nextDigest(digest, entry.json)
+    expect(entry.digest, `the digest of event ${index + 1}`).toBe(digest)
+  }
+  const from = (events[0]?.seq ?? 1) - 1
+  expect(stored.slice(from).map(({ json }) => json)).toEqual(events.map((event) => JSON.stringify(event)))
+}
+
+/** The rows in one order, without what events do not decide. `actual`: the rows that are compared with. */
+function comparable(table: (typeof TABLES)[number], rows: readonly PlainRow[], actual?: readonly PlainRow[]): PlainRow[] {
+  const ordered = rows
+    // What could not be written in time is told of besides.
+    .filter((row) => table !== 'errors' || row.context !== 'checkpoint')
+    .toSorted((one, other) => orderOf(one).localeCompare(orderOf(other)))
+  if (table !== 'tool_calls') return ordered
+  if (!actual) return ordered
+  // An activity itself says, best effort, that it runs, where, and since when: that stays where no event says otherwise.
+  const told = new Map(actual.map((row) => [row.call_id, row]))
+  return ordered.map((row) => {
+    const { worker, started_at, status } = told.get(row.call_id) ?? {}
+    const isRunning = row.status === 'issued' && status === 'running'
+    return { ...row, worker: row.worker ?? worker, started_at: row.started_at ?? started_at, ...(isRunning && { status }) }
+  })
+}
+
+const orderOf = ({ seq, version, call_id }: PlainRow): string => String(seq ?? version ?? call_id ?? '').padStart(40, '0')
+
+/** Values are in `blobs`, nothing was set aside, and the feed tells of each event once. */
+async function compareTheRest(read: <Row extends object>(sql: string) => Promise<Row[]>, stored: readonly StoredText[]): Promise<void> {
+  expect(await read('select * from {schema}.stray_events where session_id = $1'), 'events that were set aside').toEqual([])
+  const refs = stored.flatMap(({ json }) => blobOf(JSON.parse(json) as SessionEvent) ?? [])
+  const blobs = await read<{ sha256: string; content: string }>('select sha256, content from {schema}.blobs where session_id = $1')
+  for (const { sha256, content } of blobs) expect(sha256Of(content), 'a blob is what its name says').toBe(sha256)
+  const held = new Set(blobs.map(({ sha256 }) => sha256))
+  expect(
+    refs.filter(({ sha256 }) => !held.has(sha256)),
+    'values that are not in blobs',
+  ).toEqual([])
+  const commits = await read<{ first_seq: string; last_seq: string }>(
+    'select first_seq, last_seq from {schema}.commits where session_id = $1 order by first_seq',
+  )
+  for (const [index, { first_seq }] of commits.entries()) {
+    if (index > 0) expect(Number(first_seq), 'commits are contiguous').toBe(Number(commits[index - 1]?.last_seq) + 1)
+  }
+  expect(Number(commits.at(-1)?.last_seq), 'the last commit').toBe(stored.length)
+}

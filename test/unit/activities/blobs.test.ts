@@ -1,0 +1,168 @@
+// Large values of a worker process: what waits for the store and how long, what is read again, and what is not believed.
+import { describe, expect, it } from 'vitest'
+import { ArchiveUnavailable, blobShelf } from '../../../src/activities/blobs.ts'
+import type { BlobRef, EventOf, SessionEvent } from '../../../src/session/events.ts'
+import type { Json } from '../../../src/session/json.ts'
+import { type Blob, type Blobs, blobOfJson } from '../../../src/store/blobs.ts'
+
+const LOG = { debug() {}, info() {}, warn() {}, error() {} }
+const signal = new AbortController().signal
+
+/** A store of large values that can be taken away; `gets` and `puts` count who asked. */
+function memory(): Blobs & { away: boolean | 'silent'; gets: number; puts: number } {
+  const kept = new Map<string, string>()
+  const answered = async <T>(work: () => T): Promise<T> => {
+    if (blobs.away === 'silent') return new Promise<T>(() => undefined)
+    if (blobs.away) throw new Error('away')
+    return work()
+  }
+  const blobs = {
+    away: false as boolean | 'silent',
+    gets: 0,
+    puts: 0,
+    put: (sessionId: string, { ref, json }: Blob) => {
+      blobs.puts += 1
+      return answered(() => void kept.set(`${sessionId} ${ref.sha256}`, json))
+    },
+    get: (sessionId: string, refs: readonly Pick<BlobRef, 'sha256'>[]) => {
+      blobs.gets += 1
+      return answered(
+        () =>
+          new Map(
+            refs.flatMap(({ sha256 }) => {
+              const json = kept.get(`${sessionId} ${sha256}`)
+              return json === undefined ? [] : [[sha256, json] as const]
+            }),
+          ),
+      )
+    },
+    copy: () => Promise.reject(new Error('not here')),
+  }
+  return blobs
+}
+
+const LARGE = blobOfJson({ value: { rows: 'x'.repeat(200_000) } }, 'xxx')
+
+function completed(blob: BlobRef): SessionEvent {
+  return { v: 1, seq: 7, at: 0, type: 'tool_completed', run: 1, turn: 1, callId: 't_1_1_0', tool: 't', attempt: 1, effectId: 'e', blob }
+}
+
+function received(blob: BlobRef): EventOf<'message_received'> {
+  return { v: 1, seq: 2, at: 0, type: 'message_received', messageId: 'm', content: 'how it', blob }
+}
+
+describe('a value that is kept', () => {
+  it('is put back into its event by another process', async () => {
+    const blobs = memory()
+    expect(await blobShelf({ blobs }, LOG).keep('s', LARGE, { signal })).toEqual(LARGE.ref)
+    const { blob: _, ...rest } = completed(LARGE.ref) as EventOf<'tool_completed'>
+    expect(await blobShelf({ blobs }, LOG).hydrate('s', [completed(LARGE.ref)])).toEqual([
+      { ...rest, value: { rows: 'x'.repeat(200_000) } },
+    ])
+  })
+
+  it('is read from the store once a process, and not at all where it was written', async () => {
+    const blobs = memory()
+    const shelf = blobShelf({ blobs }, LOG)
+    await shelf.keep('s', LARGE, { signal })
+    await shelf.hydrate('s', [completed(LARGE.ref)])
+    expect(blobs.gets).toBe(0)
+    const other = blobShelf({ blobs }, LOG)
+    await other.hydrate('s', [completed(LARGE.ref)])
+    await other.hydrate('s', [completed(LARGE.ref), completed(LARGE.ref)])
+    expect(blobs.gets).toBe(1)
+  })
+
+  it('belongs to its session: another one that names it gets nothing', async () => {
+    const shelf = blobShelf({ blobs: memory() }, LOG)
+    await shelf.keep('s', LARGE, { signal })
+    expect(await shelf.hydrate('other', [completed(LARGE.ref)])).toEqual([completed(LARGE.ref)])
+  })
+
+  it('asks no store for events without large values', async () => {
+    const blobs = memory()
+    const event: SessionEvent = { v: 1, seq: 1, at: 0, type: 'session_closed', reason: 'idle' }
+    expect(await blobShelf({ blobs }, LOG).hydrate('s', [event])).toEqual([event])
+    expect(blobs.gets).toBe(0)
+  })
+})
+
+describe('a value while the store is away', () => {
+  it('goes without it at once, and those that could go without do not ask again for a while', async () => {
+    const blobs = memory()
+    blobs.away = true
+    const shelf = blobShelf({ blobs }, LOG)
+    expect(await shelf.keep('s', LARGE, { signal })).toBeUndefined()
+    expect(await shelf.keep('s', LARGE, { signal })).toBeUndefined()
+    expect(blobs.puts).toBe(1)
+  })
+
+  it('that cannot go without is offered again until the store is back', async () => {
+    const blobs = memory()
+    blobs.away = true
+    const shelf = blobShelf({ blobs }, LOG)
+    const kept = shelf.keep('s', LARGE, { signal, until: Date.now() + 30_000 })
+    const put = blobs.put
+    blobs.put = (sessionId, blob) => {
+      blobs.away = false
+      return put(sessionId, blob)
+    }
+    expect(await kept).toEqual(LARGE.ref)
+  })
+
+  it('does not wait for a store that says nothing, nor when its attempt is stopped', async () => {
+    const blobs = memory()
+    blobs.away = 'silent'
+    expect(await blobShelf({ blobs }, LOG).keep('s', LARGE, { signal })).toBeUndefined()
+    const stop = new AbortController()
+    const kept = blobShelf({ blobs }, LOG).keep('s', LARGE, { signal: stop.signal, until: Date.now() + 600_000 })
+    stop.abort()
+    expect(await kept).toBeUndefined()
+  })
+
+  it('that is needed cannot be had: that is said, not guessed', async () => {
+    const blobs = memory()
+    await blobShelf({ blobs }, LOG).keep('s', LARGE, { signal })
+    blobs.away = true
+    const shelf = blobShelf({ blobs }, LOG)
+    await expect(shelf.hydrate('s', [completed(LARGE.ref)])).rejects.toThrow(ArchiveUnavailable)
+    blobs.away = false
+    expect(await shelf.hydrate('s', [completed(LARGE.ref)])).not.toEqual([completed(LARGE.ref)])
+  })
+})
+
+describe('a value that is not what an event may carry', () => {
+  it.each<[string, Json]>([
+    ['a tool result', { value: 1 }],
+    ['a number', 7],
+    ['blocks of no known type', [{ type: 'tool_result', tool_use_id: 'x' }]],
+    ['nothing', ''],
+  ])('as a message: %s is told as what its event says of it', async (_, value) => {
+    const blob = blobOfJson(value, 'how it begins')
+    const shelf = blobShelf({ blobs: memory() }, LOG)
+    await shelf.keep('s', blob, { signal })
+    const [event] = await shelf.hydrate('s', [received(blob.ref)])
+    expect(event).toEqual({
+      ...received(blob.ref),
+      content: `[A value of ${blob.ref.bytes} bytes, sha256 ${blob.ref.sha256}; it begins:]\nhow it begins`,
+    })
+  })
+
+  it.each<[string, Json]>([
+    ['text', 'a message'],
+    ['no value', { content: 'a' }],
+  ])('as a tool result: %s leaves the event as it is', async (_, value) => {
+    const blob = blobOfJson(value, 'how it begins')
+    const shelf = blobShelf({ blobs: memory() }, LOG)
+    await shelf.keep('s', blob, { signal })
+    expect(await shelf.hydrate('s', [completed(blob.ref)])).toEqual([completed(blob.ref)])
+  })
+
+  it('changes nothing but value and content', async () => {
+    const blob = blobOfJson({ value: 1, content: 'one', callId: 'forged', seq: 99 }, 'one')
+    const shelf = blobShelf({ blobs: memory() }, LOG)
+    await shelf.keep('s', blob, { signal })
+    const { blob: _, ...rest } = completed(blob.ref) as EventOf<'tool_completed'>
+    expect(await shelf.hydrate('s', [completed(blob.ref)])).toEqual([{ ...rest, value: 1, content: 'one' }])
+  })
+})

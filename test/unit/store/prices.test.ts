@@ -1,0 +1,37 @@
+// What a model call is said to have cost.
+import { describe, expect, it } from 'vitest'
+import { PRICES, priceOf, providerOf } from '../../../src/store/prices.ts'
+
+const usage = { input_tokens: 1_000, output_tokens: 500, cache_creation_input_tokens: 2_000, cache_read_input_tokens: 10_000 }
+const at = Date.UTC(2026, 10, 21)
+
+describe('the price of a call', () => {
+  it('is that of its tokens, each kind at its own rate', () => {
+    // 1,000 × $3 + 500 × $15 + 2,000 × $3.75 + 10,000 × $0.30, a million tokens.
+    expect(priceOf('claude-sonnet-4-5', usage, at)).toEqual({ usd: 0.021, since: '2025-09-29' })
+    expect(priceOf('claude-sonnet-4-5-20250929', usage, at)?.usd).toBe(0.021)
+    expect(priceOf('claude-3-5-haiku-latest', usage, at)?.usd).toBe(0.0056)
+  })
+
+  it('is the one of its day', () => {
+    const read = { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 1_000_000 }
+    expect(priceOf('claude-sonnet-5-5', read, Date.UTC(2026, 9, 6, 23))).toEqual({ usd: 0.2, since: '2026-09-01' })
+    expect(priceOf('claude-sonnet-5-5', read, Date.UTC(2026, 9, 7))).toEqual({ usd: 0.1, since: '2026-10-07' })
+  })
+
+  it('is another one for a long prompt, where the model has two', () => {
+    const short = { input_tokens: 100_000, output_tokens: 1_000, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
+    expect(priceOf('claude-haiku-5-5', short, at)?.usd).toBe(0.0105)
+    expect(priceOf('claude-haiku-5-5', { ...short, cache_read_input_tokens: 1 }, at)?.usd).toBe(0.05250005)
+  })
+
+  it('is not guessed for a model that nobody knows', () => {
+    expect(priceOf('scripted', usage, at)).toBeUndefined()
+    expect(priceOf('claude-opus-99', usage, at)).toBeUndefined()
+    expect([providerOf('claude-opus-99'), providerOf('scripted')]).toEqual(['anthropic', null])
+  })
+
+  it('has its entries in the order of their days', () => {
+    expect(PRICES.map((price) => price.since)).toEqual(PRICES.map((price) => price.since).toSorted())
+  })
+})

@@ -1,0 +1,88 @@
+// States that were written down: read again, brought up to date, or refused with a reason. And migrations that say what they are.
+import { describe, expect, it } from 'vitest'
+import type { SessionEvent } from '../../../src/session/events.ts'
+import { initialState } from '../../../src/session/fold.ts'
+import { readState, STATE_VERSION, UnreadableState } from '../../../src/session/state-versions.ts'
+import { beginFolding, keptStates } from '../../../src/store/checkpoints.ts'
+import { isBreaking } from '../../../src/store/migrate.ts'
+import { schemaOf } from '../../../src/store/schema.ts'
+import type { ParsedEntry } from '../../../src/store/segment.ts'
+
+const state = initialState({
+  v: 1,
+  seq: 1,
+  at: 1_000,
+  type: 'session_started',
+  sessionId: 's',
+  agent: 'a',
+  context: null,
+  tags: [],
+  executionId: 'e',
+  coreVersion: 2,
+})
+const { accepted: _, ...slim } = state
+
+const reasonOf = (read: () => unknown): string => {
+  try {
+    read()
+    return 'read'
+  } catch (error) {
+    return error instanceof UnreadableState ? `${error.code}: ${error.message}` : String(error)
+  }
+}
+
+describe('a written state', () => {
+  it('is read as it was written, without the ids of the messages', () => {
+    expect(readState(JSON.stringify(slim), STATE_VERSION)).toEqual(state)
+  })
+
+  it('of an older version is brought to the newest, step by step', () => {
+    const { agent: _agent, ...older } = slim
+    const upgrades = {
+      0: (one: object) => ({ ...one, name: 'a' }),
+      1: ({ name, ...one }: Record<string, never>) => ({ ...one, agent: name as string }),
+    }
+    expect(readState(JSON.stringify(older), 0, { upgrades, version: 2 })).toEqual(state)
+    expect(reasonOf(() => readState(JSON.stringify(older), 0, { upgrades: {}, version: 2 }))).toBe(
+      'unreadable_state: nothing is known of version 0',
+    )
+  })
+
+  it('is refused with the reason', () => {
+    const text = JSON.stringify(slim)
+    expect(reasonOf(() => readState('{', 1))).toContain('it is no JSON')
+    expect(reasonOf(() => readState('[]', 1))).toContain('it is no object')
+    expect(reasonOf(() => readState(text, 2))).toContain('its version 2 is newer than 1')
+    expect(reasonOf(() => readState(JSON.stringify({ ...slim, inbox: null }), 1))).toContain('its inbox makes no sense')
+    expect(reasonOf(() => readState(JSON.stringify({ ...slim, current: { run: 1 } }), 1))).toContain('its current makes no sense')
+  })
+})
+
+describe('a state that cannot be folded', () => {
+  it('fails the checkpoints that would need it, and nothing else', async () => {
+    const kept = keptStates()
+    kept.set('s', { digest: 'd', state: { ...state, inbox: null as never } })
+    const entry = (event: object) => ({ event: { v: 1, at: 1, ...event } as SessionEvent }) as ParsedEntry
+    const entries = [
+      entry({ seq: 2, type: 'message_received', messageId: 'm', content: 'x' }),
+      entry({ seq: 3, type: 'checkpoint_made', version: 1, reason: 'turn' }),
+    ]
+    const tx = { query: () => Promise.reject(new Error('nothing is to be read')) }
+    const of = { sessionId: 's', key: 's', head: { seq: 1, digest: 'd' }, forkedSeq: 0 }
+    const folding = await beginFolding(tx, schemaOf('pawl'), kept, { of, entries, guarded: false })
+    const { rows, failures } = folding.fold(entries)
+    expect(rows).toEqual([])
+    expect(failures.map(({ event, error }) => [event.seq, error.code])).toEqual([[3, 'checkpoint_fold_failed']])
+    folding.keep('d2')
+    expect(kept.has('s')).toBe(false)
+  })
+})
+
+describe('a migration', () => {
+  it('is breaking if its first line says so', () => {
+    expect(isBreaking('-- breaking\nalter table x')).toBe(true)
+    expect(isBreaking('-- breaking\r\nalter table x')).toBe(true)
+    expect(isBreaking('-- Not breaking.\n-- breaking\n')).toBe(false)
+    expect(isBreaking('-- breaking news\n')).toBe(false)
+  })
+})
