@@ -1,4 +1,5 @@
 // One attempt of a model call or tool call: its number, what earlier attempts left behind, and how it is given up.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { ApplicationFailure, Context } from '@temporalio/activity'
 import type { FailedAttempt } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
@@ -9,6 +10,9 @@ import type { ActivityNeeds, Hold } from './needs.ts'
 
 /** Attempts of one call that may be lost with their worker before it is given up. */
 const MAX_DEATHS = 5
+
+/** How often what a body says of its progress is told to the server, at most: each beat with details is a write there. */
+const TELL_EVERY_MS = 100
 
 /** An attempt that is going on. */
 export interface Attempt {
@@ -92,6 +96,7 @@ export function startAttempt(needs: ActivityNeeds, options: AttemptOptions): Att
     telling = hold
       .report(told)
       .catch(() => undefined)
+      .then(() => sleep(TELL_EVERY_MS, undefined, { ref: false }))
       .then(() => {
         telling = undefined
         if (report !== told && report.progress !== told.progress) tell()

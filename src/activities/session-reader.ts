@@ -98,8 +98,8 @@ export function sessionReader(log: EventLog, store: Store, shelf: BlobShelf): Se
     for (const event of whole) addToTranscript(transcript, event)
     const state = fold(from?.state, events)
     if (!state) throw new StaleWatermark('the events begin in the middle of the session')
-    const read = events.reduce((sum, event, index) => sum + (entries[index]?.json.length ?? 0) + (blobOf(event)?.bytes ?? 0), 0)
-    return { state, transcript, at: target.watermark, bytes: (from?.bytes ?? 1) + read }
+    const read = events.map((event, index) => (entries[index]?.json.length ?? 0) + valueBytes(event))
+    return { state, transcript, at: target.watermark, bytes: read.reduce((sum, bytes) => sum + bytes, from?.bytes ?? 1) }
   }
 
   async function readEntries(target: ReadTarget, from: Watermark, client: Client): Promise<LogEntry[]> {
@@ -116,6 +116,11 @@ export function sessionReader(log: EventLog, store: Store, shelf: BlobShelf): Se
   }
 
   return { view, entries: (target, from, client) => readEntries(target, from, client) }
+}
+
+/** Bytes of a value that was put back in. Anyone can signal a reference, with any number in it. */
+function valueBytes(event: SessionEvent): number {
+  return Math.min(Math.max(0, blobOf(event)?.bytes ?? 0), BYTES_KEPT)
 }
 
 /** Reads the entries above `from` up to the watermark from the executions and the store, newest execution first. */

@@ -44,7 +44,7 @@ async function rebuild(session: string | undefined, options: RebuildCommandOptio
 }
 
 /** Lines for a person; none for a session of which nothing was missing. */
-export function linesOfSession({ sessionId, outcome, events, upTo, missing, missingValues, error }: RebuiltSession): string[] {
+function linesOfSession({ sessionId, outcome, events, upTo, missing, missingValues, error }: RebuiltSession): string[] {
   if (outcome === 'complete') return []
   const colour = outcome === 'restored' ? 'green' : outcome === 'partial' ? 'yellow' : 'red'
   return [

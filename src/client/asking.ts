@@ -1,5 +1,5 @@
 // Asking over sessions: lists by page, sums, and the feed, from the side store alone.
-import type { Target } from '../session/events.ts'
+import type { SessionEvent, Target } from '../session/events.ts'
 import {
   type ArchivedMessage,
   type Key,
@@ -188,13 +188,23 @@ export function openAsking(options: { postgres?: string | undefined; schema?: st
     session: (sessionId) => ({
       ...sessionAskingOf(store, sessionId),
       async messagesUpTo(target) {
-        const events = await readAll((after) => store.events(sessionId, { after }))
-        if (events.length === 0) throw new SessionNotFound(sessionId)
-        return transcriptAt(await withValues(store, sessionId, events), target)
+        return transcriptOf(store, sessionId, await readAll((after) => store.events(sessionId, { after })), target)
       },
     }),
     close: () => store.close(),
   }
+}
+
+/** The transcript at a point of these events, which are all of the session's. @throws SessionNotFound, RequestRefused. */
+export async function transcriptOf(
+  store: Store | undefined,
+  sessionId: string,
+  events: readonly SessionEvent[],
+  target: Target,
+): Promise<MessageRow[]> {
+  // One that was pruned is known, and has none left.
+  if (events.length === 0 && !(await store?.head(sessionId))) throw new SessionNotFound(sessionId)
+  return transcriptAt(await withValues(store, sessionId, events), target)
 }
 
 /** What was read, unless it is nothing because there is no such session. */

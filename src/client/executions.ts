@@ -2,7 +2,7 @@
 import { type Client, isGrpcDeadlineError, isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client'
 import type { Payload } from '@temporalio/common'
 import type { temporal } from '@temporalio/proto'
-import type { SessionEvent, Watermark } from '../session/events.ts'
+import type { Watermark } from '../session/events.ts'
 import { type EventsPage, QUERIES, sessionIdOf, type SessionStart, WORKFLOW_TYPE, workflowIdOf } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 
@@ -161,11 +161,6 @@ export async function deleteExecution(client: Client, { sessionId, executionId }
 /** Whether an execution that holds `page` has the event `place` as it is there. */
 export function holds(page: EventsPage, { seq, digest }: Watermark): boolean {
   return [page.to, page.base].some((held) => held.seq === seq && held.digest === digest)
-}
-
-/** The first event of a page. */
-export function firstOf(page: EventsPage | undefined): SessionEvent | undefined {
-  return page?.events[0]
 }
 
 function codeOf(error: unknown): number | undefined {

@@ -9,9 +9,9 @@ import { type Store, StoreError } from '../store/index.ts'
 import { InvalidMessage } from './errors.ts'
 
 /** Bytes of JSON that a message's content may have where there is a side store. */
-export const MAX_LARGE_MESSAGE_BYTES = 20_000_000
+const MAX_LARGE_MESSAGE_BYTES = 20_000_000
 /** Content that a signal can carry does not wait longer than this for the store. */
-const QUICK_MS = 1_000
+const QUICK_MS = 2_000
 /** What stands in every start and every tool call of a session. */
 const MAX_CONTEXT_BYTES = 100_000
 const MAX_TAGS_BYTES = 16_000

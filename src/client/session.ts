@@ -20,13 +20,13 @@ import {
 } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Store } from '../store/store.ts'
-import { sessionAskingOf } from './asking.ts'
+import { sessionAskingOf, transcriptOf } from './asking.ts'
 import { messageRowsOf } from './message-rows.ts'
 import { type Asked, ask } from './updates.ts'
 import { InvalidMessage, RecoveryRefused, RequestRefused, SessionNotFound, SessionUnavailable } from './errors.ts'
 import { fork, targetOf } from './forking.ts'
-import { checkStart, readBlob, signalOf, withValues } from './large-content.ts'
-import { readAll, transcriptAt } from './past.ts'
+import { checkStart, readBlob, signalOf } from './large-content.ts'
+import { readAll } from './past.ts'
 import { runHandle } from './run.ts'
 import { type EventSource, followBatches, readEvents } from './session-events.ts'
 import type { RunHandle, SendOptions, SessionHandle, SessionOptions } from './types.ts'
@@ -140,8 +140,7 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
     },
     ...sessionAskingOf(store, id),
     async messagesUpTo(target) {
-      const events = await readAll((after) => readEvents(source, after))
-      return transcriptAt(await withValues(store, id, events), target)
+      return transcriptOf(store, id, await readAll((after) => readEvents(source, after)), target)
     },
     blob: (sha256) => readBlob(store, id, sha256),
     async *events({ after = 0, follow, signal } = {}) {

@@ -93,6 +93,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
         call.status = 'issued'
         if (event.resolution) call.resolution = event.resolution
       })
+      settleStatus(state)
       return
     case 'tool_progress':
       updateCall(state, event.callId, (call) => {

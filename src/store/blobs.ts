@@ -98,7 +98,7 @@ function batchesOf(refs: readonly Pick<BlobRef, 'sha256' | 'bytes'>[]): string[]
       room = READ_BYTES
     }
     batches.at(-1)?.push(sha256)
-    room -= bytes
+    room -= Math.max(0, bytes)
   }
   return batches
 }

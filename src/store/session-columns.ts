@@ -1,6 +1,6 @@
 // The columns of a session's row, folded from its events: the part of the session's state that people query.
 import { addUsage, NO_USAGE, type Usage } from '../session/content.ts'
-import { callIdOf, type Effect, type EventOf, type SessionEvent, type SessionStatus } from '../session/events.ts'
+import { callIdOf, type Effect, type EventOf, type Resolution, type SessionEvent, type SessionStatus } from '../session/events.ts'
 import { isWaiting, waitForSomebody } from '../session/fold-calls.ts'
 import type { CallState } from '../session/state.ts'
 import { exactUsd, priceOf, providerOf } from './prices.ts'
@@ -65,6 +65,8 @@ export function waitingCalls({ calls }: SessionColumns): number {
 /** Applies one event, in place. The same meaning as the fold of `src/session/fold.ts`; a property test holds them together. */
 export function applyToSession(session: SessionColumns, event: SessionEvent): void {
   session.updatedAt = event.at
+  // A verdict on an attempt that goes on in the same call changes nothing.
+  const goesOn = event.type === 'tool_resolved' && session.calls.get(event.callId)?.status === 'issued'
   trackCalls(session, event)
   switch (event.type) {
     case 'session_started':
@@ -89,6 +91,7 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
     case 'model_completed':
       countCall(session, event)
       return
+    case 'tool_issued':
     case 'tool_completed':
     case 'tool_failed':
     case 'tool_unknown':
@@ -98,7 +101,7 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
       settleStatus(session)
       return
     case 'tool_resolved':
-      if (!event.happened && event.decision !== 'skip') settleStatus(session)
+      if (!event.happened && event.decision !== 'skip' && !goesOn) settleStatus(session)
       return
     case 'checkpoint_made':
       session.checkpoint = event.version
@@ -119,6 +122,7 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
     case 'recovery_ended':
       session.status = session.currentRun === null ? 'idle' : 'running'
       session.error = null
+      settleStatus(session)
       return
     case 'rolled_back':
       session.error = null
@@ -158,6 +162,7 @@ export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void
       return
     case 'tool_issued':
       setStatus(calls, event, 'issued')
+      resolveAnew(calls, event)
       return
     case 'approval_requested':
       setStatus(calls, event, 'awaiting_approval')
@@ -166,7 +171,9 @@ export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void
       setStatus(calls, event, 'awaiting_answer')
       return
     case 'approval_decided':
-      if (event.approved) setStatus(calls, event, 'issued')
+      if (!event.approved) return
+      setStatus(calls, event, 'issued')
+      resolveAnew(calls, event)
       return
     case 'tool_completed':
       setStatus(calls, event, 'completed')
@@ -205,6 +212,12 @@ export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void
 function setStatus(calls: SessionColumns['calls'], { callId }: { callId: string }, status: OpenCall['status']): void {
   const call = calls.get(callId)
   if (call) call.status = status
+}
+
+/** Another build has resolved the call anew, or it was approved with other arguments. */
+function resolveAnew(calls: SessionColumns['calls'], { callId, resolution }: { callId: string; resolution?: Resolution }): void {
+  const call = calls.get(callId)
+  if (call && resolution) Object.assign(call, { effect: resolution.effect, isClient: resolution.client !== undefined })
 }
 
 function leaveWaiting(call: OpenCall): void {

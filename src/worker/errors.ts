@@ -2,7 +2,7 @@
 import { PawlError } from '../session/errors.ts'
 
 /**
- * A worker that cannot serve. Codes: `no_postgres`, `no_agents`, `module_not_found`, `module_failed`,
+ * A worker that cannot serve. Codes: `invalid_options`, `no_postgres`, `no_agents`, `module_not_found`, `module_failed`,
  * `no_typescript_loader`, `worker_start_failed`.
  */
 export class WorkerError extends PawlError {

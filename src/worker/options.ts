@@ -50,7 +50,7 @@ export interface SuperviseOptions {
   postgres?: string
   schema?: string
   migrate?: 'auto' | 'check' | 'off'
-  /** Milliseconds an event loop may stand still before its process is killed. Default 60,000. */
+  /** Milliseconds an event loop may stand still before its process is killed. Default 60,000, at most 110,000. */
   stuckLoopMs?: number
   logger?: Logger
   /** Told of what happens to the processes. */

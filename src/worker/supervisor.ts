@@ -2,12 +2,10 @@
 import type { ChildProcess } from 'node:child_process'
 import type { Client } from '@temporalio/client'
 import type { HoldOptions } from '../activities/needs.ts'
-import type { DeathReport } from '../activities/contract.ts'
 import type { Logger } from '../agent/tool.ts'
 import { connectClient, resolveTemporal } from '../connect/temporal.ts'
-import { openBeatDesk, type BeatDesk } from './beat-desk.ts'
 import { storeOptions } from './create-worker.ts'
-import { type CachedExecution, handOver } from './dead-worker.ts'
+import { handOver } from './dead-worker.ts'
 import { WorkerError } from './errors.ts'
 import { defaultLogger } from './logger.ts'
 import { readWhenThere } from './logs.ts'
@@ -16,72 +14,51 @@ import type { FromWorker } from './messages.ts'
 import type { SuperviseOptions, Supervisor, SupervisorEvent } from './options.ts'
 import { hear, startProcess, tell } from './process.ts'
 import { startRecoveryClock } from './recovery-clock.ts'
+import { startRespawning } from './respawn.ts'
+import { type Child, exitOf, newChild, note, takeHolds } from './supervised-child.ts'
+import { checkStuckLoopMs, startWatch } from './watch.ts'
 
-/** A booting process takes the CPU that the replay needs: the new one starts a moment later. */
-const RESPAWN_AFTER_MS = 300
-const RESPAWN_AT_MOST_MS = 5_000
-/** What was held may hold up the new process for so long. */
-const RESPAWN_HELD_UP_MS = 2_000
-const RESPAWN_LOOK_MS = 50
-/** How long an attempt may go on after its timeout, or after it was told to stop, before its process is killed. */
-const OVERDUE_GRACE_MS = 5_000
-const STUCK_LOOP_MS = 60_000
-/** A process that says nothing for as long stands still: then no attempt that it holds can end, whoever is to blame. */
-const STANDS_STILL_MS = 3_000
-const WATCH_EVERY_MS = 500
 /** How long a draining process may take before it is killed; what it held then goes on elsewhere. */
 const DRAIN_MS = 60_000
-
-/** A process and what is known of it. */
-interface Child {
-  process: ChildProcess
-  pid: number
-  desk: BeatDesk
-  cached: Map<string, CachedExecution>
-  /** When it was last heard of, and since when without its event loop standing still. */
-  aliveAt: number
-  turningSince: number
-  ready: boolean
-  heldSince: Map<number, number>
-  stoppedAt: Map<number, number>
-  /** Why the supervisor killed it: the attempts that were at fault. */
-  killed?: { cause: DeathReport['cause']; guilty: Set<number> }
-}
 
 /**
  * Starts worker processes for a module and keeps them running: one that dies is replaced, and what it held goes on at once.
  * Resolves when the first processes are started; `ready()` tells when one serves.
- * @throws WorkerError `no_temporal`, `no_postgres`, `no_typescript_loader`.
+ * @throws WorkerError `invalid_options`, `no_temporal`, `no_postgres`, `no_typescript_loader`.
  */
 export async function superviseWorkers(options: SuperviseOptions): Promise<Supervisor> {
   const { processes = 2, module } = options
+  const stuckLoopMs = checkStuckLoopMs(options.stuckLoopMs)
   const temporal = resolveTemporal(options.temporal)
   const { postgres, ...store } = storeOptions(options)
   const { client, close } = await connectClient(temporal)
-  const logger = options.logger ?? defaultLogger()
+  const { onEvent: tellOf = () => undefined, logger = defaultLogger() } = options
   const settings = { module, temporal, postgres, ...store, ...(options.taskQueue !== undefined && { taskQueue: options.taskQueue }) }
-  const supervision = startSupervision({ ...options, logger }, client, processes, () => startProcess(settings))
+  const needs = { client, logger, tellOf, start: () => startProcess(settings) }
+  const supervision = startSupervision(needs, processes, stuckLoopMs)
   void supervision.finished.then(close, close)
   return supervision
 }
 
-function startSupervision(
-  options: SuperviseOptions & { logger: Logger },
-  client: Client,
-  processes: number,
-  start: () => ChildProcess,
-): Supervisor {
-  const { logger, stuckLoopMs = STUCK_LOOP_MS } = options
+/** What a supervision works with. */
+interface Needs {
+  client: Client
+  logger: Logger
+  tellOf(event: SupervisorEvent): void
+  start(): ChildProcess
+}
+
+function startSupervision({ client, logger, tellOf, start }: Needs, processes: number, stuckLoopMs: number): Supervisor {
   const children = new Set<Child>()
   const log = memoryLog()
-  const tellOf = (event: SupervisorEvent): void => options.onEvent?.(event)
   const clock = startRecoveryClock(tellOf)
   const firstReady = withResolvers<void>()
   const finished = withResolvers<void>()
   firstReady.promise.catch(() => undefined)
   let stopping = false
   let served = false
-  let respawnAfter = RESPAWN_AFTER_MS
+  const hasSpare = (): boolean => [...children].some((one) => one.ready)
+  const respawning = startRespawning({ hasSpare, isStopping: () => stopping, spawn })
   const handingOver = new Set<Promise<void>>()
 
   function spawn(): void {
@@ -93,21 +70,7 @@ function startSupervision(
       )
       return
     }
-    const child: Child = {
-      process,
-      pid,
-      desk: openBeatDesk(
-        client,
-        (message) => tell(process, message),
-        (id) => child.stoppedAt.set(id, Date.now()),
-      ),
-      cached: new Map(),
-      aliveAt: Date.now(),
-      turningSince: Date.now(),
-      ready: false,
-      heldSince: new Map(),
-      stoppedAt: new Map(),
-    }
+    const child = newChild(process, pid, client)
     children.add(child)
     hear(process, (message) => receive(child, message))
     // Its channel closes when it dies, after its last messages were read; its exit may be told before that.
@@ -117,14 +80,11 @@ function startSupervision(
   }
 
   function receive(child: Child, message: FromWorker): void {
-    const now = Date.now()
-    if (now - child.aliveAt > STANDS_STILL_MS) child.turningSince = now
-    child.aliveAt = now
+    note(child, message)
     switch (message.type) {
       case 'ready':
-        child.ready = true
         served = true
-        respawnAfter = RESPAWN_AFTER_MS
+        respawning.served()
         firstReady.resolve()
         tellOf({ event: 'worker_ready', pid: child.pid })
         if (stopping) tell(child.process, { type: 'shutdown' })
@@ -138,7 +98,6 @@ function startSupervision(
       }
       case 'log':
         log.append(message.key, message.entries)
-        child.cached.set(message.workflowId, { workflowId: message.workflowId, executionId: message.executionId })
         return
       case 'read': {
         const { request, key, from, to } = message
@@ -146,18 +105,11 @@ function startSupervision(
         return
       }
       case 'hold':
-        child.heldSince.set(message.id, Date.now())
         clock.runsAgain(message.options, child.pid)
-        break
-      case 'release':
-        child.heldSince.delete(message.id)
-        child.stoppedAt.delete(message.id)
-        break
-      case 'report':
-      case 'alive':
-        break
+        return
+      default:
+        return
     }
-    child.desk.receive(message)
   }
 
   function died(child: Child): void {
@@ -165,22 +117,14 @@ function startSupervision(
     // A process that only lost its channel would go on beside its replacement.
     child.process.kill('SIGKILL')
     children.delete(child)
-    const held = new Map(child.desk.beater.held())
-    const holds = [...held.values()]
-    child.desk.beater.stop()
-    const { killed } = child
-    const guilty = new Set([...(killed?.guilty ?? [])].map((id) => held.get(id)))
-    const causeOf = (hold: HoldOptions): DeathReport['cause'] => {
-      if (!killed) return 'crash'
-      return guilty.has(hold) || killed.cause === 'stuck_loop' ? killed.cause : 'neighbour'
-    }
+    const { holds, causeOf } = takeHolds(child)
     const drained = stopping && holds.length === 0
     if (!drained) clock.died(holds, at)
     const cached = drained ? [] : [...child.cached.values()]
-    const handedOver = exitOf(child.process)
+    const handedOver = exitOf(child)
       .then(() => {
         const handing = handOver(client, { held: holds, cached, causeOf }, logger)
-        tellOfDeath(child, holds, at)
+        tellOf(deathOf(child, holds, at))
         return handing
       })
       .finally(() => {
@@ -188,67 +132,16 @@ function startSupervision(
         finishIfDone()
       })
     handingOver.add(handedOver)
-    if (!stopping) respawnLater(child, holds)
-  }
-
-  function tellOfDeath(child: Child, held: HoldOptions[], at: number): void {
-    const calls = held.map(({ sessionId, call, tool }) => ({ sessionId, call, ...(tool !== undefined && { tool }) }))
-    const { exitCode, signalCode } = child.process
-    tellOf({ event: 'worker_died', pid: child.pid, code: exitCode, signal: signalCode, at, calls })
-  }
-
-  function respawnLater(child: Child, held: readonly HoldOptions[]): void {
-    if (!child.ready) respawnAfter = Math.min(respawnAfter * 2, RESPAWN_AT_MOST_MS)
-    const latest = Date.now() + Math.max(respawnAfter, RESPAWN_HELD_UP_MS)
-    const spare = (): boolean => [...children].some((one) => one.ready)
-    const attempt = (): void => {
-      if (stopping) return
-      // With a spare at work on what was held, the new process waits for it; with none, everything waits for the new one.
-      if (spare() && clock.isWaitingFor(held) && Date.now() < latest) setTimeout(attempt, RESPAWN_LOOK_MS)
-      else spawn()
-    }
-    setTimeout(attempt, spare() || !child.ready ? respawnAfter : 0)
-  }
-
-  /** Kills processes whose event loop stands still, and those that hold an attempt past its time: before anything is verified. */
-  function watch(): void {
-    const now = Date.now()
-    for (const child of children) {
-      if (child.ready && now - child.aliveAt > stuckLoopMs) kill(child, 'stuck_loop', new Set())
-      const overdue = overdueOf(child, now)
-      if (overdue.size > 0) kill(child, 'overdue', overdue)
-    }
-  }
-
-  /** The attempts that had their time and a grace, both while the event loop turned; a loop that often stands still stretches it only so far. */
-  function overdueOf(child: Child, now: number): Set<number> {
-    const overdue = new Set<number>()
-    const isStill = now - child.aliveAt > STANDS_STILL_MS
-    for (const [id, { timeoutMs }] of child.desk.beater.held()) {
-      const since = child.heldSince.get(id) ?? now
-      const ends = [child.stoppedAt.get(id), timeoutMs === undefined ? undefined : since + timeoutMs]
-      const due = Math.min(...ends.filter((end) => end !== undefined))
-      const hadGrace = !isStill && now - Math.max(due, child.turningSince) > OVERDUE_GRACE_MS
-      if (hadGrace || now - due > stuckLoopMs + OVERDUE_GRACE_MS) overdue.add(id)
-    }
-    return overdue
-  }
-
-  function kill(child: Child, cause: DeathReport['cause'], guilty: Set<number>): void {
-    if (child.killed) return
-    child.killed = { cause, guilty }
-    logger.warn({ pid: child.pid, cause }, 'a worker process is killed')
-    child.process.kill('SIGKILL')
+    if (!stopping) respawning.replace({ ready: child.ready, isHeldUp: () => clock.isWaitingFor(holds) })
   }
 
   function finishIfDone(): void {
-    if (stopping && children.size === 0 && handingOver.size === 0) {
-      clearInterval(watching)
-      finished.resolve()
-    }
+    if (!stopping || children.size > 0 || handingOver.size > 0) return
+    endWatch()
+    finished.resolve()
   }
 
-  const watching = setInterval(watch, WATCH_EVERY_MS)
+  const endWatch = startWatch(children, stuckLoopMs, logger)
   for (let i = 0; i < processes; i++) spawn()
 
   return {
@@ -268,10 +161,9 @@ function startSupervision(
   }
 }
 
-/** Only now is it surely dead, and are its connections closed: a task must not be given to a poll of its that the server still holds. */
-function exitOf(process: ChildProcess): Promise<void> {
-  if (process.exitCode !== null || process.signalCode !== null) return Promise.resolve()
-  return new Promise((resolve) => process.once('exit', () => resolve()))
+function deathOf({ pid, process: { exitCode, signalCode } }: Child, held: readonly HoldOptions[], at: number): SupervisorEvent {
+  const calls = held.map(({ sessionId, call, tool }) => ({ sessionId, call, ...(tool !== undefined && { tool }) }))
+  return { event: 'worker_died', pid, code: exitCode, signal: signalCode, at, calls }
 }
 
 function withResolvers<T>(): { promise: Promise<T>; resolve: (value: T) => void; reject: (reason: unknown) => void } {

@@ -105,6 +105,13 @@ describe('the commands that ask', () => {
     const ids = async (...args: string[]) => (await json(['messages', 'talked', ...args])).map(({ messageId }) => messageId)
     expect(await ids('--checkpoint', '1')).toHaveLength(2)
     expect(await ids('--run', '2')).toEqual(await ids('--checkpoint', '1'))
+    // The client says the same; without the side store it asks the workflow.
+    for (const client of [here.pawl, await here.connect({ postgres: false })]) {
+      const rows = await client.session('talked').messagesUpTo({ checkpoint: 1 })
+      expect(rows.map(({ messageId }) => messageId)).toEqual(await ids('--checkpoint', '1'))
+      await expect(client.session('talked').messagesUpTo({ run: 9 })).rejects.toMatchObject({ code: 'run_not_found' })
+      await expect(client.session('nobody').messagesUpTo({ run: 1 })).rejects.toMatchObject({ code: 'session_not_found' })
+    }
     expect((await json(['checkpoints', 'talked'])).map(({ version }) => version)).toEqual([2, 1])
     expect((await json(['checkpoints', 'talked', '--latest'])).map(({ version }) => version)).toEqual([2])
   })

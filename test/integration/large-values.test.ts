@@ -168,8 +168,8 @@ describe('a tool result of 10 MB', () => {
 
 it('the replay of a large result is the first one, with a note, for the model and in rows', async () => {
   const session = newSession()
-  await say(session, 'twice 300000')
-  const replay = `[idempotent replay of t_1_1_0]\n${whole(300_000)}`
+  await say(session, 'twice 2000000')
+  const replay = `[idempotent replay of t_1_1_0]\n${whole(2_000_000)}`
   expect(resultsIn(lastRequest(session))[0]?.content === replay).toBe(true)
   await stored(session)
   const block = (await session.messages()).findLast(({ kind }) => kind === 'tool_results')?.content[0]
@@ -353,19 +353,20 @@ describe('a user message', () => {
 
   it('that says that it lies where it does not, or that is no message, is told as what it says of itself', async () => {
     const session = newSession()
-    await say(session, 'fetch 200000')
+    await say(session, 'fetch 2000000')
     await stored(session)
     const [result = ''] = await blobsOf(session)
     const handle = here.temporal.workflow.getHandle(`pawl:${session.id}`)
-    for (const [messageId, sha] of [
-      ['gone', 'a'.repeat(64)],
-      ['no message', result],
-    ] as const) {
-      await handle.signal('message', { messageId, content: 'how it begins', blob: { sha256: sha, bytes: 7, preview: 'how it begins' } })
-      await session.run(messageId).result({ timeoutMs: 60_000 })
+    const told = [
+      { sha256: 'a'.repeat(64), bytes: -1_000_000_000, preview: 'how it begins' },
+      { sha256: result, bytes: Number.MAX_SAFE_INTEGER, preview: 'how it begins' },
+    ]
+    for (const blob of told) {
+      await handle.signal('message', { messageId: blob.sha256, content: 'how it begins', blob })
+      await session.run(blob.sha256).result({ timeoutMs: 60_000 })
     }
     const said = saidIn(lastRequest(session)).slice(1)
-    expect(said).toEqual(['a'.repeat(64), result].map((sha) => `[A value of 7 bytes, sha256 ${sha}; it begins:]\nhow it begins`))
+    expect(said).toEqual(told.map(({ sha256: sha, bytes }) => `[A value of ${bytes} bytes, sha256 ${sha}; it begins:]\nhow it begins`))
     expect(answersIn(lastRequest(session))).toBe(3)
   })
 })

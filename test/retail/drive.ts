@@ -44,7 +44,8 @@ async function storedMessages(session: SessionHandle): Promise<MessageRow[]> {
     const messages = await session.messages()
     const last = messages.at(-1)
     if (last?.kind === 'assistant' && !(last.content as { type: string }[]).some((block) => block.type === 'tool_use')) return messages
-    if (Date.now() > giveUpAt) throw new Error(`The answer of ${session.id} is not in the side store ${STORE_MS / 1_000} s after its run ended.`)
+    if (Date.now() > giveUpAt)
+      throw new Error(`The answer of ${session.id} is not in the side store ${STORE_MS / 1_000} s after its run ended.`)
     await sleep(50)
   }
 }

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import { initialState } from '../../../src/session/fold.ts'
-import { readState, STATE_VERSION, UnreadableState } from '../../../src/session/state-versions.ts'
+import { readState, STATE_VERSION, UnreadableState, type Upgrade } from '../../../src/session/state-versions.ts'
 import { beginFolding, keptStates } from '../../../src/store/checkpoints.ts'
 import { isBreaking } from '../../../src/store/migrate.ts'
 import { schemaOf } from '../../../src/store/schema.ts'
@@ -38,9 +38,9 @@ describe('a written state', () => {
 
   it('of an older version is brought to the newest, step by step', () => {
     const { agent: _agent, ...older } = slim
-    const upgrades = {
-      0: (one: object) => ({ ...one, name: 'a' }),
-      1: ({ name, ...one }: Record<string, never>) => ({ ...one, agent: name as string }),
+    const upgrades: Record<number, Upgrade> = {
+      0: (one) => ({ ...one, name: 'a' }),
+      1: ({ name = null, ...one }) => ({ ...one, agent: name }),
     }
     expect(readState(JSON.stringify(older), 0, { upgrades, version: 2 })).toEqual(state)
     expect(reasonOf(() => readState(JSON.stringify(older), 0, { upgrades: {}, version: 2 }))).toBe(

@@ -1,0 +1,236 @@
+// Each effect through what may happen to the processes that hold it, where no other test has it: a supervisor that dies alone or with
+// all its processes after an effect, processes that are asked to end, paused, or overstay their time, and what a dead attempt had said.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { HeldMark, Mark } from './support/ledger.ts'
+import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { isAlive, type Rig, type ServingProcess, startRig, type Supervised, until } from './support/rig.ts'
+
+const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...(ms !== undefined && { ms }) } }]]
+/** One tool of each effect. */
+const EFFECTS = ['look', 'put', 'charge'] as const
+
+/** A call that is held at a stage of its body. */
+interface Held {
+  what: string
+  plan: Plan
+  mark: HeldMark
+  answer: Promise<string>
+  session: string
+}
+
+/** Starts a run with one call and holds it. */
+async function hold(rig: Rig, what: string, stage: Mark['stage']): Promise<Held> {
+  const plan = call(what)
+  const held = rig.ledger.holdNext({ stage, what, attempt: 1 })
+  const run = await rig.start(plan)
+  const mark = await held
+  const answer = run.result().then(({ text }) => text)
+  // It is awaited later; a failure meanwhile is none that nobody handles.
+  answer.catch(() => undefined)
+  return { what, plan, mark, answer, session: run.sessionId }
+}
+
+const stagesOf = (rig: Rig, { session, what }: Held): string[] =>
+  rig.ledger.marks({ session, what }).map(({ stage, attempt }) => `${stage} ${attempt}`)
+
+const IN_PEACE = ['entered 1', 'applied 1', 'left 1']
+
+describe('a supervisor', () => {
+  let rig: Rig
+
+  beforeAll(async () => {
+    rig = await startRig()
+  })
+  afterAll(() => rig.close())
+
+  const pidsOf = ({ pid, lines }: ServingProcess): number[] => [
+    pid,
+    ...lines.flatMap((line) => /^worker (\d+)$/.exec(line)?.[1] ?? []).map(Number),
+  ]
+
+  async function startGroup(): Promise<ServingProcess> {
+    const group = await rig.serve('supervise')
+    await until(() => pidsOf(group).length === 3)
+    return group
+  }
+
+  /** A call of each effect, held within one group of processes, and another group to go on with. */
+  async function holdAll(stage: Mark['stage']): Promise<{ group: ServingProcess; other: ServingProcess; calls: Held[] }> {
+    const group = await startGroup()
+    const calls: Held[] = []
+    for (const what of EFFECTS) calls.push(await hold(rig, what, stage))
+    for (const { mark } of calls) expect(pidsOf(group)).toContain(mark.pid)
+    return { group, other: await startGroup(), calls }
+  }
+
+  /** The group goes: the next test's calls are to be held by one of its own. */
+  async function end(group: ServingProcess): Promise<void> {
+    process.kill(group.pid, 'SIGTERM')
+    expect(await group.ended).toEqual([0, null])
+  }
+
+  it('that is killed alone has its processes finish a call of each effect as in peace', async () => {
+    const { group, other, calls } = await holdAll('entered')
+    const pids = pidsOf(group)
+    process.kill(group.pid, 'SIGKILL')
+    await until(() => !isAlive(group.pid))
+    for (const { mark } of calls) mark.release()
+    for (const one of calls) {
+      expect(await one.answer).toBe(peacefulAnswer(one.plan))
+      expect(stagesOf(rig, one)).toEqual(IN_PEACE)
+      expect(await rig.errors(one.session, 0)).toEqual([])
+    }
+    await until(() => !pids.some(isAlive))
+    await end(other)
+  })
+
+  it('that is killed with all its processes after the effects, before the replies, has none of them done a second time', async () => {
+    const { group, other, calls } = await holdAll('left')
+    for (const pid of pidsOf(group)) process.kill(pid, 'SIGKILL')
+    const again = [...IN_PEACE, 'entered 2', 'applied 2', 'left 2']
+    const expected: Record<string, string[]> = { look: again, put: again, charge: [...IN_PEACE, 'verify 1'] }
+    for (const one of calls) {
+      expect(await one.answer).toBe(peacefulAnswer(one.plan))
+      expect(stagesOf(rig, one)).toEqual(expected[one.what])
+      expect(new Set(rig.ledger.marks({ session: one.session, what: one.what }).map(({ key }) => key)).size).toBe(1)
+      expect(await rig.errors(one.session, 1)).toMatchObject([{ context: `tool:${one.what}`, attempt: 1, class: 'HeartbeatTimeout' }])
+      expect(rig.ledger.marks({ session: one.session, stage: 'verified_too_early' })).toEqual([])
+    }
+    await end(other)
+  })
+
+  it('that is asked to end has a call of each effect finished and recorded, and ends well', async () => {
+    const { group, other, calls } = await holdAll('entered')
+    const ended = end(group)
+    for (const { mark } of calls) mark.release()
+    await ended
+    for (const one of calls) {
+      expect(await one.answer).toBe(peacefulAnswer(one.plan))
+      expect(stagesOf(rig, one)).toEqual(IN_PEACE)
+      expect(await rig.errors(one.session, 0)).toEqual([])
+    }
+    await end(other)
+  })
+})
+
+describe('a process without a supervisor', () => {
+  let rig: Rig
+  let first: ServingProcess
+
+  beforeAll(async () => {
+    rig = await startRig()
+    first = await rig.serve('run-worker')
+  })
+  afterAll(() => rig.close())
+
+  it('that is paused past its heartbeats and comes back learns that a read and an idempotent call are not its own any more', async () => {
+    const calls = [await hold(rig, 'look', 'entered'), await hold(rig, 'put', 'entered')]
+    const second = await rig.serve('run-worker')
+    process.kill(first.pid, 'SIGSTOP')
+    for (const { mark } of calls) mark.release()
+    for (const one of calls) {
+      expect(await one.answer).toBe(peacefulAnswer(one.plan))
+      expect(stagesOf(rig, one)).toEqual(['entered 1', 'entered 2', 'applied 2', 'left 2'])
+      expect(await rig.errors(one.session, 1)).toMatchObject([{ attempt: 1, class: 'HeartbeatTimeout' }])
+    }
+    process.kill(first.pid, 'SIGCONT')
+    for (const { session, what } of calls) {
+      const late = await rig.ledger.reached({ session, what, stage: 'left', attempt: 1 })
+      expect(late).toMatchObject({ pid: first.pid, note: { stillMine: false } })
+      const [own] = rig.ledger.marks({ session, what, stage: 'left', attempt: 2 })
+      expect(own).toMatchObject({ pid: second.pid, note: { stillMine: true } })
+      expect(late.key).toBe(own?.key)
+    }
+    process.kill(second.pid, 'SIGTERM')
+    expect(await second.ended).toEqual([0, null])
+  })
+
+  it('that is killed has the next attempt go on from what the dead one had said', async () => {
+    const { mark, answer, session, plan } = await hold(rig, 'climb', 'entered')
+    const second = await rig.serve('run-worker')
+    process.kill(mark.pid, 'SIGKILL')
+    expect(await answer).toBe(peacefulAnswer(plan))
+    const entered = rig.ledger.marks({ session, stage: 'entered' })
+    expect(entered.map(({ attempt, pid, note }) => [attempt, pid, note])).toEqual([
+      [1, mark.pid, { from: 0 }],
+      [2, second.pid, { from: 1 }],
+    ])
+    first = second
+  })
+
+  it('that is asked to end finishes a call of each effect, records it, and ends well', async () => {
+    const calls: Held[] = []
+    for (const what of EFFECTS) calls.push(await hold(rig, what, 'entered'))
+    await rig.serve('run-worker')
+    process.kill(first.pid, 'SIGTERM')
+    for (const { mark } of calls) mark.release()
+    expect(await first.ended).toEqual([0, null])
+    for (const one of calls) {
+      expect(await one.answer).toBe(peacefulAnswer(one.plan))
+      expect(stagesOf(rig, one)).toEqual(IN_PEACE)
+      expect(rig.ledger.marks({ session: one.session, what: one.what }).every(({ pid }) => pid === first.pid)).toBe(true)
+      expect(await rig.errors(one.session, 0)).toEqual([])
+    }
+  })
+})
+
+describe('a supervised process', () => {
+  let rig: Rig
+  let workers: Supervised
+
+  beforeAll(async () => {
+    rig = await startRig()
+    workers = await rig.supervise({ stuckLoopMs: 4_000 })
+  })
+  afterAll(() => rig.close())
+
+  it.each(['look', 'put'] as const)(
+    'that is paused for too long while it holds a call (%s) is killed, and the call made again',
+    async (what) => {
+      await workers.serving()
+      const one = await hold(rig, what, 'entered')
+      process.kill(one.mark.pid, 'SIGSTOP')
+      one.mark.release()
+      expect(await one.answer).toBe(peacefulAnswer(one.plan))
+      expect(stagesOf(rig, one)).toEqual(['entered 1', 'entered 2', 'applied 2', 'left 2'])
+      expect(await rig.errors(one.session, 1)).toMatchObject([{ attempt: 1, class: 'WorkerDied', code: 'stuck_loop' }])
+      await until(() => !isAlive(one.mark.pid))
+    },
+  )
+
+  it.each(['overlook', 'overput'] as const)(
+    'that holds a call (%s) past its time is killed, and the call made again with its key',
+    async (what) => {
+      await workers.serving()
+      const run = await rig.start(call(what, 60_000))
+      expect((await run.result()).text).toBe(peacefulAnswer(call(what)))
+      const marks = rig.ledger.marks({ session: run.sessionId, what })
+      expect(marks.map(({ stage, attempt }) => `${stage} ${attempt}`)).toEqual(['entered 1', 'entered 2', 'applied 2'])
+      expect(new Set(marks.map(({ key }) => key)).size).toBe(1)
+      expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ attempt: 1, class: 'WorkerDied', code: 'overdue' }])
+    },
+  )
+
+  it('that is killed has the next attempt go on from what the dead one had said, and the one after it', async () => {
+    await workers.serving()
+    const one = await hold(rig, 'climb', 'entered')
+    const second = rig.ledger.holdNext({ session: one.session, stage: 'entered', attempt: 2 })
+    process.kill(one.mark.pid, 'SIGKILL')
+    await workers.serving()
+    process.kill((await second).pid, 'SIGKILL')
+    expect(await one.answer).toBe(peacefulAnswer(one.plan))
+    const entered = rig.ledger.marks({ session: one.session, stage: 'entered' })
+    expect(entered.map(({ attempt, note }) => [attempt, note])).toEqual([
+      [1, { from: 0 }],
+      [2, { from: 1 }],
+      [3, { from: 2 }],
+    ])
+    const said = []
+    for await (const event of rig.pawl.session(one.session).events()) if (event.type === 'tool_progress') said.push(event)
+    expect(said).toMatchObject([
+      { attempt: 1, value: { step: 1 } },
+      { attempt: 2, value: { step: 2 } },
+      { attempt: 3, value: { step: 3 } },
+    ])
+  })
+})

@@ -1,0 +1,99 @@
+// The snippets of docs/approvals.md, as they are run by their test.
+// #region tools
+import { defineTool } from 'pawl'
+import { z } from 'zod'
+
+export const refund = defineTool({
+  name: 'refund_order',
+  description: 'Refund an order to its original payment method.',
+  input: z.object({ orderId: z.string(), cents: z.number().int().positive() }),
+  effect: 'external',
+  approval: ({ cents }, ctx) => cents > 10_000 && `more than 100.00 for ${ctx.sessionId}`,
+  approvalTimeout: '8h', // default 24 h
+  onExpiry: 'deny', // or 'error': the run fails
+  execute: (input, ctx) => ctx.services.payments.refund(input, { idempotencyKey: ctx.idempotencyKey }),
+})
+
+export const address = defineTool({
+  name: 'ask_for_address',
+  description: 'Ask the customer for the address to deliver to.',
+  input: z.object({ orderId: z.string() }),
+  output: z.object({ street: z.string().min(1), city: z.string().min(1) }),
+  effect: 'read',
+  execute: 'client',
+  timeout: '2d', // default: no limit
+})
+
+export const courier = defineTool({
+  name: 'book_courier',
+  description: 'Book a courier for an order.',
+  input: z.object({ orderId: z.string() }),
+  effect: 'external',
+  execute: ({ orderId }, ctx) => ctx.services.couriers.book(orderId, ctx.idempotencyKey),
+  verify: async ({ orderId }, ctx) => {
+    const booking = await ctx.services.couriers.find(orderId, ctx.idempotencyKey)
+    return booking ? { happened: true, result: booking } : { happened: 'unknown' }
+  },
+  verifyTimeout: '10s', // default: the tool's timeout
+  verifyRetries: 5, // default 3
+  onUnknown: 'ask', // the default; or 'tell_model'
+})
+// #endregion tools
+
+import type { Pawl, RunHandle, SessionHandle } from 'pawl/client'
+
+/** Looks at what a run waits for. */
+export async function look(run: RunHandle) {
+  // #region settled
+  const settled = await run.settled()
+  if (settled.status === 'waiting') {
+    for (const call of settled.pending) console.log(call.kind, call.callId, call.tool, call.input, call.digest, call.reason)
+  }
+  // #endregion settled
+  return settled
+}
+
+/** Decides. */
+export async function decide(session: SessionHandle, callId: string, digest: string) {
+  // #region approve
+  await session.approve(callId, { digest, by: 'ann', note: 'called the customer' })
+  // #endregion approve
+}
+
+/** Decides otherwise. */
+export async function deny(session: SessionHandle, callId: string, digest: string) {
+  // #region deny
+  await session.deny(callId, { digest, by: 'ann', reason: 'The order was delivered: offer a voucher.' })
+  // #endregion deny
+}
+
+/** Decides with other arguments. */
+export async function edit(session: SessionHandle, callId: string, digest: string) {
+  // #region edit
+  const approved = await session.approve(callId, { digest, by: 'ann', input: { orderId: 'A7', cents: 9_900 } })
+  console.log(approved.digest) // of the arguments that are executed
+  // #endregion edit
+}
+
+/** Answers. */
+export async function answer(session: SessionHandle, callId: string) {
+  // #region answer
+  await session.answer(callId, { street: 'Main Street 1', city: 'Springfield' }, { by: 'customer' })
+  // #endregion answer
+}
+
+/** Says what became of a call. */
+export async function resolve(session: SessionHandle, callId: string) {
+  // #region resolve
+  await session.resolve(callId, { happened: true, result: { booking: 'B-17' } }, { by: 'ann', note: 'saw it in their portal' })
+  // #endregion resolve
+}
+
+/** The inbox. */
+export async function inbox(pawl: Pawl) {
+  // #region inbox
+  for await (const call of pawl.pending.list({ kind: ['approval', 'unknown'], agent: 'support', tags: ['vip'] })) {
+    console.log(call.sessionId, call.callId, call.tool, call.input, call.digest, call.reason, call.expiresAt)
+  }
+  // #endregion inbox
+}

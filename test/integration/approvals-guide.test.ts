@@ -1,0 +1,101 @@
+// The snippets in docs/approvals.md are the ones that are compiled and run here.
+import { readFile } from 'node:fs/promises'
+import { type Agent, defineAgent } from 'pawl'
+import type { RunHandle, SessionHandle } from 'pawl/client'
+import { scripted } from 'pawl/testing'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { address, answer, courier, decide, deny, edit, inbox, look, refund, resolve } from '../guides/approvals.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { pendingOf } from '../support/people.ts'
+import { answersIn, resultsIn } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+
+const fromRoot = (path: string) => new URL(`../../${path}`, import.meta.url)
+const TIMEOUT = { timeoutMs: 60_000 }
+
+let here: Deployment
+const refunds: unknown[] = []
+const told: unknown[] = []
+const log = vi.spyOn(console, 'log').mockImplementation((...said) => void told.push(said))
+
+beforeAll(async () => {
+  here = await deploy()
+  const use = (name: string, input: object) => [{ type: 'tool_use' as const, id: 'x', name, input: input as { orderId: string } }]
+  const agent = defineAgent({
+    name: 'support',
+    instructions: 'Help.',
+    model: scripted((request) => {
+      if (answersIn(request) > 0) return JSON.stringify(resultsIn(request).map(({ content }) => content))
+      const [tool = ''] = request.messages.flatMap(({ content }) => (typeof content === 'string' ? [content] : []))
+      return use(tool, tool === 'refund_order' ? { orderId: 'A7', cents: 20_000 } : { orderId: 'A7' })
+    }),
+    tools: [refund, address, courier],
+  }) as Agent
+  const payments = { refund: (input: unknown) => refunds.push(input) && { id: 'r-1' } }
+  const couriers = {
+    book() {
+      throw new Error('the line broke')
+    },
+    find: () => undefined,
+  }
+  await here.startWorker({ agents: [agent], services: { payments, couriers } })
+})
+afterAll(async () => {
+  log.mockRestore()
+  await here?.stop()
+})
+
+async function start(tool: string): Promise<{ session: SessionHandle; run: RunHandle; digest: string }> {
+  const session = here.pawl.session(undefined, { agent: 'support', tags: ['vip'] }) as SessionHandle
+  const run = await session.send(tool)
+  const [call] = await pendingOf(run)
+  return { session, run, digest: call?.digest ?? '' }
+}
+
+describe('the guide to approvals', () => {
+  it('prints its snippets as they are run', async () => {
+    const source = await readFile(fromRoot('test/guides/approvals.ts'), 'utf8')
+    const guide = await readFile(fromRoot('docs/approvals.md'), 'utf8')
+    const regions = [...source.matchAll(/^( *)\/\/ #region (\w+)\n([\s\S]*?)^ *\/\/ #endregion/gm)]
+    expect(regions).toHaveLength(guide.match(/^```ts$/gm)?.length ?? 0)
+    for (const [, indent = '', , body = ''] of regions) {
+      const snippet = body
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.slice(indent.length))
+        .join('\n')
+      expect(guide).toContain(`\`\`\`ts\n${snippet}\n\`\`\``)
+    }
+  })
+
+  it('approves, denies and edits', async () => {
+    const first = await start('refund_order')
+    expect(await look(first.run)).toMatchObject({ pending: [{ reason: `more than 100.00 for ${first.session.id}` }] })
+    await until('the inbox has it', async () => {
+      told.length = 0
+      await inbox(here.pawl)
+      return JSON.stringify(told).includes(first.session.id)
+    })
+    await decide(first.session, 't_1_1_0', first.digest)
+    expect((await first.run.result(TIMEOUT)).text).toContain('r-1')
+    const second = await start('refund_order')
+    await deny(second.session, 't_1_1_0', second.digest)
+    expect((await second.run.result(TIMEOUT)).text).toContain('offer a voucher')
+    const third = await start('refund_order')
+    await edit(third.session, 't_1_1_0', third.digest)
+    await third.run.result(TIMEOUT)
+    expect(refunds).toEqual([
+      { orderId: 'A7', cents: 20_000 },
+      { orderId: 'A7', cents: 9_900 },
+    ])
+  })
+
+  it('answers, and resolves', async () => {
+    const asked = await start('ask_for_address')
+    await answer(asked.session, 't_1_1_0')
+    expect((await asked.run.result(TIMEOUT)).text).toContain('Springfield')
+    const lost = await start('book_courier')
+    await resolve(lost.session, 't_1_1_0')
+    expect((await lost.run.result(TIMEOUT)).text).toContain('B-17')
+  })
+})

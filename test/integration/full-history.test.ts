@@ -1,0 +1,105 @@
+// A history that is full while Postgres is away: the session waits at a safe bound, says why, and goes on by itself afterwards.
+import { createHash } from 'node:crypto'
+import { type Agent, defineAgent, defineTool, type ModelRequest } from 'pawl'
+import { scripted, startStack, type Stack } from 'pawl/testing'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { z } from 'zod'
+import type { SharedStack } from '../setup/stack.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { rowsMatchEvents } from '../support/rows-match.ts'
+import { answersIn, resultsIn, saidIn } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+
+/** As large as a result may be that stands in history, and as many as fill it: the server's limit is 50 MB. */
+const BYTES = 900_000
+const TURNS = 60
+const MB = 1_000_000
+const BOUND = 40 * MB
+
+let stack: Stack
+let shared: SharedStack
+let here: Deployment
+const requests: { turn: number; said: string[]; newest: string; answers: number }[] = []
+
+beforeAll(async () => {
+  // Stopping and starting Postgres is nobody else's business.
+  stack = await startStack({ temporal: ['address'], postgres: ['embedded'] })
+  shared = { ...inject('stack'), databaseUrl: stack.databaseUrl }
+  here = await deploy({ stack: shared })
+  await here.startWorker({ agents: [agent()] })
+})
+afterAll(async () => {
+  await here?.stop()
+  await stack?.stop()
+})
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+const page = (n: number): string => `${n} `.repeat(Math.ceil(BYTES / `${n} `.length)).slice(0, BYTES)
+
+function agent(): Agent {
+  const fetchPage = defineTool({
+    name: 'fetch',
+    description: 'Gives a large page.',
+    input: z.object({ n: z.number() }),
+    effect: 'read',
+    execute: ({ n }) => page(n),
+  })
+  return defineAgent({
+    name: 'fetcher',
+    instructions: 'Fetch.',
+    limits: { maxTurns: TURNS + 1 },
+    model: scripted((request: ModelRequest) => {
+      const answers = answersIn(request)
+      const [newest] = resultsIn(request)
+      requests.push({ turn: request.turn, said: saidIn(request), newest: sha256(String(newest?.content ?? '')), answers })
+      return answers < TURNS ? [{ type: 'tool_use', id: 'toolu_fetch', name: 'fetch', input: { n: answers } }] : 'done'
+    }),
+    tools: [fetchPage],
+  }) as Agent
+}
+
+it('waits in error: archive_unavailable, takes messages meanwhile, and goes on by itself when Postgres is back', {
+  timeout: 400_000,
+}, async () => {
+  await stack.postgres.stop()
+  const session = here.pawl.session('full', { agent: 'fetcher' })
+  const handle = here.temporal.workflow.getHandle('pawl:full')
+  const run = await session.send('fetch all', { isNew: true })
+  const waiting = await until(
+    'the session waits',
+    async () => {
+      const state = await session.state()
+      return state.status === 'error' && state
+    },
+    240_000,
+  )
+  expect(waiting.error).toMatchObject({ code: 'archive_unavailable', strategy: 'automatic', run: 1 })
+  const { historySize = 0, status, runId } = await handle.describe()
+  expect(status.name).toBe('RUNNING')
+  expect(historySize).toBeGreaterThan(BOUND)
+  expect(historySize).toBeLessThan(45 * MB)
+
+  // It waits: nobody asks the model any more. What is said meanwhile is durable.
+  const asked = requests.length
+  expect(asked).toBeLessThan(TURNS)
+  await session.send('meanwhile', { messageId: 'meanwhile' })
+  await until('the message is in', async () => (await session.state()).inbox.some(({ messageId }) => messageId === 'meanwhile'))
+  expect((await session.state()).status).toBe('error')
+  expect(requests).toHaveLength(asked)
+
+  await stack.postgres.start()
+  expect(await run.result({ timeoutMs: 240_000 })).toMatchObject({ run: 1, text: 'done' })
+  expect((await handle.describe()).runId).not.toBe(runId)
+
+  // Nothing was lost on the way: each page came once, in order, and the message was seen by the first turn after the wait.
+  expect(requests.map(({ answers }) => answers)).toEqual(Array.from({ length: TURNS + 1 }, (_, turn) => turn))
+  expect(requests.slice(1).map(({ newest }) => newest)).toEqual(Array.from({ length: TURNS }, (_, n) => sha256(page(n))))
+  expect(requests.findIndex(({ said }) => said.includes('meanwhile'))).toBe(asked)
+
+  const { seq } = await session.state()
+  const { rows } = await rowsMatchEvents(shared, 'full', { after: seq - 5, timeoutMs: 60_000 })
+  expect(rows.errors.filter(({ context }) => context === 'run')).toMatchObject([{ code: 'archive_unavailable', run: 1, attempt: null }])
+  expect(rows.recoveries).toMatchObject([{ kind: 'recovery_ended', strategy: 'automatic' }])
+  expect(rows.tool_calls).toHaveLength(TURNS)
+  expect(await session.state()).toMatchObject({ status: 'idle', error: null })
+})

@@ -1,0 +1,277 @@
+// The inbox over all sessions, from the client and from the command line, and what people's words leave in SQL.
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ListedPending, PendingListOptions } from 'pawl/client'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf } from '../support/events.ts'
+import { digestOf, pendingOf, type PeopleScene, type PeopleStage, peopleStage, SHORT_MS } from '../support/people.ts'
+import { inOrder, use } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+import { type Ended, pawl } from './cli/processes.ts'
+
+const schema = `pending_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+const TIMEOUT = { timeoutMs: 60_000 }
+const WILD = 'one\u001b[2Jtwo\u0000'
+
+let here: Deployment
+let people: PeopleStage
+let others: PeopleStage
+let database: pg.Client
+let folder: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'pawl-pending-'))
+  here = await deploy({ schema })
+  people = peopleStage()
+  others = peopleStage({ name: 'other' })
+  await here.startWorker({ agents: [people.agent, others.agent] })
+  database = new pg.Client(inject('stack').databaseUrl)
+  await database.connect()
+})
+afterAll(async () => {
+  await here?.stop()
+  await database?.query(`drop schema if exists ${schema} cascade`)
+  await database?.end()
+  await rm(folder, { recursive: true, force: true })
+})
+
+const once = (...calls: Parameters<typeof use>[]) => inOrder(calls.map((call) => use(...call)))
+const lost: NonNullable<PeopleScene['body']> = (tool, _input, { attempt }) => {
+  if (attempt === 1 && /^(post|mail)$/.test(tool)) throw new Error('the line broke')
+}
+
+async function pending(options: PendingListOptions = {}): Promise<ListedPending[]> {
+  const items: ListedPending[] = []
+  for await (const item of here.pawl.pending.list(options)) items.push(item)
+  return items
+}
+
+/** A session that waits, and the inbox knows it. */
+async function waiting(id: string, scene: PeopleScene, options: { tags?: string[]; stage?: PeopleStage } = {}) {
+  const { tags = [], stage = people } = options
+  const { session } = stage.play(here.pawl, scene, { id, tags })
+  const run = await session.send('go')
+  const { length } = await pendingOf(run)
+  await until('the inbox has it', async () => (await pending({ session: id })).length === length)
+  return { session, run }
+}
+
+function cli(...args: string[]): Promise<Ended> {
+  const { temporalAddress, databaseUrl } = inject('stack')
+  const env = { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl }
+  const where = ['--schema', schema, ...(args[0] === 'pending' ? [] : ['--task-queue', here.taskQueue])]
+  return pawl([...args, ...where], { cwd: folder, env, input: '' }).ended
+}
+
+async function rowsOf(table: string, sessionId: string): Promise<Record<string, unknown>[]> {
+  const { rows } = await database.query(`select * from ${schema}.${table} where session_id = $1 order by seq`, [sessionId])
+  return rows
+}
+
+async function allStored(session: { id: string }): Promise<void> {
+  const { length } = await eventsOf(here.pawl.session(session.id))
+  await until('all is stored', async () => (await here.pawl.sessions.get(session.id)).flushedSeq >= length)
+}
+
+describe('the inbox', () => {
+  it('has every call that waits, with what a person needs to decide, the oldest first', async () => {
+    const reason = `because ${WILD}`
+    await waiting('inbox-a', { model: once(['pay', WILD, 5], ['form', 'b']), approval: () => reason }, { tags: ['vip', 'eu'] })
+    await waiting('inbox-b', { model: once(['post', 'c'], ['look', 'x']), body: lost }, { tags: ['vip'] })
+    await waiting('inbox-c', { model: once(['strict', 'd'], ['ask', 'e']) }, { stage: others })
+    const all = (await pending()).filter(({ sessionId, tool }) => /^inbox/.test(sessionId) && tool !== 'strict')
+    expect(all).toMatchObject([
+      {
+        kind: 'approval',
+        sessionId: 'inbox-a',
+        agent: 'helped',
+        tags: ['vip', 'eu'],
+        callId: 't_1_1_0',
+        run: 1,
+        turn: 1,
+        tool: 'pay',
+        effect: 'external',
+        input: { what: WILD, n: 5 },
+        onExpiry: 'deny',
+        attempt: 0,
+      },
+      { kind: 'client', sessionId: 'inbox-a', callId: 't_1_1_1', reason: null, expiresAt: null, onExpiry: null },
+      { kind: 'unknown', sessionId: 'inbox-b', callId: 't_1_1_0', attempt: 1, reason: expect.stringContaining('unknown') },
+      { kind: 'client', sessionId: 'inbox-c', agent: 'other', tool: 'ask' },
+    ])
+    const [asked] = all
+    expect(asked!.expiresAt!.getTime() - asked!.waitingSince.getTime()).toBe(24 * 3_600_000)
+  })
+
+  it('is asked by kind, agent, tags and session, and by page', async () => {
+    await waiting('page-a', { model: once(['pay', 'a'], ['pay', 'b'], ['form', 'c']) }, { tags: ['page', 'x'] })
+    await waiting('page-b', { model: once(['form', 'd'], ['pay', 'e']) }, { tags: ['page'], stage: others })
+    const of = async (options: PendingListOptions) => (await pending(options)).map(({ sessionId, callId }) => `${sessionId} ${callId}`)
+    const all = ['page-a t_1_1_0', 'page-a t_1_1_1', 'page-a t_1_1_2', 'page-b t_1_1_0', 'page-b t_1_1_1']
+    expect(await of({ tag: 'page' })).toEqual(all)
+    expect(await of({ tag: 'page', limit: 2 })).toEqual(all)
+    expect(await of({ tags: ['page', 'x'] })).toEqual(all.slice(0, 3))
+    expect(await of({ tag: 'page', agent: 'other' })).toEqual(all.slice(3))
+    expect(await of({ tag: 'page', kind: 'client' })).toEqual([all[2], all[3]])
+    expect(await of({ tag: 'page', kind: ['approval', 'unknown'] })).toEqual([all[0], all[1], all[4]])
+    expect(await of({ session: 'page-b' })).toEqual(all.slice(3))
+    const first = await here.pawl.pending.list({ tag: 'page', limit: 3 })
+    expect(first.items).toHaveLength(3)
+    const second = await here.pawl.pending.list({ tag: 'page', limit: 3, cursor: first.cursor! })
+    expect([second.items.length, second.cursor]).toEqual([2, undefined])
+    await expect(here.pawl.pending.list({ tag: 'other', cursor: first.cursor! })).rejects.toMatchObject({ code: 'invalid_cursor' })
+    await expect(here.pawl.pending.list({ kind: 'nothing' as never })).rejects.toMatchObject({ code: 'invalid_option' })
+    await expect(here.pawl.pending.list({ status: 'x' } as never)).rejects.toMatchObject({ code: 'invalid_option' })
+  })
+
+  it('is left by what was decided, answered, resolved, expired, stopped, or only told to the model', async () => {
+    const { session, run } = await waiting('leave-a', {
+      model: once(['pay', 'a'], ['pay', 'b'], ['form', 'c'], ['hurry', 'd'], ['post', 'e'], ['mail', 'f']),
+      body: lost,
+    })
+    const by = new Map((await pendingOf(run)).map(({ callId, digest = '' }) => [callId, digest]))
+    await session.approve('t_1_1_0', { digest: by.get('t_1_1_0')! })
+    await session.deny('t_1_1_1', { digest: by.get('t_1_1_1')! })
+    await session.answer('t_1_1_2', { agreed: true })
+    const [unknown] = await until('only the unknown one is left', async () => {
+      const left = await pending({ session: 'leave-a' })
+      return left.length === 1 && left[0]?.kind === 'unknown' && left
+    })
+    expect(unknown).toMatchObject({ callId: 't_1_1_4' })
+    await session.resolve('t_1_1_4', 'skip')
+    await run.result(TIMEOUT)
+    await until('the inbox is empty', async () => (await pending({ session: 'leave-a' })).length === 0)
+    // One that its tool lets the model know of is nobody's to decide.
+    expect((await session.toolCalls()).at(-1)).toMatchObject({ tool: 'mail', status: 'unknown' })
+
+    const stopped = await waiting('leave-b', { model: once(['pay', 'a'], ['form', 'b']) })
+    await stopped.session.interrupt()
+    await stopped.run.settled(TIMEOUT)
+    await until('the inbox is empty', async () => (await pending({ session: 'leave-b' })).length === 0)
+  })
+})
+
+describe('what people said', () => {
+  it('stands in SQL: who, when, what of, and why', async () => {
+    const { session, run } = await waiting('said', {
+      model: once(['pay', 'a', 9], ['pay', 'b'], ['hurry', 'c'], ['post', 'd']),
+      approval: ({ what }) => `for ${what}`,
+      body: lost,
+    })
+    const by = new Map((await pendingOf(run)).map(({ callId, digest = '' }) => [callId, digest]))
+    await session.approve('t_1_1_0', { digest: by.get('t_1_1_0')!, input: { what: 'a', n: 1 }, by: 'ann', note: `less ${WILD}` })
+    await session.deny('t_1_1_1', { digest: by.get('t_1_1_1')!, by: 'bob', reason: 'no', note: 'not him' })
+    await until('it is lost', async () => (await pendingOf(run)).some(({ kind }) => kind === 'unknown'))
+    await session.resolve('t_1_1_3', { happened: true, result: 'ok' }, { by: 'cid', note: 'found it' })
+    await run.result(TIMEOUT)
+    await allStored(session)
+    const approvals = await rowsOf('approvals', 'said')
+    expect(approvals).toMatchObject([
+      {
+        call_id: 't_1_1_0',
+        agent: 'helped',
+        tool: 'pay',
+        reason: 'for a',
+        status: 'approved',
+        decided_by: 'ann',
+        digest: by.get('t_1_1_0'),
+      },
+      { call_id: 't_1_1_1', status: 'denied', decided_by: 'bob', note: 'not him' },
+      { call_id: 't_1_1_2', status: 'expired', decided_by: null },
+    ])
+    expect(approvals[0]?.raw_decision).toContain('less one')
+    for (const row of approvals) expect((row.decided_at as Date).getTime()).toBeGreaterThanOrEqual((row.requested_at as Date).getTime())
+    expect((approvals[2]!.expires_at as Date).getTime() - (approvals[2]!.requested_at as Date).getTime()).toBe(SHORT_MS)
+    expect(await rowsOf('recoveries', 'said')).toMatchObject([
+      {
+        kind: 'tool_resolved',
+        agent: 'helped',
+        run: 1,
+        by: 'cid',
+        note: 'found it',
+        details: { callId: 't_1_1_3', tool: 'post', happened: true, decision: null },
+      },
+    ])
+    const { rows } = await database.query(`select * from ${schema}.tool_calls where session_id = 'said' order by call_index`)
+    expect(rows).toMatchObject([
+      { status: 'completed', input: { what: 'a', n: 1 }, approval: { decision: 'approved', edited: true, decidedBy: 'ann' } },
+      { status: 'denied', approval: { decision: 'denied', note: 'not him' } },
+      { status: 'denied', approval: { decision: 'expired' } },
+      { status: 'completed', resolved_by: 'cid', note: 'found it', result: 'ok' },
+    ])
+  })
+})
+
+describe('the command line', () => {
+  it('lists what is pending, and tells no terminal what to do', async () => {
+    await waiting('cli-list', { model: once(['pay', WILD], ['form', 'b']) }, { tags: ['cli'] })
+    const table = await cli('pending', '--tag', 'cli')
+    expect(table.code).toBe(0)
+    expect(table.stdout).toMatch(/^kind +session +call/)
+    expect(table.stdout).toMatch(/approval +cli-list +t_1_1_0 +pay/)
+    expect(table.stdout).not.toContain('\u001b[2J')
+    const json = await cli('pending', '--tag', 'cli', '--kind', 'client', '--json')
+    expect(
+      json.stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    ).toMatchObject([{ kind: 'client', callId: 't_1_1_1' }])
+    const wrong = await cli('pending', '--kind', 'nothing')
+    expect([wrong.code, wrong.stdout, wrong.stderr]).toEqual([1, '', expect.stringMatching(/^invalid_option: kind is/)])
+  })
+
+  it('approves, denies, answers and resolves', async () => {
+    const { session, run } = await waiting('cli-say', {
+      model: once(['pay', 'a', 9], ['pay', 'b'], ['form', 'c'], ['post', 'd']),
+      body: lost,
+    })
+    const digest = await digestOf(run, 't_1_1_0')
+    const other = await cli('approve', 'cli-say', 't_1_1_0', '--digest', 'another')
+    expect([other.code, other.stderr]).toEqual([1, expect.stringMatching(/^digest_mismatch: /)])
+    const approved = await cli(
+      'approve',
+      'cli-say',
+      't_1_1_0',
+      '--digest',
+      digest,
+      '--by',
+      'ann',
+      '--note',
+      'fine',
+      '--input',
+      '{"what":"a","n":1}',
+      '--json',
+    )
+    expect([approved.code, approved.stderr]).toEqual([0, ''])
+    expect(JSON.parse(approved.stdout)).toMatchObject({
+      event: 'approved',
+      sessionId: 'cli-say',
+      callId: 't_1_1_0',
+      digest: expect.any(String),
+    })
+    const denied = await cli('deny', 'cli-say', 't_1_1_1', '--reason', 'too much', '--by', 'bob')
+    expect([denied.code, denied.stdout]).toEqual([0, 't_1_1_1 is denied\n'])
+    const twice = await cli('deny', 'cli-say', 't_1_1_1')
+    expect([twice.code, twice.stderr]).toEqual([1, expect.stringMatching(/^not_waiting: /)])
+    const shapeless = await cli('answer', 'cli-say', 't_1_1_2', '"yes"')
+    expect([shapeless.code, shapeless.stderr]).toEqual([1, expect.stringMatching(/^invalid_answer: /)])
+    expect((await cli('answer', 'cli-say', 't_1_1_2', 'yes')).stderr).toContain('Give JSON')
+    const answered = await cli('answer', 'cli-say', 't_1_1_2', '{"agreed":true}', '--by', 'customer')
+    expect([answered.code, answered.stdout]).toEqual([0, 't_1_1_2 is answered\n'])
+    await until('it is lost', async () => (await pendingOf(run)).some(({ kind }) => kind === 'unknown'))
+    expect((await cli('resolve', 'cli-say', 't_1_1_3', '--retry', '--skip')).stderr).toMatch(/^invalid_resolution: /)
+    const resolved = await cli('resolve', 'cli-say', 't_1_1_3', '--not-happened', '--by', 'cid', '--note', 'asked them')
+    expect([resolved.code, resolved.stdout]).toEqual([0, 't_1_1_3 is resolved: it did not happen\n'])
+    await run.result(TIMEOUT)
+    await allStored(session)
+    expect(await rowsOf('approvals', 'cli-say')).toMatchObject([{ decided_by: 'ann', note: 'fine' }, { decided_by: 'bob' }])
+    expect(await rowsOf('recoveries', 'cli-say')).toMatchObject([{ by: 'cid', note: 'asked them' }])
+    const nobody = await cli('approve', 'nobody-at-all', 't_1_1_0')
+    expect([nobody.code, nobody.stderr]).toEqual([1, expect.stringMatching(/^session_not_found: /)])
+  })
+})

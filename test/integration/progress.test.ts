@@ -1,0 +1,250 @@
+// How far a call is: `ctx.progress`, `ctx.lastProgress` and `ctx.milestone`, where they are seen and whom they reach.
+import { randomUUID } from 'node:crypto'
+import { type Agent, defineAgent, defineTool, type Json, type ToolContext, type Verdict } from 'pawl'
+import type { SessionHandle } from 'pawl/client'
+import { scripted, type ScriptedAnswer } from 'pawl/testing'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { answersIn, resultsIn, use } from '../support/scenes.ts'
+import { gate, until } from '../support/until.ts'
+
+type Body = (ctx: ToolContext) => unknown
+
+let here: Deployment
+let sql: pg.Pool
+const bodies = new Map<string, { body: Body; verify?: (ctx: ToolContext) => Verdict<unknown> }>()
+
+function laid(sessionId: string) {
+  return bodies.get(sessionId) ?? expect.fail(`nothing to do for ${sessionId}`)
+}
+
+const tool = (name: string, effect: 'read' | 'idempotent' | 'external', timeout = 20_000) =>
+  defineTool({
+    name,
+    description: name,
+    effect,
+    input: z.object({ what: z.string() }),
+    timeout,
+    retry: { maxRetries: 2, baseDelayMs: 10 },
+    execute: (_input, ctx) => laid(ctx.sessionId).body(ctx),
+    ...(effect === 'external' && {
+      verify: (_input: unknown, ctx: ToolContext) => laid(ctx.sessionId).verify?.(ctx) ?? { happened: 'unknown' as const },
+    }),
+  })
+
+const script = (tools: string) =>
+  scripted((request): ScriptedAnswer => {
+    if (answersIn(request) === 0) return tools.split(' ').map((name) => use(name, 'it'))
+    return String(resultsIn(request)[0]?.content)
+  })
+const working = (name: string) =>
+  defineAgent({ name, instructions: '', model: script(name), tools: [tool(name, name as 'read', 20_000)] }) as Agent
+const hasty = defineAgent({ name: 'hasty', instructions: '', model: script('hasty'), tools: [tool('hasty', 'idempotent', 300)] }) as Agent
+const marked = defineAgent({
+  name: 'marked',
+  instructions: '',
+  model: script('idempotent idempotent'),
+  tools: [tool('idempotent', 'idempotent')],
+  checkpoint: { on: [{ type: 'milestone_reached', milestone: 'half' }] },
+}) as Agent
+
+beforeAll(async () => {
+  here = await deploy()
+  sql = new pg.Pool({ connectionString: here.stack.databaseUrl, max: 1 })
+  await here.startWorker({ agents: [working('read'), working('idempotent'), working('external'), hasty, marked] })
+})
+afterAll(async () => {
+  await sql?.end()
+  await here?.stop()
+})
+
+/** A session whose agent calls a tool that does this. */
+function open(agent: string, body: Body, verify?: (ctx: ToolContext) => Verdict<unknown>): SessionHandle {
+  const session = here.pawl.session(`p-${randomUUID()}`, { agent })
+  bodies.set(session.id, { body, ...(verify && { verify }) })
+  return session
+}
+
+async function play(agent: string, body: Body, verify?: (ctx: ToolContext) => Verdict<unknown>) {
+  const session = open(agent, body, verify)
+  const { text } = await (await session.send('go')).result({ timeoutMs: 30_000 })
+  const events = await eventsOf(session)
+  return { session, text, events, said: ofType(events, 'tool_progress').map(({ attempt, value }) => [attempt, value]) }
+}
+
+/** What the ledger's row of the session's first call has. */
+async function row(session: SessionHandle): Promise<{ status?: string; attempt?: number; progress?: Json; milestones?: string[] }> {
+  const { rows } = await sql.query(
+    `select status, attempt, progress, milestones from pawl.tool_calls where session_id = $1 order by call_id`,
+    [session.id],
+  )
+  return (rows[0] as object | undefined) ?? {}
+}
+
+describe.concurrent('what a tool says of its progress', () => {
+  it('is an event when its attempt ends, and stays in the ledger', async () => {
+    const { session, said } = await play('read', (ctx) => {
+      ctx.progress({ page: 1 })
+      ctx.progress({ page: 2 })
+      return 'read'
+    })
+    expect(said).toEqual([[1, { page: 2 }]])
+    await until('it is stored', async () => (await row(session)).status === 'completed')
+    expect(await row(session)).toMatchObject({ progress: { page: 2 } })
+  })
+
+  it('stands in the ledger while the call runs, the newest of it, also what Postgres cannot hold as it is', async () => {
+    const more = gate()
+    const end = gate()
+    const session = open('idempotent', async (ctx) => {
+      ctx.progress({ page: 1, of: 'a\u0000b' })
+      await more.pass()
+      for (let page = 2; page <= 500; page++) ctx.progress({ page })
+      await end.pass()
+      return 'read'
+    })
+    const run = await session.send('go')
+    await until('its progress is shown', async () => {
+      const shown = await row(session)
+      return shown.status === 'running' && (shown.progress as { page?: number } | null)?.page === 1
+    })
+    more.open()
+    await until('the newest is shown', async () => ((await row(session)).progress as { page?: number }).page === 500)
+    expect(await row(session)).toMatchObject({ status: 'running', attempt: 1 })
+    end.open()
+    expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ text: 'read' })
+    expect(ofType(await eventsOf(session), 'tool_progress')).toMatchObject([{ attempt: 1, value: { page: 500 } }])
+  })
+
+  it('reaches the attempts after one that threw, until one says something newer', async () => {
+    const found: unknown[] = []
+    const { said } = await play('idempotent', (ctx) => {
+      found.push(ctx.lastProgress)
+      if (ctx.attempt === 1) ctx.progress(['a'])
+      if (ctx.attempt === 3) ctx.progress(['a', 'b'])
+      if (ctx.attempt < 3) throw new Error('not yet')
+      return 'done'
+    })
+    expect(found).toEqual([undefined, ['a'], ['a']])
+    expect(said).toEqual([
+      [1, ['a']],
+      [3, ['a', 'b']],
+    ])
+  })
+
+  it('reaches the attempt after one that was timed out', async () => {
+    const found: unknown[] = []
+    const { text } = await play('hasty', (ctx) => {
+      found.push(ctx.lastProgress)
+      ctx.progress(ctx.attempt)
+      return ctx.attempt === 1 ? new Promise(() => undefined) : 'done'
+    })
+    expect(text).toBe('done')
+    expect(found).toEqual([undefined, 1])
+  })
+
+  it('reaches the attempt after one that verify says did nothing', async () => {
+    const found: unknown[] = []
+    const body: Body = (ctx) => {
+      found.push(ctx.lastProgress)
+      ctx.progress('asked the bank')
+      if (ctx.attempt === 1) throw new Error('no answer')
+      return 'done'
+    }
+    await play('external', body, () => ({ happened: false }))
+    expect(found).toEqual([undefined, 'asked the bank'])
+  })
+
+  it('reaches the attempt that a person orders', async () => {
+    const found: unknown[] = []
+    const session = open('external', (ctx) => {
+      found.push(ctx.lastProgress)
+      ctx.progress({ sent: 3 })
+      if (ctx.attempt === 1) throw new Error('no answer')
+      return 'done'
+    })
+    const run = await session.send('go')
+    expect(await run.settled({ timeoutMs: 30_000 })).toMatchObject({ status: 'waiting' })
+    await session.resolve('t_1_1_0', 'retry', { by: 'me' })
+    expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ text: 'done' })
+    expect(found).toEqual([undefined, { sent: 3 }])
+  })
+
+  it('may be null, and is given to the next attempt as null', async () => {
+    const found: unknown[] = []
+    await play('read', (ctx) => {
+      found.push(ctx.lastProgress)
+      ctx.progress(null)
+      if (ctx.attempt === 1) throw new Error('not yet')
+    })
+    expect(found).toEqual([undefined, null])
+  })
+
+  const circular: { self?: unknown } = {}
+  circular.self = circular
+  const refused: Record<string, { value: unknown; says: RegExp }> = {
+    'that is circular': { value: circular, says: /^TypeError: ctx\.progress takes JSON: .*circular/s },
+    'that is a BigInt': { value: 1n, says: /^TypeError: ctx\.progress takes JSON: .*BigInt/s },
+    'of more than 16 KB': { value: 'x'.repeat(16_001), says: /^TypeError: ctx\.progress takes at most 16000 bytes of JSON/ },
+  }
+  it.each(Object.keys(refused))('%s is refused inside the tool, with an error that says why', async (what) => {
+    const { value, says } = refused[what] ?? expect.fail('nothing to say')
+    const { text, said } = await play('read', (ctx) => {
+      ctx.progress('before')
+      try {
+        ctx.progress(value as Json)
+      } catch (error) {
+        return String(error)
+      }
+      return 'taken'
+    })
+    expect(text).toMatch(says)
+    expect(said).toEqual([[1, 'before']])
+  })
+})
+
+describe.concurrent('a milestone', () => {
+  it('is an event, once an attempt, and stands in the ledger', async () => {
+    const { session, events } = await play('read', (ctx) => {
+      ctx.milestone('half')
+      ctx.milestone('half')
+      ctx.milestone('most')
+      if (ctx.attempt === 1) throw new Error('not yet')
+      return 'done'
+    })
+    expect(ofType(events, 'milestone_reached').map(({ name }) => name)).toEqual(['half', 'most', 'half', 'most'])
+    await until('it is stored', async () => (await row(session)).status === 'completed')
+    expect((await row(session)).milestones).toEqual(expect.arrayContaining(['half', 'most']))
+  })
+
+  it('that the agent’s checkpoints wait for makes one, and no other does', async () => {
+    const { session, events } = await play('marked', (ctx) => {
+      ctx.milestone(ctx.callId === 't_1_1_0' ? 'half' : 'most')
+      return ctx.callId
+    })
+    const made = ofType(events, 'checkpoint_made')
+    expect(made).toMatchObject([{ version: 1 }])
+    const [half] = ofType(events, 'milestone_reached')
+    expect(half).toMatchObject({ callId: 't_1_1_0', name: 'half' })
+    expect(made[0]?.seq).toBe((half?.seq ?? 0) + 1)
+    await until('it is stored', async () => (await here.pawl.sessions.get(session.id)).status === 'idle')
+    const { rows } = await sql.query('select version, reason from pawl.checkpoints where session_id = $1', [session.id])
+    expect(rows).toHaveLength(1)
+  })
+
+  it.each(['', 'x'.repeat(201), 'a\u0000', '\ud800'])('named %j is refused inside the tool', async (name) => {
+    const { text, events } = await play('read', (ctx) => {
+      try {
+        ctx.milestone(name)
+      } catch (error) {
+        return String(error)
+      }
+      return 'taken'
+    })
+    expect(text).toMatch(/^TypeError: A milestone's name is text of 1 to 200 characters/)
+    expect(ofType(events, 'milestone_reached')).toEqual([])
+  })
+})

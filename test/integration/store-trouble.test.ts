@@ -1,0 +1,255 @@
+// Postgres in every kind of trouble: runs finish meanwhile, and afterwards the store has every row of theirs, once.
+import { execFile } from 'node:child_process'
+import { mkdtemp, realpath, rm, statfs, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { startStack, type Stack } from 'pawl/testing'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import type { SharedStack } from '../setup/stack.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { ofType } from '../support/events.ts'
+import { rowsMatchEvents } from '../support/rows-match.ts'
+import { answersIn, type Played, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { type SlowProxy, startSlowProxy } from '../support/slow-proxy.ts'
+import { until } from '../support/until.ts'
+
+const run = promisify(execFile)
+
+const SESSIONS = 3
+const TURNS = 5
+const UNTIL_DONE_MS = 100_000
+
+/** A Postgres of a test's own below the shared Temporal, and a deployment that reaches it by a proxy. */
+interface Ground {
+  stack: Stack
+  direct: SharedStack
+  proxy: SlowProxy
+  here: Deployment
+  player: Stage
+  close(): Promise<void>
+}
+
+async function layGround(dataDir?: string): Promise<Ground> {
+  const stack = await startStack({ temporal: ['address'], postgres: ['embedded'], ...(dataDir !== undefined && { dataDir }) })
+  const proxy = await startSlowProxy(stack.databaseUrl)
+  const direct = { ...inject('stack'), databaseUrl: stack.databaseUrl }
+  const here = await deploy({ stack: { ...direct, databaseUrl: proxy.url } })
+  const player = stage()
+  await here.startWorker({ agents: [player.agent] })
+  return {
+    stack,
+    direct,
+    proxy,
+    here,
+    player,
+    async close() {
+      await here.stop()
+      await proxy.close()
+      await stack.stop()
+    },
+  }
+}
+
+/** Two runs of turns with a write and a read each: reads that fail once, a write that is asked for again, a message that steers. */
+function playThrough({ here, player }: Ground): Played {
+  const played: Played = player.play(here.pawl, {
+    async model(request) {
+      const turn = answersIn(request)
+      if (saidIn(request).includes('again')) return 'done again'
+      if (turn === 2) await played.session.send('by the way', { messageId: 'by the way' })
+      if (turn >= TURNS) return 'done'
+      return [use('put', `thing ${turn === TURNS - 1 ? 0 : turn}`), use('look', `at ${turn}`)]
+    },
+    look({ what }, { attempt, turn }) {
+      if (turn % 2 === 1 && attempt === 1) throw new Error(`cannot look ${what}`)
+      return `looked ${what}`
+    },
+  })
+  return played
+}
+
+/** Starts sessions, resolves when all their runs are done. */
+async function runThrough(ground: Ground): Promise<Played[]> {
+  const all = Array.from({ length: SESSIONS }, () => playThrough(ground))
+  await Promise.all(
+    all.map(async ({ session }) => {
+      const first = await session.send('go', { isNew: true })
+      expect(await first.result({ timeoutMs: UNTIL_DONE_MS })).toMatchObject({ run: 1, text: 'done' })
+      expect(await (await session.send('again')).result({ timeoutMs: UNTIL_DONE_MS })).toMatchObject({ run: 2, text: 'done again' })
+    }),
+  )
+  return all
+}
+
+async function everyRowIsThereOnce({ direct }: Ground, all: readonly Played[]): Promise<void> {
+  for (const { id, count } of all) {
+    const { events, rows } = await rowsMatchEvents(direct, id, { timeoutMs: 60_000 })
+    expect(count('put')).toBe(TURNS - 1)
+    expect(ofType(events, 'run_completed')).toHaveLength(2)
+    expect(rows.tool_calls).toHaveLength(2 * TURNS)
+    expect(rows.errors.filter(({ attempt }) => attempt !== null).map(({ attempt, turn }) => [attempt, turn])).toEqual(
+      [1, 3, 5].map((turn) => [1, turn]),
+    )
+  }
+}
+
+async function sql({ direct }: Ground, ...statements: string[]): Promise<void> {
+  const client = new pg.Client(direct.databaseUrl)
+  await client.connect()
+  try {
+    for (const statement of statements) await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}
+
+describe('runs finish, and every row is there once afterwards, with Postgres', () => {
+  let ground: Ground
+  let dataDir: string
+
+  beforeAll(async () => {
+    dataDir = await realpath(await mkdtemp(join(tmpdir(), 'pawl-trouble-')))
+    ground = await layGround(dataDir)
+    await everyRowIsThereOnce(ground, await runThrough(ground))
+  })
+  afterAll(async () => {
+    await ground?.close()
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  it('down the whole time', async () => {
+    const { postgres } = ground.stack
+    await postgres.stop()
+    const all = await runThrough(ground).finally(() => postgres.start())
+    await everyRowIsThereOnce(ground, all)
+  })
+
+  it('crashing and starting again every other second', async () => {
+    const { postgres } = ground.stack
+    let done = false
+    let restarts = 0
+    // Two rounds at least, so that it does restart within the runs however quick these are.
+    const running = Promise.all([runThrough(ground), runThrough(ground)]).finally(() => {
+      done = true
+    })
+    while (!done) {
+      await postgres.stop(restarts % 2 === 0 ? 'crash' : 'orderly')
+      await postgres.start()
+      restarts += 1
+      await Promise.race([sleep(2_000), running.catch(() => undefined)])
+    }
+    await everyRowIsThereOnce(ground, (await running).flat())
+    expect(restarts).toBeGreaterThan(0)
+  })
+
+  it('read-only by default', async () => {
+    await sql(ground, 'alter system set default_transaction_read_only = on', 'select pg_reload_conf()')
+    const all = await runThrough(ground).finally(() =>
+      sql(ground, 'alter system reset default_transaction_read_only', 'select pg_reload_conf()'),
+    )
+    await everyRowIsThereOnce(ground, all)
+  })
+
+  it('read-only for good, as a standby is', async () => {
+    const { postgres } = ground.stack
+    const signal = join(dataDir, 'postgres', 'standby.signal')
+    await postgres.stop()
+    await writeFile(signal, '')
+    await postgres.start()
+    await expect(sql(ground, 'create table pawl.refused ()')).rejects.toMatchObject({ code: '25006' })
+    const all = await runThrough(ground).finally(async () => {
+      await postgres.stop()
+      await rm(signal)
+      await postgres.start()
+    })
+    await everyRowIsThereOnce(ground, all)
+  })
+
+  it('two seconds slow at each statement', async () => {
+    ground.proxy.delayMs = 2_000
+    const all = await runThrough(ground).finally(() => {
+      ground.proxy.delayMs = 0
+    })
+    await everyRowIsThereOnce(ground, all)
+  })
+
+  it('gone away in the middle of a transaction', async () => {
+    // Whatever is being written just now is cut off, again and again while the runs last.
+    let done = false
+    const running = runThrough(ground).finally(() => {
+      done = true
+    })
+    while (!done) {
+      await sql(
+        ground,
+        `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pawl' and pid <> pg_backend_pid()`,
+      )
+      await Promise.race([sleep(50), running.catch(() => undefined)])
+    }
+    await everyRowIsThereOnce(ground, await running)
+  })
+})
+
+describe('runs finish, and every row is there once afterwards, with a full disk', () => {
+  let mounted: string | undefined
+  let ground: Ground | undefined
+
+  beforeAll(async () => {
+    mounted = await smallDisk()
+    if (mounted !== undefined) ground = await layGround(join(mounted, 'data'))
+  })
+  afterAll(async () => {
+    await ground?.close()
+    if (mounted === undefined) return
+    await run('umount', [mounted])
+    await rm(mounted, { recursive: true })
+  })
+
+  it('that has room again later', async ({ skip }) => {
+    if (!ground || mounted === undefined) return skip('a disk of its own can be mounted as root on Linux only')
+    await everyRowIsThereOnce(ground, await runThrough(ground))
+    const ballast = join(mounted, 'ballast')
+    await fill(ballast, mounted)
+    await until('Postgres finds no room', () => hasNoRoom(ground!), 60_000)
+    const all = await runThrough(ground)
+    await rm(ballast)
+    // A Postgres that could not write its log has ended.
+    await ground.stack.postgres.start()
+    await everyRowIsThereOnce(ground, all)
+  })
+})
+
+/** A file system of 300 MB in memory; undefined where this user may not mount one. */
+async function smallDisk(): Promise<string | undefined> {
+  const path = await realpath(await mkdtemp(join(tmpdir(), 'pawl-disk-')))
+  try {
+    await run('mount', ['-t', 'tmpfs', '-o', 'size=300m,mode=755', 'tmpfs', path])
+    return path
+  } catch {
+    await rm(path, { recursive: true })
+    return undefined
+  }
+}
+
+/** Writes a file that takes all the room there is. */
+async function fill(file: string, disk: string): Promise<void> {
+  const { bavail, bsize } = await statfs(disk)
+  await writeFile(file, Buffer.alloc(Math.max(0, bavail * bsize)))
+  await writeFile(file, Buffer.alloc(4_096), { flag: 'a' }).catch(() => undefined)
+}
+
+/** `disk_full`; a Postgres that cannot write its log ends, or is starting again. */
+const NO_ROOM = new Set(['53100', '57P02', '57P03'])
+
+/** Whether Postgres fails for want of room, or has ended for it. */
+async function hasNoRoom(ground: Ground): Promise<boolean> {
+  const filling =
+    'create table if not exists public.filling (text text); insert into public.filling select repeat(md5(n::text), 60) from generate_series(1, 20000) n'
+  return sql(ground, filling).then(
+    () => false,
+    (error: { code?: string }) => NO_ROOM.has(error.code ?? '') || ground.stack.postgres.pid === undefined,
+  )
+}

@@ -1,0 +1,232 @@
+// Calls that wait for somebody: what is asked, what goes on meanwhile, when the session waits, and what is left of it.
+import { describe, expect, it } from 'vitest'
+import { decide } from '../../../src/session/decide.ts'
+import type { Effect, EventBody, Resolution, SessionEvent } from '../../../src/session/events.ts'
+import { NO_USAGE } from '../../../src/session/content.ts'
+import { fold } from '../../../src/session/fold.ts'
+import type { SessionState } from '../../../src/session/state.ts'
+import { addToTranscript, emptyTranscript } from '../../../src/session/transcript.ts'
+
+const AT = 1_000
+const APPROVAL = { expiresMs: 500, onExpiry: 'deny' } as const
+
+function resolution(index: number, effect: Effect, more: Partial<Resolution> = {}): Resolution {
+  return {
+    index,
+    tool: `tool${index}`,
+    effect,
+    inputDigest: `digest${index}`,
+    ...(effect !== 'read' && { key: `key${index}` }),
+    schemaDigest: 's',
+    timeoutMs: 1,
+    retry: { maxRetries: 0, baseDelayMs: 0 },
+    verify: false,
+    ...more,
+  }
+}
+
+/** The events of a session whose first turn asks for these calls, and what is said then. */
+function events(calls: Resolution[], then: EventBody[] = [], limits = { maxTurns: 9 }): SessionEvent[] {
+  const use = { type: 'tool_use', id: 'x', name: 'tool', input: {} } as const
+  const bodies: EventBody[] = [
+    { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 2 },
+    { type: 'message_received', messageId: 'm', content: 'go' },
+    { type: 'run_started', run: 1, messageId: 'm' },
+    { type: 'turn_started', run: 1, turn: 1, takes: ['m'] },
+    {
+      type: 'model_completed',
+      run: 1,
+      turn: 1,
+      attempt: 1,
+      model: 'm',
+      content: calls.map(() => use),
+      stopReason: 'tool_use',
+      usage: NO_USAGE,
+      calls,
+      limits,
+    },
+    ...then,
+  ]
+  return bodies.map((body, index) => ({ v: 1, seq: index + 1, at: AT, ...body }) as SessionEvent)
+}
+
+const stateOf = (calls: Resolution[], then: EventBody[] = [], limits?: { maxTurns: number; deadlineMs: number }): SessionState =>
+  fold(undefined, events(calls, then, limits)) as SessionState
+
+const place = (index: number) => ({ run: 1, turn: 1, callId: `t_1_1_${index}`, tool: `tool${index}` })
+const issued = (index: number, effect: Effect): EventBody => ({
+  type: 'tool_issued',
+  ...place(index),
+  index,
+  effect,
+  input: {},
+  inputDigest: `digest${index}`,
+  ...(effect !== 'read' && { key: `key${index}` }),
+})
+const asked = (index: number, expiresAt = AT + 500): EventBody => ({
+  type: 'approval_requested',
+  ...place(index),
+  digest: `digest${index}`,
+  expiresAt,
+  onExpiry: 'deny',
+})
+const approved = (index: number, more: object = {}): EventBody => ({
+  type: 'approval_decided',
+  ...place(index),
+  digest: `digest${index}`,
+  approved: true,
+  ...more,
+})
+const completed = (index: number): EventBody => ({ type: 'tool_completed', ...place(index), attempt: 1, value: `result ${index}` })
+const unknown = (index: number): EventBody => ({ type: 'tool_unknown', ...place(index), attempt: 1, message: 'unknown', ask: true })
+
+const next = (state: SessionState, now = AT): unknown => {
+  const decision = decide(state, now)
+  return decision.do === 'run_calls' ? decision.calls.map(({ index }) => index) : decision
+}
+
+describe('somebody is asked', () => {
+  it('about all calls of the turn at once, before any is run, and about none that would not be executed', () => {
+    const state = stateOf([
+      resolution(0, 'read'),
+      resolution(1, 'external', { approval: APPROVAL }),
+      resolution(2, 'read', { client: {} }),
+      resolution(3, 'external', { approval: APPROVAL, invalid: { code: 'invalid_arguments', message: 'no' } }),
+      resolution(4, 'external', { approval: APPROVAL, client: {} }),
+      resolution(5, 'external', { approval: APPROVAL, replayOf: 't_0_1_0' }),
+    ])
+    expect(decide(state, AT)).toMatchObject({
+      do: 'ask',
+      calls: [
+        { call: { index: 1 }, for: 'approval' },
+        { call: { index: 2 }, for: 'answer' },
+        { call: { index: 4 }, for: 'approval' },
+      ],
+    })
+  })
+
+  it('for an answer once the call is approved', () => {
+    const state = stateOf([resolution(0, 'external', { approval: APPROVAL, client: {} })], [issued(0, 'external'), asked(0), approved(0)])
+    expect(decide(state, AT)).toMatchObject({ do: 'ask', calls: [{ for: 'answer' }] })
+  })
+})
+
+describe('while somebody is asked', () => {
+  const calls = [
+    resolution(0, 'external', { approval: APPROVAL }),
+    resolution(1, 'read'),
+    resolution(2, 'idempotent'),
+    resolution(3, 'read', { approval: APPROVAL }),
+  ]
+  const both = [issued(0, 'external'), asked(0), issued(3, 'read'), asked(3)]
+
+  it('reads go on, and no effect behind the one that waits', () => {
+    expect(next(stateOf(calls, both))).toEqual([1])
+    const looked = [...both, issued(1, 'read'), completed(1)]
+    expect(next(stateOf(calls, looked))).toEqual({ do: 'wait', until: AT + 500 })
+    expect(next(stateOf(calls, [...looked, approved(3)]))).toEqual([3])
+    expect(next(stateOf(calls, [...looked, approved(0)]))).toEqual([0])
+  })
+
+  it('effects behind a call that is answered outside go on', () => {
+    const state = stateOf(
+      [resolution(0, 'external', { client: {} }), resolution(1, 'external')],
+      [issued(0, 'external'), { type: 'answer_requested', ...place(0) }],
+    )
+    expect(next(state)).toEqual([1])
+  })
+
+  it('the session waits only if nothing goes on: an approved call behind one that waits does not', () => {
+    const two = [resolution(0, 'external', { approval: APPROVAL }), resolution(1, 'external', { approval: APPROVAL })]
+    const waiting = [issued(0, 'external'), asked(0), issued(1, 'external'), asked(1)]
+    expect(stateOf(two, waiting).status).toBe('waiting')
+    expect(stateOf(two, [...waiting, approved(1)]).status).toBe('waiting')
+    expect(stateOf(two, [...waiting, approved(0)]).status).toBe('running')
+    expect(stateOf(calls, [...both, issued(1, 'read')]).status).toBe('running')
+    expect(stateOf(calls, [...both, issued(1, 'read'), completed(1)]).status).toBe('waiting')
+  })
+
+  it('the first to expire is let go when its time has come, and the deadline of the run counts on', () => {
+    const state = stateOf([calls[0]!], [issued(0, 'external'), asked(0)])
+    expect(next(state, AT + 499)).toEqual({ do: 'wait', until: AT + 500 })
+    expect(next(state, AT + 500)).toMatchObject({ do: 'expire', call: { callId: 't_1_1_0' } })
+    const short = stateOf([calls[0]!], [issued(0, 'external'), asked(0)], { maxTurns: 9, deadlineMs: 200 })
+    expect(next(short, AT)).toEqual({ do: 'wait', until: AT + 200 })
+    expect(next(short, AT + 200)).toMatchObject({ do: 'fail_run', code: 'deadline_exceeded' })
+  })
+})
+
+describe('a run that fails while somebody is asked', () => {
+  it('asks nobody any more, and what may have happened stays known', () => {
+    const state = stateOf(
+      [resolution(0, 'external'), resolution(1, 'external', { approval: APPROVAL }), resolution(2, 'read', { client: {} })],
+      [
+        issued(1, 'external'),
+        asked(1),
+        issued(2, 'read'),
+        { type: 'answer_requested', ...place(2) },
+        issued(0, 'external'),
+        unknown(0),
+        { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'abandon' },
+      ],
+    )
+    expect(state.current?.calls.map(({ status }) => status)).toEqual(['unknown', 'failed', 'failed'])
+    expect(Object.keys(state.unknown)).toEqual(['t_1_1_0'])
+    expect(decide(state, AT)).toEqual({ do: 'wait' })
+  })
+
+  it('goes on asking through an error that it leaves by itself', () => {
+    const state = stateOf(
+      [resolution(0, 'external', { approval: APPROVAL })],
+      [
+        issued(0, 'external'),
+        asked(0),
+        { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'automatic' },
+        { type: 'recovery_ended', run: 1, strategy: 'automatic' },
+      ],
+    )
+    expect(state).toMatchObject({ status: 'waiting', current: { calls: [{ status: 'awaiting_approval' }] } })
+  })
+})
+
+describe('a call of unknown outcome', () => {
+  const calls = [resolution(0, 'external')]
+  const lost = [issued(0, 'external'), unknown(0)]
+  const resolved = (more: object): EventBody => ({ type: 'tool_resolved', ...place(0), by: 'person', happened: false, ...more })
+
+  it('waits for a person, and is executed again with the next attempt where they say so', () => {
+    expect(stateOf(calls, lost)).toMatchObject({ status: 'waiting' })
+    for (const said of [{}, { decision: 'retry' }]) {
+      const state = stateOf(calls, [...lost, resolved(said)])
+      expect(next(state)).toEqual([0])
+      expect(state).toMatchObject({ status: 'running', unknown: {}, current: { calls: [{ attempts: 1 }] } })
+    }
+  })
+
+  it('left as it is, stays unknown, and the turn goes on', () => {
+    const failed: EventBody = { type: 'tool_failed', ...place(0), attempt: 1, code: 'skipped', message: 'left' }
+    const state = stateOf(calls, [...lost, resolved({ decision: 'skip' }), failed])
+    expect(Object.keys(state.unknown)).toEqual(['t_1_1_0'])
+    expect(decide(state, AT)).toMatchObject({ do: 'start_turn', turn: 2 })
+  })
+
+  it('is told to the model as unknown where its run is stopped before anybody has said', () => {
+    const transcript = emptyTranscript()
+    const stopped: EventBody[] = [...lost, { type: 'run_interrupted', run: 1 }]
+    for (const event of events([...calls, resolution(1, 'external')], stopped)) addToTranscript(transcript, event)
+    expect(transcript.messages.at(-1)?.content).toMatchObject([
+      { tool_use_id: 't_1_1_0', is_error: true, content: expect.stringContaining('may or may not have taken effect') },
+      { tool_use_id: 't_1_1_1', is_error: true, content: expect.stringContaining('was not run') },
+    ])
+  })
+})
+
+describe('a call that is approved with other arguments', () => {
+  it('completes the key of those, and not that of the model’s', () => {
+    const changed = approved(0, { input: { less: true }, resolution: resolution(0, 'external', { key: 'other', inputDigest: 'other' }) })
+    const then = [issued(0, 'external'), asked(0), changed, completed(0)]
+    const transcript = emptyTranscript()
+    for (const event of events([resolution(0, 'external', { approval: APPROVAL })], then)) addToTranscript(transcript, event)
+    expect([...transcript.keys]).toEqual([['other', 't_1_1_0']])
+  })
+})
