@@ -33,9 +33,23 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
     case 'tool_failed':
       return [problem(`  ✗ ${event.tool} ${event.code}: ${event.message}`)]
     case 'tool_unknown':
-      return [problem(`  ? ${event.tool}: nobody knows whether it happened: ${event.message}`)]
+      return [
+        problem(
+          `  ? ${event.tool}: nobody knows whether it happened: ${event.message}${event.ask ? ` (pawl resolve … ${event.callId})` : ''}`,
+        ),
+      ]
     case 'tool_resolved':
-      return [note(`  ? ${event.tool}: verified, it ${event.happened ? 'happened' : 'did not happen'}`)]
+      return [note(`  ? ${event.tool}: ${resolutionText(event)}`)]
+    case 'approval_requested':
+      return [
+        problem(`  ⏸ ${event.tool} waits for approval${event.reason ? `: ${event.reason}` : ''} (pawl approve or deny … ${event.callId})`),
+      ]
+    case 'approval_decided':
+      return event.approved
+        ? [note(`  ▶ ${event.tool} approved${byWhom(event.by)}${event.input === undefined ? '' : ', with other arguments'}`)]
+        : []
+    case 'answer_requested':
+      return [problem(`  ⏸ ${event.tool} waits for an answer (pawl answer … ${event.callId})`)]
     case 'run_completed':
       return event.stopReason === 'end_turn' ? [] : [note(`(the model stopped: ${event.stopReason})`)]
     case 'run_interrupted':
@@ -138,6 +152,17 @@ function completedLine(event: EventOf<'tool_completed'>): string {
 
 function resultText(result: ResultContent | Json): string {
   return typeof result === 'string' ? result : JSON.stringify(result)
+}
+
+function resolutionText({ by, happened, decision, decidedBy }: EventOf<'tool_resolved'>): string {
+  if (decision === 'retry') return `nobody knows; it is executed again${byWhom(decidedBy)}`
+  if (decision === 'skip') return `nobody knows; it is left so${byWhom(decidedBy)}`
+  const outcome = happened ? 'it happened' : 'it did not happen'
+  return by === 'verify' ? `verified, ${outcome}` : `${outcome}${byWhom(decidedBy)}`
+}
+
+function byWhom(by: string | undefined): string {
+  return by === undefined ? '' : `, says ${by}`
 }
 
 function attemptLine(what: string, event: EventOf<'model_attempt_failed'> | EventOf<'tool_attempt_failed'>): string {

@@ -2,8 +2,8 @@
 import { BLOB_THRESHOLD_BYTES, blobOf, placeholderOf, withBlob } from '../session/blobs.ts'
 import { type UserBlock, textOf } from '../session/content.ts'
 import type { SessionEvent } from '../session/events.ts'
-import { isTooDeep, type Json, MAX_DEPTH } from '../session/json.ts'
-import { checkMessage, jsonBytes, MAX_MESSAGE_BYTES, type MessageSignal } from '../session/protocol.ts'
+import type { Json } from '../session/json.ts'
+import { checkMessage, contextProblem, jsonBytes, tagsProblem, MAX_MESSAGE_BYTES, type MessageSignal } from '../session/protocol.ts'
 import { type Blob, blobOfJson } from '../store/blobs.ts'
 import { type Store, StoreError } from '../store/index.ts'
 import { InvalidMessage } from './errors.ts'
@@ -13,8 +13,6 @@ const MAX_LARGE_MESSAGE_BYTES = 20_000_000
 /** Content that a signal can carry does not wait longer than this for the store. */
 const QUICK_MS = 2_000
 /** What stands in every start and every tool call of a session. */
-const MAX_CONTEXT_BYTES = 100_000
-const MAX_TAGS_BYTES = 16_000
 
 /**
  * The message as it is to be signalled: checked, and its content in the store if it is large.
@@ -88,26 +86,10 @@ async function keptQuickly(store: Store | undefined, sessionId: string, blob: Bl
  * @throws InvalidMessage `invalid_context`, `invalid_tags`.
  */
 export function checkStart({ context, tags }: { context?: unknown; tags?: unknown }): void {
-  if (context !== undefined && (isTooDeep(context) || bytesOf(context) > MAX_CONTEXT_BYTES)) {
-    throw new InvalidMessage(
-      'invalid_context',
-      `The session's context must be JSON of at most ${MAX_CONTEXT_BYTES} bytes and ${MAX_DEPTH} levels: say whom it is for, and keep the rest elsewhere.`,
-    )
-  }
-  if (tags === undefined) return
-  const areTags = Array.isArray(tags) && tags.every((tag) => typeof tag === 'string')
-  if (!areTags || jsonBytes(tags) > MAX_TAGS_BYTES) {
-    throw new InvalidMessage('invalid_tags', `The session's tags must be a list of text, at most ${MAX_TAGS_BYTES} bytes of JSON.`)
-  }
-}
-
-/** Bytes of JSON; of what has none, endlessly many. */
-function bytesOf(value: unknown): number {
-  try {
-    return jsonBytes(value)
-  } catch {
-    return Number.POSITIVE_INFINITY
-  }
+  const wrongContext = contextProblem(context)
+  if (wrongContext !== undefined) throw new InvalidMessage('invalid_context', wrongContext)
+  const wrongTags = tagsProblem(tags)
+  if (wrongTags !== undefined) throw new InvalidMessage('invalid_tags', wrongTags)
 }
 
 /** The events with their large values put back in; where the store has them not, or is away, a placeholder stands. */

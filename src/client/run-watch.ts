@@ -20,7 +20,17 @@ export interface RunWatch {
 }
 
 /** Before the first event that is watched: what came earlier is of no matter here. */
-const BEFORE = { v: 1, seq: 0, at: 0, type: 'session_started', sessionId: '', agent: '', context: null, executionId: '', coreVersion: 1 } as const
+const BEFORE = {
+  v: 1,
+  seq: 0,
+  at: 0,
+  type: 'session_started',
+  sessionId: '',
+  agent: '',
+  context: null,
+  executionId: '',
+  coreVersion: 1,
+} as const
 
 /** Starts to watch for the run of `messageId`. */
 export function watchRun(messageId: string): RunWatch {

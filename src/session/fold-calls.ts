@@ -7,8 +7,8 @@ import type { CallState, RunState, SessionState } from './state.ts'
 // A snapshot is twice in every execution's history: what grows with the session is bounded.
 const KEYS_KEPT = 100
 const EFFECTS_KEPT = 10
-const UNKNOWN_KEPT = 100
-const UNKNOWN_INPUT_BYTES = 16_000
+const UNKNOWN_KEPT = 50
+const UNKNOWN_INPUT_BYTES = 4_000
 
 /** Changes one call of the turn that is going on, if there is such a call. */
 export function updateCall(state: SessionState, callId: string, change: (call: CallState, run: RunState) => void): void {

@@ -3,7 +3,17 @@ import { addUsage, NO_USAGE } from './content.ts'
 import { shortHash } from './digest.ts'
 import type { EventOf, SessionEvent } from './events.ts'
 import { callIdOf } from './events.ts'
-import { completeCall, decideApproval, failCall, leaveWaiting, markUnknown, resolveCall, settleStatus, updateCall, waitFor } from './fold-calls.ts'
+import {
+  completeCall,
+  decideApproval,
+  failCall,
+  leaveWaiting,
+  markUnknown,
+  resolveCall,
+  settleStatus,
+  updateCall,
+  waitFor,
+} from './fold-calls.ts'
 import type { RunState, SessionState } from './state.ts'
 
 /** Message ids whose hashes a state keeps. */

@@ -310,6 +310,33 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
 
+/** Bytes of JSON that a session's context and its tags may have: they are carried along for as long as it lives. */
+const MAX_CONTEXT_BYTES = 100_000
+const MAX_TAGS_BYTES = 16_000
+
+/** What is wrong with a session's context, if anything is. */
+export function contextProblem(context: unknown): string | undefined {
+  if (context === undefined || (!isTooDeep(context) && bytesOf(context) <= MAX_CONTEXT_BYTES)) return undefined
+  return `The session's context must be JSON of at most ${MAX_CONTEXT_BYTES} bytes and ${MAX_DEPTH} levels: say whom it is for, and keep the rest elsewhere.`
+}
+
+/** What is wrong with a session's tags, if anything is. */
+export function tagsProblem(tags: unknown): string | undefined {
+  if (tags === undefined) return undefined
+  const areTags = Array.isArray(tags) && tags.every((tag) => typeof tag === 'string')
+  if (areTags && jsonBytes(tags) <= MAX_TAGS_BYTES) return undefined
+  return `The session's tags must be a list of text, at most ${MAX_TAGS_BYTES} bytes of JSON.`
+}
+
+/** Bytes of JSON; of what has none, endlessly many. */
+function bytesOf(value: unknown): number {
+  try {
+    return jsonBytes(value)
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}
+
 /** UTF-8 bytes of a value's JSON. */
 export function jsonBytes(value: unknown): number {
   return new TextEncoder().encode(JSON.stringify(value) ?? '').length

@@ -39,12 +39,14 @@ export function databaseAt(postgres: string | Pool, logger: Logger | undefined):
   const pool = isOurs ? ownPool(postgres, logger) : postgres
   const config: PoolConfig = pool.options
   let closed = false
+  // Before it hands a new connection out, the pool takes its own listener off: an error in the packet that made it ready would find none.
+  const guard = (client: PoolClient): void => void client.on('error', ignore)
+  pool.on('connect', guard)
 
   async function withClient<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
     if (closed) throw new StoreError('store_closed', 'The side store was closed: open another one.')
     const client = await checkOut(pool)
     // A connection that breaks fails its statement; the same error emitted would end the process.
-    const ignore = (): void => {}
     client.on('error', ignore)
     let broken = true
     try {
@@ -68,10 +70,13 @@ export function databaseAt(postgres: string | Pool, logger: Logger | undefined):
     async close() {
       if (closed) return
       closed = true
+      pool.off('connect', guard)
       if (isOurs) await pool.end()
     },
   }
 }
+
+const ignore = (): void => {}
 
 function ownPool(connectionString: string, logger: Logger | undefined): Pool {
   const pool = new pg.Pool({

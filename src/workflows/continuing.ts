@@ -1,6 +1,6 @@
 // Continue-as-new: early, because a crash waits for a replay; clean, because an activity that is pending at the call is lost.
 import { allHandlersFinished, condition, continueAsNew, workflowInfo } from '@temporalio/workflow'
-import { type Closing, CORE_VERSION, type SessionStart } from '../session/protocol.ts'
+import { type Closing, CORE_VERSION, jsonBytes, type SessionStart } from '../session/protocol.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
 import type { Stopping } from './stopping.ts'
@@ -14,6 +14,8 @@ const EVENTS_BETWEEN_TRIES = 500
 /** Here it waits for the store, however long. The server's limits are 51,200 events and 50 MB. */
 const EVENTS_AT_MOST = 40_000
 const BYTES_AT_MOST = 40_000_000
+/** The server's limit for what is carried over is 2 MB. */
+const SNAPSHOT_AT_MOST = 1_800_000
 
 /** The continuing of one execution. */
 export interface Continuing {
@@ -35,12 +37,14 @@ export interface Continued {
 /** The continuing of one execution. */
 export function startContinuing({ start, journal, flushing, stopping, closing }: Continued): Continuing {
   let triedAt = 0
+  let tooLargeAt: number | undefined
 
   return {
     isDue() {
       const { historyLength, historySize } = workflowInfo()
       // A stop is answered by the next step, here; and whoever moves the session or decides on a call has to be answered here too.
       if (!allHandlersFinished()) return false
+      if (tooLargeAt !== undefined && historyLength < tooLargeAt + EVENTS_BETWEEN_TRIES) return false
       if ((historyLength < EVENTS_DUE && historySize < BYTES_DUE) || stopping.isRequested()) return false
       return mustWait() || flushing.isDrained() || triedAt === 0 || historyLength >= triedAt + EVENTS_BETWEEN_TRIES
     },
@@ -77,6 +81,9 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
   /** There is no await between this check and the call: what came meanwhile is in the snapshot and stored, or we go on here. */
   function continueIfClean(): Promise<never> | undefined {
     if (!flushing.isDrained() || !allHandlersFinished() || stopping.isRequested()) return undefined
+    // The arguments of calls that wait for somebody are in it: once they have ended it is small again.
+    tooLargeAt = jsonBytes(journal.state) > SNAPSHOT_AT_MOST ? workflowInfo().historyLength : undefined
+    if (tooLargeAt !== undefined) return undefined
     const { sessionId, settings } = start
     const wanted = closing()
     return continueAsNew<(next: SessionStart) => Promise<void>>({

@@ -3,10 +3,11 @@ import { condition, patched, workflowInfo } from '@temporalio/workflow'
 import type { LoadSessionResult } from '../activities/contract.ts'
 import type { EffectReport, EventBody } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
-import { CORE_VERSION, type ForkStart, sessionIdOf, type SessionStart } from '../session/protocol.ts'
+import { contextProblem, CORE_VERSION, type ForkStart, sessionIdOf, type SessionStart, tagsProblem } from '../session/protocol.ts'
 import type { CallState, RunState, SessionState } from '../session/state.ts'
 import { loadFork, loadSession } from './activities.ts'
 import { type Journal, openJournal } from './journal.ts'
+import type { Start } from './start.ts'
 
 const NOTHING = { seq: 0, digest: '' }
 /** A body lives at most so long beyond its tool's timeout. */
@@ -24,7 +25,7 @@ function coreVersionOf(start: SessionStart): number {
 }
 
 /** Opens the session's journal. `early` fills with what is signalled meanwhile. */
-export async function openSession(start: SessionStart, early: readonly unknown[]): Promise<Opened> {
+export async function openSession(start: Start, early: readonly unknown[]): Promise<Opened> {
   const coreVersion = coreVersionOf(start)
   const { carried, fork } = start
   if (carried) {
@@ -38,13 +39,27 @@ export async function openSession(start: SessionStart, early: readonly unknown[]
     return { refused: { code: 'session_not_found', reason: `There is no session "${sessionIdOf(workflowInfo().workflowId)}".` } }
   }
   const named = start.agent === undefined ? await firstAgent(early) : { agent: start.agent, context: start.context }
-  return beginSession({ ...named, tags: start.tags }, coreVersion)
+  const begun = beginSession({ ...named, tags: start.tags }, coreVersion)
+  if (start.undecodable !== undefined && coreVersion > 1) {
+    begun.journal.append({
+      type: 'message_rejected',
+      code: 'undecodable',
+      reason: `The start's argument cannot be decoded: ${start.undecodable}`,
+    })
+  }
+  return begun
 }
 
 /** A session of which nothing is known yet. */
 export function beginSession(named: NamedSession, coreVersion = CORE_VERSION): { journal: Journal } {
   const journal = openJournal(NOTHING, undefined, coreVersion)
-  journal.append(started(named, coreVersion))
+  const wrongContext = coreVersion > 1 ? contextProblem(named.context) : undefined
+  const wrongTags = coreVersion > 1 ? tagsProblem(named.tags) : undefined
+  const sound = { agent: named.agent, ...(!wrongContext && { context: named.context }), ...(!wrongTags && { tags: named.tags }) }
+  journal.append(started(sound, coreVersion))
+  // What makes no sense is not carried along, and not left out in silence.
+  if (wrongContext) journal.append({ type: 'message_rejected', code: 'invalid_context', reason: wrongContext })
+  if (wrongTags) journal.append({ type: 'message_rejected', code: 'invalid_tags', reason: wrongTags })
   return { journal }
 }
 
@@ -147,7 +162,7 @@ async function openFork(start: SessionStart, fork: ForkStart, coreVersion: numbe
     from: { sessionId: from, seq },
     ...(target && { target }),
     keys,
-    ...(start.tags && { tags: start.tags }),
+    ...(start.tags && !tagsProblem(start.tags) && { tags: start.tags }),
     ...(by !== undefined && { by }),
   })
   return { journal }

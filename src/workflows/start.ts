@@ -1,12 +1,26 @@
 // What an execution was started with: anyone can start a workflow, so all of it is checked, and what makes no sense is left out.
 import { ApplicationFailure, workflowInfo } from '@temporalio/workflow'
-import { type ForkStart, isSessionId, sessionIdOf, type SessionSettings, type SessionStart, workflowIdOf } from '../session/protocol.ts'
+import {
+  type ForkStart,
+  isSessionId,
+  sessionIdOf,
+  type SessionSettings,
+  type SessionStart,
+  UNDECODABLE,
+  workflowIdOf,
+} from '../session/protocol.ts'
 
 /** Longer than that a timer of the server need not be. */
 const TEN_YEARS_MS = 10 * 365 * 24 * 3_600_000
 
+/** A start that was read: what made sense of it. */
+export interface Start extends SessionStart {
+  /** Why nothing did. */
+  undecodable?: string
+}
+
 /** The start of the execution that is going on. Fails it if its workflow id is no session's: nothing could be recorded then. */
-export function readStart(raw: unknown): SessionStart {
+export function readStart(raw: unknown): Start {
   const { workflowId } = workflowInfo()
   const sessionId = sessionIdOf(workflowId)
   if (!isSessionId(sessionId) || workflowIdOf(sessionId) !== workflowId) {
@@ -26,6 +40,7 @@ export function readStart(raw: unknown): SessionStart {
     ...(isFork(fork) && { fork }),
     settings: readSettings(settings),
     ...(isObject(carried) && { carried }),
+    ...(isObject(raw) && UNDECODABLE in raw && { undecodable: String(raw[UNDECODABLE]) }),
   }
 }
 

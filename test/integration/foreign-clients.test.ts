@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path'
 import { randomUUID } from 'node:crypto'
 import { promisify } from 'node:util'
 import type { EventsPage } from '../../src/session/protocol.ts'
-import type { SessionState } from 'pawl'
+import type { Json, SessionState } from 'pawl'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
@@ -253,6 +253,35 @@ describe('arguments that cannot be decoded', () => {
     })
     expect(await session.run('m').result({ timeoutMs: 20_000 })).toMatchObject({ text: 'hello' })
     expect(await session.state()).toMatchObject({ sessionId: id, tags: ['a'] })
+  })
+
+  it('of a start whose context is too large leave it out and say so, and the session goes on', async () => {
+    const { id, session } = player.play(here.pawl, { model: inOrder('still here') })
+    await here.temporal.workflow.signalWithStart('pawlSession', {
+      workflowId: `pawl:${id}`,
+      taskQueue: here.taskQueue,
+      args: [{ agent: 'player', context: { text: 'x'.repeat(1_500_000) }, tags: ['t'.repeat(20_000)] }],
+      signal: 'message',
+      signalArgs: [{ messageId: 'm', content: 'hello' }],
+    })
+    await session.run('m').result({ timeoutMs: 20_000 })
+    const events = await eventsOf(session)
+    expect(ofType(events, 'message_rejected').map(({ code }) => code)).toEqual(['invalid_context', 'invalid_tags'])
+    expect(ofType(events, 'session_started')).toMatchObject([{ context: null, tags: [] }])
+  })
+
+  it('of a start that are nested by the thousand leave a session that its first message makes whole, and that says so', async () => {
+    const { id, session } = player.play(here.pawl, { model: inOrder('still here') })
+    const context = JSON.parse(`${'['.repeat(3_000)}${']'.repeat(3_000)}`) as Json
+    await here.temporal.workflow.signalWithStart('pawlSession', {
+      workflowId: `pawl:${id}`,
+      taskQueue: here.taskQueue,
+      args: [{ agent: 'player', context }],
+      signal: 'message',
+      signalArgs: [{ messageId: 'm', content: 'hello', agent: 'player' }],
+    })
+    await session.run('m').result({ timeoutMs: 20_000 })
+    expect(ofType(await eventsOf(session), 'message_rejected').map(({ code }) => code)).toEqual(['undecodable'])
   })
 
   it('of the update recover are refused', async () => {

@@ -83,7 +83,7 @@ describe('the inbox', () => {
     await waiting('inbox-a', { model: once(['pay', WILD, 5], ['form', 'b']), approval: () => reason }, { tags: ['vip', 'eu'] })
     await waiting('inbox-b', { model: once(['post', 'c'], ['look', 'x']), body: lost }, { tags: ['vip'] })
     await waiting('inbox-c', { model: once(['strict', 'd'], ['ask', 'e']) }, { stage: others })
-    const all = (await pending()).filter(({ sessionId, tool }) => /^inbox/.test(sessionId) && tool !== 'strict')
+    const all = (await pending()).filter(({ sessionId, tool }) => sessionId.startsWith('inbox') && tool !== 'strict')
     expect(all).toMatchObject([
       {
         kind: 'approval',

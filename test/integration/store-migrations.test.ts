@@ -210,15 +210,18 @@ describe('behind pgbouncer in transaction mode', () => {
     const between = await startBouncer(bouncer, url)
     try {
       const stores = Array.from({ length: 10 }, () => open({ postgres: between.url }))
-      const log = [...LOG, ...logOf([{ type: 'checkpoint_made', version: 1, reason: 'turn' }], LOG.at(-1))]
+      const logs = [0, 1, 2, 3].map((n) =>
+        logOf([started({ sessionId: `s${n}` }), ...oneRun(1, 'u1'), { type: 'checkpoint_made', version: 1, reason: 'turn' }]),
+      )
       let woken = 0
       stores[0]?.watch('s0', () => woken++)
       await expect.poll(() => woken).toBeGreaterThan(0)
-      const cuts = [3, 7, log.length]
-      await Promise.all(stores.flatMap((store, index) => cuts.map((cut) => store.flush(`s${index % 4}`, EPOCH, log.slice(0, cut)))))
-      for (const store of stores.slice(0, 4)) {
-        expect(await store.entries('s1')).toEqual(log)
-        expect(await store.resume('s1')).toMatchObject({ seq: log.length, warnings: [] })
+      const flushTo = (store: Store, index: number, cut: number) =>
+        store.flush(`s${index % 4}`, EPOCH, logs[index % 4]?.slice(0, cut) ?? [])
+      await Promise.all(stores.flatMap((store, index) => [3, 7, 100].map((cut) => flushTo(store, index, cut))))
+      for (const [n, log] of logs.entries()) {
+        expect(await stores[n]?.entries(`s${n}`)).toEqual(log)
+        expect(await stores[n]?.resume(`s${n}`)).toMatchObject({ seq: log.length, warnings: [] })
       }
       expect(await sql('select name from pawl.migrations')).toHaveLength(2)
       expect(await sql('select version from pawl.checkpoints')).toHaveLength(4)

@@ -21,8 +21,14 @@ export interface Entered {
 export function someCourse(random: () => number): Course {
   const throws = Math.floor(random() * 3)
   const deaths = Math.floor(random() * 2)
-  const course: Course = [...Array.from({ length: throws }, () => 'throw' as const), ...Array.from({ length: deaths }, () => 'die' as const)]
-  return course.map((what) => ({ what, at: random() })).toSorted((one, other) => one.at - other.at).map(({ what }) => what)
+  const course: Course = [
+    ...Array.from({ length: throws }, () => 'throw' as const),
+    ...Array.from({ length: deaths }, () => 'die' as const),
+  ]
+  return course
+    .map((what) => ({ what, at: random() }))
+    .toSorted((one, other) => one.at - other.at)
+    .map(({ what }) => what)
 }
 
 /** A session's turns. */

@@ -1,6 +1,6 @@
 // What a worker's code says of a call that the model asked for.
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { parseInput, resolveCall } from '../../../src/activities/resolve.ts'
 import { defineAgent } from '../../../src/agent/agent.ts'
@@ -45,7 +45,8 @@ const agent = defineAgent({ name: 'a', instructions: '', model: scripted(() => '
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 const ctx = { sessionId: 's', agent: 'a', run: 1, turn: 2, context: null, metadata: {}, tags: [], services: {}, log }
-const resolve = (tool: string, input: Json, index = 0) => resolveCall(agent, { sessionId: 's', run: 1, turn: 2, index, tool, input }, { ctx })
+const resolve = (tool: string, input: Json, index = 0) =>
+  resolveCall(agent, { sessionId: 's', run: 1, turn: 2, index, tool, input }, { ctx })
 
 describe('the resolution of a call', () => {
   it('says all that the workflow must know of it', async () => {
@@ -143,5 +144,53 @@ describe('the input of a tool', () => {
       input: z.object({ n: z.coerce.number().default(4), when: z.string().transform(Number) }),
     })
     expect(await parseInput(tool, { when: '7', other: 1 })).toEqual({ input: { n: 4, when: 7 } })
+  })
+})
+
+describe('whether a call needs approval', () => {
+  const asking = (approval: NonNullable<Parameters<typeof defineTool>[0]['approval']>) =>
+    resolveCall(
+      defineAgent({
+        name: 'a',
+        instructions: '',
+        model: scripted(() => ''),
+        tools: [
+          defineTool({
+            ...common,
+            name: 'pay',
+            effect: 'external',
+            input: z.object({}),
+            approval,
+            approvalTimeout: '2h',
+            onExpiry: 'error',
+          }),
+        ],
+      }),
+      { sessionId: 's', run: 1, turn: 2, index: 0, tool: 'pay', input: {} },
+      { ctx },
+    )
+  const terms = { expiresMs: 7_200_000, onExpiry: 'error' }
+
+  it('is what its tool says, with its reason', async () => {
+    expect((await asking(true)).approval).toEqual(terms)
+    expect((await asking(false)).approval).toBeUndefined()
+    expect((await asking(() => 'too much')).approval).toEqual({ ...terms, reason: 'too much' })
+    expect((await asking(async () => false)).approval).toBeUndefined()
+    expect((await asking((() => undefined) as never)).approval).toEqual(terms)
+  })
+
+  it('is yes where its tool throws, or does not say in time', async () => {
+    const thrown = await asking(() => {
+      throw new Error('no rules')
+    })
+    expect(thrown.approval).toEqual({ ...terms, reason: 'Whether it needs approval could not be told: no rules' })
+    vi.useFakeTimers()
+    try {
+      const silent = asking(() => new Promise(() => undefined))
+      await vi.advanceTimersByTimeAsync(30_000)
+      expect((await silent).approval).toMatchObject({ ...terms, reason: expect.stringContaining('within 30000 ms') })
+    } finally {
+      vi.useRealTimers()
+    }
   })
 })
