@@ -75,6 +75,8 @@ export interface ToolCallInput {
   /** The raw arguments. */
   input: Json
   resolution: Pick<Resolution, 'index' | 'tool' | 'effect' | 'schemaDigest' | 'key'>
+  /** The session whose name is in keys that count for a whole session, where it is another. */
+  keysOf?: string
   context: Json
   metadata: JsonObject
   tags: string[]

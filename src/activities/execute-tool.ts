@@ -75,7 +75,8 @@ async function otherResolution(
   const { tool, index } = input.resolution
   if (!agent?.tools.has(tool)) return {}
   const sessionId = sessionIdOf(Context.current().info.workflowExecution?.workflowId ?? '')
-  const call = { sessionId, run: input.run, turn: input.turn, index, tool, input: input.input }
+  const { run, turn, keysOf } = input
+  const call = { sessionId, run, turn, index, tool, input: input.input, ...(keysOf !== undefined && { keysOf }) }
   const resolution = await resolveCall(agent, call, { ctx: agentContext(needs, sessionId, input) })
   return { resolution }
 }

@@ -87,7 +87,8 @@ function ownPool(connectionString: string, logger: Logger | undefined): Pool {
     keepAlive: true,
     allowExitOnIdle: true,
   })
-  pool.on('error', (error) => logger?.warn({ err: error }, 'pawl: an idle connection to Postgres was lost'))
+  // As our own error: the pool's holds the connection with all that it knows, the key to cancel its statements too.
+  pool.on('error', (error) => logger?.warn({ err: asStoreError(error) }, 'pawl: an idle connection to Postgres was lost'))
   return pool
 }
 

@@ -15,6 +15,11 @@ import type { CreateWorkerOptions } from './options.ts'
 
 /** A dead process's sessions wait this long for another one, where no supervisor resets their stickiness. */
 const STICKY_TIMEOUT_MS = 2_000
+/**
+ * Of one activation of a workflow, by the wall's clock. The SDK's 5 s are soon over on a machine that is too busy, or for a session that
+ * was sent a thousand messages at once, and cutting it off there takes the whole process along (Node finds its async hooks corrupted).
+ */
+const ACTIVATION_TIMEOUT = '60s'
 
 /** The parts that a serving process is given. */
 export interface ServeOptions extends Pick<CreateWorkerOptions, 'taskQueue' | 'dataConverter' | 'interceptors' | 'tuner'> {
@@ -68,6 +73,7 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     sinks: sinksOf(options),
     identity: `pawl:${workerName}`,
     stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
+    isolateExecutionTimeout: ACTIVATION_TIMEOUT,
     // Draining waits for what is held; whoever waits for the process decides when it has been long enough.
     shutdownGraceTime: '1 day',
     interceptors: {
@@ -78,7 +84,7 @@ export async function serve(options: ServeOptions): Promise<Serving> {
       ],
     },
     ...(tuner ? { tuner } : {}),
-  } satisfies WorkerOptions)
+  } satisfies WorkerOptions & { isolateExecutionTimeout: string } as WorkerOptions)
   return { worker, settle: () => flusher.idle() }
 }
 

@@ -34,7 +34,7 @@ export function whereOf({ run, turn, callId, tool }: Call): Where {
 
 /** What every activity of the call is given. */
 export function inputOf(turn: Turn, call: Call): ToolCallInput {
-  const { agent, context, tags } = turn.journal.state
+  const { agent, context, tags, keysOf } = turn.journal.state
   const { index, tool, effect, schemaDigest, key } = call.resolution
   return {
     agent,
@@ -42,6 +42,7 @@ export function inputOf(turn: Turn, call: Call): ToolCallInput {
     turn: call.turn,
     input: call.input,
     resolution: { index, tool, effect, schemaDigest, ...(key !== undefined && { key }) },
+    ...(keysOf !== undefined && { keysOf }),
     context,
     metadata: turn.run.metadata,
     tags,

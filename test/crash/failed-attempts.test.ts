@@ -36,7 +36,8 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'pawl-attempts-'))
   file = join(folder, 'entered')
   await writeFile(file, '')
-  process.env.ATTEMPTS_FILE = file
+  // Worker processes inherit them.
+  Object.assign(process.env, { ATTEMPTS_FILE: file, PAWL_LOG_LEVEL: 'silent' })
   compiled = await compile(['test/crash/fixtures/attempts.ts'])
 })
 afterAll(async () => {
@@ -81,7 +82,7 @@ async function unsupervised(): Promise<Crew> {
   const taskQueue = `attempts-${randomUUID()}`
   const { temporalAddress, namespace, databaseUrl } = own
   const where = { TEMPORAL_ADDRESS: temporalAddress, TEMPORAL_NAMESPACE: namespace, DATABASE_URL: databaseUrl }
-  const env = { ...process.env, ...where, ATTEMPTS_FILE: file, ATTEMPTS_TASK_QUEUE: taskQueue, PAWL_LOG_LEVEL: 'silent' }
+  const env = { ...process.env, ...where, ATTEMPTS_TASK_QUEUE: taskQueue }
   const running = new Set<ChildProcess>()
   let closing = false
   function start(): void {

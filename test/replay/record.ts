@@ -61,7 +61,7 @@ try {
     if (!play) throw new Error(`there is no session "${name}"; there are ${Object.keys(SESSIONS).join(', ')}`)
     const id = `${name}-${randomUUID().slice(0, 8)}`
     const session: SessionHandle = pawl.session(id, { agent: 'recorded', context: { tenant: 'a' }, tags: ['recorded'], ...OPTIONS[name] })
-    await play(id, { temporal: client, taskQueue, serveLate }, session)
+    await play(id, { temporal: client, taskQueue, pawl, serveLate }, session)
     const executions = await executionsOf(id)
     console.log(
       keep({ name, workflowId: `pawl:${id}`, recorded, executions }),

@@ -31,7 +31,9 @@ describe('a kept history', () => {
   })
 
   it.each(sessions)('is a whole session, each execution going on where the one before had come to: $name', ({ executions }) => {
-    let end = { seq: 0, digest: '' }
+    // A fork begins with another session's past.
+    const first = executions[0]
+    let end = first?.events[0]?.type === 'forked' ? first.base : { seq: 0, digest: '' }
     for (const { base, end: next } of executions) {
       expect(base).toEqual(end)
       end = next
@@ -58,7 +60,7 @@ describe('the kept histories', () => {
       case 'tool_unknown':
         return [event.type, ...(event.again === undefined ? [] : ['unknown again'])]
       case 'tool_resolved':
-        return [event.type, event.happened ? 'happened' : 'did not happen']
+        return [event.type, event.by, event.decision ?? (event.happened ? 'happened' : 'did not happen')]
       case 'tool_attempt_failed':
       case 'model_attempt_failed':
         return [event.type, event.error.class]
@@ -67,6 +69,16 @@ describe('the kept histories', () => {
       case 'recovery_started':
       case 'recovery_ended':
         return [event.type, event.strategy]
+      case 'approval_decided':
+        return [
+          event.type,
+          event.expired ? 'expired' : event.approved ? 'approved' : 'denied',
+          ...(event.input === undefined ? [] : ['changed']),
+        ]
+      case 'rolled_back':
+        return [event.type, event.keepsRun ? 'a turn' : 'more']
+      case 'checkpoint_made':
+        return [event.type, event.reason]
       case 'session_closed':
         return [event.type, event.reason]
       default:
@@ -125,6 +137,30 @@ describe('the kept histories', () => {
         'restart_run',
         'abandon',
         'automatic',
+        'checkpoint_made',
+        'turn',
+        'event:milestone_reached',
+        'event:tool_completed',
+        'by hand',
+        'milestone_reached',
+        'tool_progress',
+        'rolled_back',
+        'a turn',
+        'more',
+        'forked',
+        'approval_requested',
+        'approval_decided',
+        'approved',
+        'changed',
+        'denied',
+        'expired',
+        'approval_expired',
+        'answer_requested',
+        'answer_received',
+        'answer_timeout',
+        'person',
+        'retry',
+        'skip',
       ]),
     )
   })

@@ -35,6 +35,10 @@ async function act({ how }: z.infer<typeof input>, ctx: ToolContext): Promise<st
     case 'linger':
       await sleep(LINGERED_MS, undefined, { signal: ctx.signal })
       break
+    case 'milestone':
+      ctx.milestone('half way')
+      ctx.progress({ done: 1 })
+      break
     case 'endless':
       await sleep(3_600_000, undefined, { signal: ctx.signal })
       break
@@ -68,6 +72,17 @@ const tools = [
     },
   }),
   defineTool({ ...common, name: 'mail', effect: 'external', onUnknown: 'tell_model', execute: act }),
+  /** Nobody but a person can say what became of it. */
+  defineTool({ ...common, name: 'wire', effect: 'external', execute: act }),
+  defineTool({
+    ...common,
+    name: 'sign',
+    effect: 'idempotent',
+    approval: ({ how }) => (how === 'freely' ? false : `somebody has to look at ${how}`),
+    approvalTimeout: '4s',
+    execute: act,
+  }),
+  defineTool({ ...common, name: 'ask', effect: 'read', execute: 'client', timeout: '4s', output: z.string() }),
 ]
 
 /** The newest script, and how many of its steps the model has made. */
@@ -118,7 +133,13 @@ export const recorded = defineAgent({ ...agent, name: 'recorded' })
 /** Has little patience. */
 export const bounded = defineAgent({ ...agent, name: 'bounded', limits: { maxTurns: 2 } })
 export const hurried = defineAgent({ ...agent, name: 'hurried', limits: { deadline: '2s' } })
+/** Makes its checkpoints otherwise. */
+export const careful = defineAgent({
+  ...agent,
+  name: 'careful',
+  checkpoint: { on: [{ type: 'milestone_reached' }, { type: 'tool_completed', tool: 'set' }] },
+})
 /** Is served later than it is asked. */
 export const late = defineAgent({ ...agent, name: 'late' })
 
-export default defineWorker({ agents: [recorded, bounded, hurried] })
+export default defineWorker({ agents: [recorded, bounded, hurried, careful] })

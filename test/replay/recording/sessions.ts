@@ -2,13 +2,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@temporalio/client'
 import type { SessionEvent } from 'pawl'
-import type { SessionHandle } from 'pawl/client'
+import type { Pawl, RunHandle, SessionHandle } from 'pawl/client'
 
 /** What a session is recorded with. */
 export interface Recorder {
   /** A Temporal client that knows nothing of pawl. */
   temporal: Client
   taskQueue: string
+  pawl: Pawl
   /** Starts a worker that serves the agent `late`. */
   serveLate(): Promise<void>
 }
@@ -20,6 +21,11 @@ export type Play = (id: string, recorder: Recorder, session: SessionHandle) => P
 async function say(session: SessionHandle, text: string): Promise<void> {
   const run = await session.send(text)
   await run.settled({ timeoutMs: 60_000 })
+}
+
+/** Waits until the run has ended, also where it waits for a person meanwhile. */
+async function ended(run: RunHandle): Promise<void> {
+  await run.result({ timeoutMs: 60_000 }).catch(() => undefined)
 }
 
 /** Waits until the session has an event such as this. */
@@ -147,6 +153,76 @@ export const SESSIONS: Record<string, Play> = {
     await run.settled({ timeoutMs: 60_000 })
   },
 
+  /** With core 2: what core 1 has a history of, where it differs most. */
+  async effects_2(id, recorder, session) {
+    await SESSIONS.effects?.(id, recorder, session)
+  },
+
+  async deaths_2(id, recorder, session) {
+    await SESSIONS.deaths?.(id, recorder, session)
+  },
+
+  async long_2(id, recorder, session) {
+    await SESSIONS.long?.(id, recorder, session)
+  },
+
+  async checkpoints(_id, _recorder, session) {
+    await say(session, 'look a / set b + look milestone / look c')
+    await session.checkpoint('by hand', { by: 'a person' })
+  },
+
+  async moved(_id, _recorder, session) {
+    await say(session, 'set a / mail b')
+    await say(session, 'hello')
+    await session.rollback({ checkpoint: 1, by: 'a person', reason: 'too far' })
+    const run = await session.send('look endless', { messageId: 'waiting' })
+    await begun(session, run.messageId)
+    const moved = session.rollback({ run: 3 })
+    await session.send('hello again')
+    await moved
+    await session.rollback({ checkpoint: 99 }).catch(() => undefined)
+    await say(session, 'pay maybe')
+  },
+
+  async forked(id, { pawl }, session) {
+    const source = pawl.session(`${id}-source`, { agent: 'recorded' })
+    await say(source, 'set a')
+    await say(source, 'set b')
+    await source.fork({ run: 2, id, by: 'a person', tags: ['copy'] })
+    await say(session, 'set c')
+  },
+
+  /** Ended from outside in the middle of a turn. */
+  async cut_off(id, recorder, session) {
+    const run = await session.send('set a + look endless + pay b', { messageId: 'cut' })
+    await seen(session, (event) => event.type === 'tool_issued' && event.tool === 'look')
+    await recorder.temporal.workflow.getHandle(workflowIdOf(id)).terminate('recorded')
+    await session.send('set a', { messageId: 'on' })
+    await run.settled({ timeoutMs: 60_000 })
+    await say(session, 'hello')
+  },
+
+  async asked(_id, _recorder, session) {
+    const first = await session.send('sign a + look b + sign freely + sign c + ask d')
+    await seen(session, (event) => event.type === 'answer_requested')
+    const digests = await digestsOf(session)
+    await session.approve('t_1_1_0', { digest: digests.t_1_1_0 ?? '', by: 'a person', input: { how: 'other' } })
+    await session.deny('t_1_1_3', { digest: digests.t_1_1_3 ?? '', by: 'a person', reason: 'not today' })
+    await session.answer('t_1_1_4', 'here', { by: 'a person' })
+    await ended(first)
+    await ended(await session.send('sign late + ask late'))
+    const asked = await session.send('wire lost + look b / wire never')
+    await seen(session, (event) => event.type === 'tool_unknown')
+    await session.resolve('t_3_1_0', 'retry', { by: 'a person' })
+    await seen(session, (event) => event.type === 'tool_unknown' && event.attempt > 1)
+    await session.resolve('t_3_1_0', { happened: true, result: 'found' }, { by: 'a person', note: 'looked' })
+    await ended(asked)
+    const skipped = await session.send('wire maybe')
+    await seen(session, (event) => event.type === 'tool_unknown' && event.run === 4)
+    await session.resolve('t_4_1_0', 'skip', { by: 'a person' })
+    await ended(skipped)
+  },
+
   async foreign(id, { temporal, taskQueue }, session) {
     const handle = await temporal.workflow.start('pawlSession', { workflowId: workflowIdOf(id), taskQueue, args: [] })
     await signalRaw(temporal, id, 'message', { metadata: { encoding: bytes('json/protobuf') }, data: bytes('{"no":"message"}') })
@@ -167,6 +243,15 @@ export const OPTIONS: Record<string, { agent: string; notServedAfter?: number }>
   turns: { agent: 'bounded' },
   deadline: { agent: 'hurried' },
   not_served: { agent: 'late', notServedAfter: 500 },
+  checkpoints: { agent: 'careful' },
+}
+
+/** The digests of the arguments that somebody has to look at. */
+async function digestsOf(session: SessionHandle): Promise<Record<string, string>> {
+  const { current } = await session.state()
+  return Object.fromEntries(
+    (current?.calls ?? []).flatMap(({ callId, asked }) => (asked?.digest === undefined ? [] : [[callId, asked.digest]])),
+  )
 }
 
 async function untilClosed({ temporal }: Recorder, id: string): Promise<void> {
