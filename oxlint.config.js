@@ -23,7 +23,11 @@ const HOUSE = {
   service: { values: ['client'], types: ['store'], packages: ['@temporalio/*', 'pg'] },
   local: { values: [], types: [], packages: ['@temporalio/worker', '@temporalio/workflow'] },
   testing: { values: ['agent', 'local', 'worker', 'client', 'models'], types: ['store'], packages: [] },
-  cli: { values: ['client', 'connect', 'worker', 'local', 'service', 'testing'], types: ['agent', 'store'], packages: ['@temporalio/*', 'pg'] },
+  cli: {
+    values: ['client', 'connect', 'worker', 'local', 'service', 'testing'],
+    types: ['agent', 'store'],
+    packages: ['@temporalio/*', 'pg'],
+  },
 }
 
 /** How deep folders lie in src/: an import's path starts with as many `../` as its file lies deep. */

@@ -69,7 +69,7 @@ const SHAPE: Readonly<Record<string, Fits>> = {
   agent: isText,
   epoch: isText,
   tags: Array.isArray,
-  status: (value) => ['idle', 'running', 'waiting', 'error', 'closed'].includes(String(value)),
+  status: (value) => typeof value === 'string' && ['idle', 'running', 'waiting', 'error', 'closed'].includes(value),
   seq: isCount,
   createdAt: Number.isFinite,
   run: isCount,

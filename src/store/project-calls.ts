@@ -216,8 +216,13 @@ function statusLeftBehind({ status, effect }: OpenCall): ToolCallStatus {
 
 function noteFailedAttempt(record: ToolCallRecord, { error }: EventOf<'tool_attempt_failed'>): void {
   setStatus(record, 'running')
-  record.attempt = error.attempt
+  countAttempt(record, error.attempt)
   if (error.worker !== undefined) record.worker = safeKey(error.worker)
+}
+
+/** The highest that any event says, as it is where the events come in several flushes. */
+function countAttempt(record: ToolCallRecord, attempt: number): void {
+  record.attempt = Math.max(Number(record.attempt), attempt)
 }
 
 function outcomeOf(event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown'>): Outcome {
@@ -259,7 +264,7 @@ function end(record: ToolCallRecord, event: { at: number; seq: number } | CallEv
     completed_at: new Date(event.at).toISOString(),
   } satisfies Partial<ToolCallRecord>)
   if (worker !== null) record.worker = safe.key(worker)
-  if ('attempt' in event) record.attempt = event.attempt
+  if ('attempt' in event) countAttempt(record, event.attempt)
   if ('startedAt' in event && event.startedAt !== undefined) record.started_at = new Date(event.startedAt).toISOString()
   record.raw_outcome = safe.raw({ result, error, effectId, worker })
 }

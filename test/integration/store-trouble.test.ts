@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { startStack, type Stack } from 'pawl/testing'
+import type { CreateWorkerOptions } from 'pawl/worker'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import type { SharedStack } from '../setup/stack.ts'
@@ -34,11 +35,21 @@ interface Ground {
 
 async function layGround(dataDir?: string): Promise<Ground> {
   const stack = await startStack({ temporal: ['address'], postgres: ['embedded'], ...(dataDir !== undefined && { dataDir }) })
-  const proxy = await startSlowProxy(stack.databaseUrl)
+  return deployOn(stack, stack.databaseUrl, {}, () => stack.stop())
+}
+
+/** Deploys on a Postgres that runs, as the role of `url`. */
+async function deployOn(
+  stack: Stack,
+  url: string,
+  options: Pick<CreateWorkerOptions, 'migrate'>,
+  afterwards: () => Promise<void>,
+): Promise<Ground> {
+  const proxy = await startSlowProxy(url)
   const direct = { ...inject('stack'), databaseUrl: stack.databaseUrl }
   const here = await deploy({ stack: { ...direct, databaseUrl: proxy.url } })
   const player = stage()
-  await here.startWorker({ agents: [player.agent] })
+  await here.startWorker({ agents: [player.agent], ...options })
   return {
     stack,
     direct,
@@ -48,7 +59,7 @@ async function layGround(dataDir?: string): Promise<Ground> {
     async close() {
       await here.stop()
       await proxy.close()
-      await stack.stop()
+      await afterwards()
     },
   }
 }
@@ -106,6 +117,14 @@ async function sql({ direct }: Ground, ...statements: string[]): Promise<void> {
   }
 }
 
+/** Whether a write of somebody who asks for nothing special is refused so. */
+async function refuses(ground: Ground, code: string): Promise<boolean> {
+  return sql(ground, 'create table public.refused ()', 'drop table public.refused').then(
+    () => false,
+    (error: { code?: string }) => error.code === code,
+  )
+}
+
 describe('runs finish, and every row is there once afterwards, with Postgres', () => {
   let ground: Ground
   let dataDir: string
@@ -147,6 +166,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
 
   it('read-only by default', async () => {
     await sql(ground, 'alter system set default_transaction_read_only = on', 'select pg_reload_conf()')
+    await until('it is read-only', () => refuses(ground, '25006'))
     const all = await runThrough(ground).finally(() =>
       sql(ground, 'alter system reset default_transaction_read_only', 'select pg_reload_conf()'),
     )
@@ -159,13 +179,34 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     await postgres.stop()
     await writeFile(signal, '')
     await postgres.start()
-    await expect(sql(ground, 'create table pawl.refused ()')).rejects.toMatchObject({ code: '25006' })
+    await until('it is read-only', () => refuses(ground, '25006'))
     const all = await runThrough(ground).finally(async () => {
       await postgres.stop()
       await rm(signal)
       await postgres.start()
     })
     await everyRowIsThereOnce(ground, all)
+  })
+
+  it('refusing its role every write for a while', async () => {
+    await sql(
+      ground,
+      "create role app login password 'app'",
+      'grant usage on schema pawl to app',
+      'grant all on all tables in schema pawl to app',
+    )
+    await sql(ground, 'grant usage on all sequences in schema pawl to app')
+    const asApp = new URL(ground.stack.databaseUrl)
+    Object.assign(asApp, { username: 'app', password: 'app' })
+    const app = await deployOn(ground.stack, asApp.href, { migrate: 'off' }, async () => undefined)
+    try {
+      await everyRowIsThereOnce(app, await runThrough(app))
+      await sql(ground, 'revoke insert, update, delete on all tables in schema pawl from app')
+      const all = await runThrough(app).finally(() => sql(ground, 'grant all on all tables in schema pawl to app'))
+      await everyRowIsThereOnce(app, all)
+    } finally {
+      await app.close()
+    }
   })
 
   it('two seconds slow at each statement', async () => {
