@@ -5,6 +5,7 @@ import type { FailedAttempt } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { jsonBytes, sessionIdOf } from '../session/protocol.ts'
 import type { AttemptReport, Prior } from './contract.ts'
+import { AttemptLost } from './errors.ts'
 import { plainJson } from './json.ts'
 import type { ActivityNeeds, Hold } from './needs.ts'
 
@@ -114,7 +115,7 @@ export function startAttempt(needs: ActivityNeeds, options: AttemptOptions): Att
     said,
     begin() {
       report = { ...report, begun: true }
-      return hold.report(report)
+      return confirmedJustNow(() => hold.report(report))
     },
     progress(value) {
       const plain = checkedProgress(value)
@@ -139,6 +140,23 @@ export function startAttempt(needs: ActivityNeeds, options: AttemptOptions): Att
       })
     },
   }
+}
+
+/** Less than the heartbeat timeout of an `external` call: within it nobody can have given the attempt up. */
+const JUST_NOW_MS = 1_000
+const MAX_ASKS = 5
+
+/**
+ * Has the server confirm the attempt, by an answer that was not long under way: a process that was paused meanwhile finds an answer
+ * waiting that was true before its attempt was given up and the effect verified. @throws AttemptLost if no answer is new enough.
+ */
+export async function confirmedJustNow(ask: () => Promise<void>, now: () => number = Date.now): Promise<void> {
+  for (let asks = 0; asks < MAX_ASKS; asks++) {
+    const askedAt = now()
+    await ask()
+    if (now() - askedAt < JUST_NOW_MS) return
+  }
+  throw new AttemptLost()
 }
 
 const MAX_PROGRESS_BYTES = 16_000

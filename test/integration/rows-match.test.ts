@@ -1,18 +1,23 @@
 // The comparison that other tests rely on: it agrees to a sound session, and notices whatever is wrong with any row.
+import { ModelError } from 'pawl'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
+import { pendingOf, type PeopleStage, peopleStage } from '../support/people.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
-import { inOrder, type Stage, stage, use } from '../support/scenes.ts'
+import { answersIn, inOrder, type Played, type Scene, type Stage, stage, use } from '../support/scenes.ts'
+import { gate, until } from '../support/until.ts'
 
 let here: Deployment
 let player: Stage
+let people: PeopleStage
 let client: pg.Client
 
 beforeAll(async () => {
   here = await deploy()
   player = stage()
-  await here.startWorker({ agents: [player.agent] })
+  people = peopleStage()
+  await here.startWorker({ agents: [player.agent, people.agent] })
   client = new pg.Client(here.stack.databaseUrl)
   await client.connect()
 })
@@ -41,6 +46,94 @@ it('a sound session matches, in every table', async () => {
   expect(rows.errors).toMatchObject([{ attempt: 1, message: 'cannot look' }])
   expect(rows.tool_calls.map(({ status }) => status).toSorted()).toEqual(['completed', 'completed', 'replayed'])
   for (const table of ['messages', 'token_usage', 'checkpoints', 'sessions'] as const) expect(rows[table].length, table).toBeGreaterThan(0)
+})
+
+/** Says something to a session, and waits for the answer. */
+async function say({ session }: Pick<Played, 'session'>, text: string): Promise<void> {
+  await (await session.send(text)).result({ timeoutMs: 60_000 })
+}
+
+/** Two calls for whatever is said. */
+const effects: Scene['model'] = ({ messages }) =>
+  typeof messages.at(-1)?.content === 'string' ? [use('put', 'it'), use('look', 'here')] : 'done'
+
+it('one that went back matches, with what it left behind in the archive, and so does a fork of it', async () => {
+  const played = player.play(here.pawl, { model: effects })
+  for (const text of ['one', 'two', 'three']) await say(played, text)
+  await played.session.rollback({ run: 2, by: 'ann', reason: 'too far' })
+  await say(played, 'four')
+  const { rows } = await rowsMatchEvents(here.stack, played.id)
+  expect(rows.archived_messages.length).toBeGreaterThan(0)
+  expect(rows.recoveries).toMatchObject([{ kind: 'rolled_back', by: 'ann' }])
+
+  const copy = player.play(here.pawl, { model: effects })
+  await played.session.fork({ id: copy.id, run: 4 })
+  await say(copy, 'five')
+  const forked = await rowsMatchEvents(here.stack, copy.id)
+  expect(forked.rows.sessions).toMatchObject([{ parent: played.id }])
+  await rowsMatchEvents(here.stack, played.id)
+})
+
+it('one whose run was started again matches', async () => {
+  let fails = true
+  const played = player.play(here.pawl, {
+    model: (request) => {
+      if (answersIn(request) === 0) return [use('look', 'here')]
+      if (fails) throw new ModelError('no_more', 'no more', { retryable: false })
+      return 'done'
+    },
+  })
+  const run = await played.session.send('go')
+  expect(await run.settled({ timeoutMs: 60_000 })).toMatchObject({ status: 'failed', code: 'no_more' })
+  await rowsMatchEvents(here.stack, played.id)
+  fails = false
+  await played.session.recover({ strategy: 'restart_run', by: 'ann' })
+  await until('it is done', async () => (await played.session.state()).run === 2 && (await played.session.state()).status === 'idle')
+  const { rows } = await rowsMatchEvents(here.stack, played.id)
+  expect(rows.archived_messages).toMatchObject([{ why: 'restarted' }, { why: 'restarted' }])
+})
+
+it('one that goes on after its workflow was closed, or ended from outside in the middle of a call, matches', async () => {
+  const held = gate()
+  const played = player.play(here.pawl, {
+    model: effects,
+    look: (_input, { run, turn, signal }) => (run === 2 && turn === 1 ? held.pass(signal) : 'ok'),
+  })
+  const handle = here.temporal.workflow.getHandle(`pawl:${played.id}`)
+  await say(played, 'one')
+  await played.session.close()
+  await until('it is closed', async () => (await handle.describe()).status.name === 'COMPLETED')
+  await rowsMatchEvents(here.stack, played.id)
+  const run = await played.session.send('two')
+  await held.reached
+  await handle.terminate('by a test')
+  held.open()
+  await say(played, 'three')
+  expect(await run.settled({ timeoutMs: 60_000 })).toMatchObject({ status: 'completed' })
+  const { rows } = await rowsMatchEvents(here.stack, played.id)
+  expect(rows.recoveries.map(({ kind }) => kind)).toContain('session_resumed')
+})
+
+it('one in which people are asked matches while it waits, and once they have said', async () => {
+  const { session, id } = people.play(here.pawl, {
+    model: inOrder([use('pay', 'rent', 5), use('pay', 'tax', 6), use('wire', 'it'), use('look', 'here')], 'done'),
+    body: (tool) => {
+      if (tool === 'wire') throw new Error('no answer')
+    },
+  })
+  const run = await session.send('go')
+  const [rent, tax] = await pendingOf(run)
+  await rowsMatchEvents(here.stack, id)
+  await session.approve(rent!.callId, { digest: rent!.digest!, by: 'ann', note: 'seen' })
+  await session.deny(tax!.callId, { digest: tax!.digest!, by: 'bob', reason: 'never' })
+  await until('somebody is to say what became of the wire', async () =>
+    (await session.state()).current?.calls.some(({ status }) => status === 'awaiting_resolution'),
+  )
+  await rowsMatchEvents(here.stack, id)
+  await session.resolve('t_1_1_2', { happened: true, result: 'sent' }, { by: 'ann' })
+  await run.result({ timeoutMs: 60_000 })
+  const { rows } = await rowsMatchEvents(here.stack, id)
+  expect(rows.approvals.map(({ status }) => status)).toEqual(['approved', 'denied'])
 })
 
 it.each([
