@@ -241,10 +241,10 @@ describe('forks', () => {
   it('keep their copy, and are named; so is the session that an erased fork came from', async () => {
     const { id, session } = await closed()
     const fork = await session.fork()
-    await until('the fork is stored', async () => (await schema.counts(fork.id)).events)
+    await until('the fork is stored', async () => (await schema.counts(fork.id)).events === (await fork.state()).seq)
     player.play(here.pawl, {}, { id: fork.id })
     const grandchild = await here.pawl.session(fork.id, { agent: 'player' }).fork()
-    await until('its fork is stored', async () => (await schema.counts(grandchild.id)).events)
+    await until('its fork is stored', async () => (await schema.counts(grandchild.id)).events === (await grandchild.state()).seq)
     const before = await schema.everything([fork.id, grandchild.id])
     expect((await here.pawl.erase(id, { by: 'ops' })).forks.sort()).toEqual([fork.id, grandchild.id].sort())
     expect(await schema.everything([fork.id, grandchild.id])).toEqual(before)

@@ -95,7 +95,12 @@ it('Postgres stopped in the middle of a run and started again: the run finishes 
   await stack.postgres.start()
   await everythingIsStored(id)
   expect(count('put')).toBe(6)
-  expect((await store.errors(id)).map(({ attempt, message }) => [attempt, message])).toEqual([[1, 'fails once, while Postgres is down']])
+  const errors = await store.errors(id)
+  expect(errors.filter(({ context }) => context !== 'checkpoint').map(({ attempt, message }) => [attempt, message])).toEqual([
+    [1, 'fails once, while Postgres is down'],
+  ])
+  // That checkpoints were late is told too.
+  expect(errors.filter(({ context }) => context === 'checkpoint')).toMatchObject([{ message: expect.stringContaining('late') }])
   expect((await session.messages()).map(({ messageId, seq, role }) => [messageId, seq, role])).toEqual(
     rows.map(({ messageId, seq, role }) => [messageId, seq, role]),
   )
