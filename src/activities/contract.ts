@@ -144,7 +144,10 @@ export interface DeathReport extends AttemptReport {
 export type FlushInput = EventsInput
 
 export interface FlushResult {
+  /** How far the session is stored. */
   seq: number
+  /** The events of this watermark cannot be had: ask with a newer one. */
+  stale?: true
 }
 
 /** What a session goes on from whose workflow had closed. */

@@ -5,6 +5,7 @@ import { beating } from './beating.ts'
 import { blobShelf } from './blobs.ts'
 import { callModelActivity } from './call-model.ts'
 import type { FlushInput, FlushResult, PawlActivities } from './contract.ts'
+import { StaleWatermark } from './errors.ts'
 import { executeToolActivity } from './execute-tool.ts'
 import { findPlaceActivity } from './find-place.ts'
 import { type Flusher, startFlusher } from './flusher.ts'
@@ -14,6 +15,9 @@ import type { ActivityNeeds } from './needs.ts'
 import { checkAnswerActivity, resolveToolActivity } from './outside.ts'
 import { sessionReader } from './session-reader.ts'
 import { verifyToolActivity } from './verify-tool.ts'
+
+/** A worker whose execution was a task that was rejected says what it should not; the next one may know better. */
+const STALE_TRIES = 3
 
 /** The activities over `needs`, and the flusher behind them. */
 export function createActivities(needs: ActivityNeeds): { activities: PawlActivities; flusher: Flusher } {
@@ -26,7 +30,13 @@ export function createActivities(needs: ActivityNeeds): { activities: PawlActivi
     const { client, info } = Context.current()
     const { workflowId = '', runId: executionId = '' } = info.workflowExecution ?? {}
     const target = { sessionId: sessionIdOf(workflowId), epoch, executionId, watermark, ...(origin && { origin }) }
-    return { seq: await beating(() => flusher.flush(target, client)) }
+    try {
+      return { seq: await beating(() => flusher.flush(target, client)) }
+    } catch (error) {
+      // Tried again with the same watermark it could fail for ever; the workflow has a newer one.
+      if (error instanceof StaleWatermark && info.attempt >= STALE_TRIES) return { seq: 0, stale: true }
+      throw error
+    }
   }
 
   return {

@@ -1,7 +1,10 @@
 // Flushes: what brings events to the side store where no model call is about to do so. One in flight, never awaited by a run.
-import { CancellationScope } from '@temporalio/workflow'
+import { CancellationScope, sleep } from '@temporalio/workflow'
 import { flush } from './activities.ts'
 import { eventsOf, type Journal } from './journal.ts'
+
+/** Between asking for a flush whose watermark nobody could read up to, and asking with a newer one. */
+const STALE_PAUSE_MS = 2_000
 
 /** The flushing of one execution. */
 export interface Flushing {
@@ -21,8 +24,9 @@ export function startFlushing(journal: Journal, flushedSeq: number): Flushing {
 
   async function flushWanted(): Promise<void> {
     while (flushed < wanted) {
-      const { seq } = await flush(eventsOf(journal))
+      const { seq, stale } = await flush(eventsOf(journal))
       flushed = Math.max(flushed, seq)
+      if (stale) await sleep(STALE_PAUSE_MS)
     }
   }
 

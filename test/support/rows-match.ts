@@ -49,7 +49,10 @@ export async function rowsMatchEvents(stack: SharedStack, sessionId: string, opt
       async () => {
         const now = await live.look(sessionId, after)
         const [row] = await read<{ flushed_seq: string }>('select flushed_seq from {schema}.sessions where session_id = $1')
-        return Number(row?.flushed_seq) === now.state.seq && now
+        if (Number(row?.flushed_seq) === now.state.seq) return now
+        throw new Error(
+          `the store ends at ${row?.flushed_seq}, the workflow at ${now.state.seq}; it waits for: ${await live.pending(sessionId)}`,
+        )
       },
       timeoutMs,
     )
@@ -99,6 +102,14 @@ async function openLive({ temporalAddress: address, namespace }: SharedStack) {
       const state = await handle.query<SessionState>(QUERIES.state)
       if (state.seq !== before.seq || events.at(-1)?.seq !== state.seq) throw new Error('the session is not at rest')
       return { state, events }
+    },
+    /** The activities that the workflow waits for, with what went wrong with them. */
+    async pending(sessionId: string): Promise<string> {
+      const { raw } = await temporal.workflow.getHandle(workflowIdOf(sessionId)).describe()
+      const told = (raw.pendingActivities ?? []).map(
+        ({ activityType, attempt, lastFailure }) => `${activityType?.name} (attempt ${attempt}: ${lastFailure?.message ?? 'no failure'})`,
+      )
+      return told.join('; ') || 'nothing'
     },
     async close(): Promise<void> {
       await pawl.close()

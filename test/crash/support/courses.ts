@@ -18,7 +18,7 @@ export interface Entered {
 }
 
 /** Throws and deaths in any order, few enough that the call succeeds in the end. */
-export function someCourse(random: () => number): Course {
+function someCourse(random: () => number): Course {
   const throws = Math.floor(random() * 3)
   const deaths = Math.floor(random() * 2)
   const course: Course = [
