@@ -67,16 +67,28 @@ async function eachIsARow(crew: Crew, lost: string, during: During, steps = ONE_
   const { rows } = await rowsMatchEvents(yard.own, run.sessionId, { timeoutMs: 60_000 })
   const entered = yard.enteredIn(run.sessionId)
   const failed = rowsByCall(rows.errors)
+  const lasts = new Map<string, number>()
   for (const [call, course] of coursesOf(steps)) {
-    expect(entered.get(call), `entries of ${call}`).toEqual(upTo(course.length + 1))
+    const tried = entered.get(call) ?? []
+    const last = tried.at(-1) ?? 0
+    lasts.set(call, last)
+    // Without a supervisor the server may hand an attempt to a poll that a dead process left open: nobody enters it, and it has its row.
+    if (lost === 'WorkerDied') expect(tried, `entries of ${call}`).toEqual(upTo(course.length + 1))
+    else expect(last, `last entry of ${call}`).toBeGreaterThan(course.length)
     const thrown = call.startsWith('model') ? 'ModelError' : 'Error'
     expect(
       (failed.get(call) ?? []).map(({ attempt, class: of }) => [attempt, of]),
       `rows of ${call}`,
-    ).toEqual(course.map((what, index) => [index + 1, what === 'die' ? lost : thrown]))
+    ).toEqual(
+      upTo(last - 1).map((attempt) => {
+        if (tried.includes(attempt)) return [attempt, course[attempt - 1] === 'die' ? lost : thrown]
+        // Or the dead process was the one that had to be asked for the events.
+        return [attempt, expect.stringMatching(/^(HeartbeatTimeout|ServiceError)$/)]
+      }),
+    )
   }
   const finals = rows.tool_calls.map(({ call_id, attempt, status }) => [call_id, attempt, status])
-  expect(finals.toSorted()).toEqual(steps.map(({ calls }, turn) => [`t_1_${turn + 1}_0`, (calls[0]?.course.length ?? 0) + 1, 'completed']))
+  expect(finals.toSorted()).toEqual(steps.map((_, turn) => [`t_1_${turn + 1}_0`, lasts.get(`t_1_${turn + 1}_0`), 'completed']))
 }
 
 const inPeace = (go: () => Promise<RunHandle>): Promise<RunHandle> => go()

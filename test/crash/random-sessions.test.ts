@@ -1,0 +1,136 @@
+// Sessions that are spoken to, moved, forked and closed at random while processes are killed and Postgres goes and comes: in the end the
+// fold of the `events` rows, the workflow's state and the rows of every projection say the same.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { RunHandle, SessionHandle } from 'pawl/client'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { seededRandom } from '../retail/random.ts'
+import { rowsMatchEvents } from '../support/rows-match.ts'
+import { until } from '../support/until.ts'
+import { someSteps } from './support/courses.ts'
+import { type Crew, openYard, type Yard } from './support/crew.ts'
+
+const SESSIONS = 8
+const ACTIONS = 10
+const CALM_MS = 240_000
+const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 1_000_000))
+
+let yard: Yard
+let crew: Crew
+
+beforeAll(async () => {
+  yard = await openYard()
+  crew = await yard.supervised(3)
+})
+afterAll(async () => {
+  await crew?.close()
+  await yard?.close()
+})
+
+type Act = (session: SessionHandle, random: () => number) => Promise<unknown>
+
+const say = (session: SessionHandle, random: () => number): Promise<RunHandle> =>
+  session.send(JSON.stringify(someSteps(random, 1 + Math.floor(random() * 2))))
+
+/** What may be refused, as the session may be anywhere when it is asked for. */
+const MAY_BE: readonly Act[] = [
+  (session) => session.interrupt({ by: 'chance' }),
+  (session) => session.checkpoint('by chance'),
+  (session, random) => session.rollback({ run: 1 + Math.floor(random() * 3) }),
+  (session, random) => session.rollback({ checkpoint: 1 + Math.floor(random() * 6) }),
+  (session) => session.recover({ strategy: 'restart_run' }),
+  (session) => session.recover({ strategy: 'abandon' }),
+  (session) => session.close(),
+]
+
+/** Says and does things, waiting now and then for what was said; gives the ids of the session and its forks. */
+async function live(id: string, random: () => number): Promise<string[]> {
+  const ids = [id]
+  let session = crew.pawl.session(id, { agent: 'trying' })
+  await session.send(JSON.stringify(someSteps(random, 2)), { isNew: true })
+  for (let acted = 0; acted < ACTIONS; acted++) {
+    const chance = random()
+    const act = MAY_BE[Math.floor(random() * MAY_BE.length)] ?? say
+    if (chance < 0.6) {
+      const run = await say(session, random)
+      // As often as not the next thing comes in the middle of it.
+      if (random() < 0.5) await run.settled({ timeoutMs: CALM_MS })
+    } else if (chance < 0.85) await act(session, random).catch(refused)
+    else {
+      const fork = await session.fork({ checkpoint: 1 + Math.floor(random() * 3) }).catch(refused)
+      if (fork) {
+        session = fork
+        ids.push(fork.id)
+        await say(session, random)
+      }
+    }
+  }
+  return ids
+}
+
+/** A refusal has a code, and has changed nothing. */
+function refused(error: unknown): undefined {
+  expect(error).toMatchObject({ code: expect.stringMatching(/^[a-z_]+$/) })
+}
+
+/** Kills and outages until it is stopped. */
+function startTrouble(random: () => number): { stop(): Promise<{ kills: number; outages: number }> } {
+  let going = true
+  const counts = { kills: 0, outages: 0 }
+  const kills = (async () => {
+    for (; going; counts.kills++) {
+      await sleep(3_000 + random() * 5_000)
+      const pids = crew.pids()
+      const pid = pids[Math.floor(random() * pids.length)]
+      if (pid !== undefined) process.kill(pid, 'SIGKILL')
+    }
+  })()
+  const outages = (async () => {
+    for (; going; counts.outages++) {
+      await sleep(2_000 + random() * 5_000)
+      await yard.postgres.stop(random() < 0.5 ? 'crash' : 'orderly')
+      await sleep(random() * 3_000)
+      await yard.postgres.start()
+    }
+  })()
+  return {
+    async stop() {
+      going = false
+      await Promise.all([kills, outages])
+      return counts
+    },
+  }
+}
+
+it(`ends with rows that match, whatever happens to ${SESSIONS} sessions (seed ${seed}, again with PAWL_SEED)`, {
+  timeout: 600_000,
+}, async () => {
+  const trouble = startTrouble(seededRandom(seed))
+  const lives = Array.from({ length: SESSIONS }, (_, at) => live(`random-${randomUUID()}`, seededRandom(seed + 1 + at)))
+  const settled = await Promise.allSettled(lives)
+  const { kills, outages } = await trouble.stop()
+  const ids = settled.flatMap((one) => {
+    if (one.status === 'rejected') throw one.reason
+    return one.value
+  })
+  let matched = 0
+  for (const id of ids) {
+    const session = crew.pawl.session(id)
+    await until(
+      `session ${id} is at rest`,
+      async () => {
+        const { status, inbox, error } = await session.state()
+        // A person is asked about what nobody can know.
+        return (
+          status === 'waiting' || status === 'closed' || (inbox.length === 0 && status !== 'running' && error?.strategy !== 'automatic')
+        )
+      },
+      CALM_MS,
+    )
+    const { events } = await rowsMatchEvents(yard.own, id, { timeoutMs: 90_000 })
+    matched += events.length
+  }
+  console.log(`random sessions: ${ids.length} sessions, ${matched} events, ${kills} kills, ${outages} outages, seed ${seed}`)
+  expect(kills).toBeGreaterThan(0)
+  expect(outages).toBeGreaterThan(0)
+})
