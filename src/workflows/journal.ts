@@ -62,7 +62,7 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
   }
 
   function write(body: EventBody): SessionEvent {
-    const event = { v: 1, seq: last.seq + 1, at: Date.now(), ...body } as SessionEvent
+    const event = { v: coreVersion > 1 ? 2 : 1, seq: last.seq + 1, at: Date.now(), ...body } as SessionEvent
     const json = JSON.stringify(event)
     const entry = { seq: event.seq, prev: last.digest, digest: nextDigest(last.digest, json), json }
     if (event.type === 'session_started') state = initialState(event)

@@ -110,7 +110,7 @@ describe('the commands that ask', () => {
       const rows = await client.session('talked').messagesUpTo({ checkpoint: 1 })
       expect(rows.map(({ messageId }) => messageId)).toEqual(await ids('--checkpoint', '1'))
       await expect(client.session('talked').messagesUpTo({ run: 9 })).rejects.toMatchObject({ code: 'run_not_found' })
-      await expect(client.session('nobody').messagesUpTo({ run: 1 })).rejects.toMatchObject({ code: 'session_not_found' })
+      await expect(client.session('nobody-to-show').messagesUpTo({ run: 1 })).rejects.toMatchObject({ code: 'session_not_found' })
     }
     expect((await json(['checkpoints', 'talked'])).map(({ version }) => version)).toEqual([2, 1])
     expect((await json(['checkpoints', 'talked', '--latest'])).map(({ version }) => version)).toEqual([2])
@@ -158,8 +158,8 @@ describe('the commands that ask', () => {
   })
 
   it.each<[string, string[], string]>([
-    ['a session that nobody knows', ['show', 'nobody'], 'session_not_found'],
-    ['messages of none', ['messages', 'nobody'], 'session_not_found'],
+    ['a session that nobody knows', ['show', 'nobody-to-show'], 'session_not_found'],
+    ['messages of none', ['messages', 'nobody-to-show'], 'session_not_found'],
     ['a checkpoint that is not there', ['messages', 'talked', '--checkpoint', '99'], 'checkpoint_not_found'],
     ['an unknown status', ['sessions', '--status', 'bored'], 'invalid_option'],
     ['a cursor that is none', ['errors', '--cursor', 'x'], 'invalid_cursor'],
@@ -175,19 +175,23 @@ describe('the commands that ask', () => {
 
 describe('the commands that move a session', () => {
   it('go back, and say which effects stay', async () => {
-    const moved = player.play(here.pawl, { model: ({ messages }) => (messages.length === 3 ? [use('put', 'it')] : 'ok') }, { id: 'moved' })
+    const moved = player.play(
+      here.pawl,
+      { model: ({ messages }) => (messages.length === 3 ? [use('put', 'it')] : 'ok') },
+      { id: 'asked-moved' },
+    )
     await settle(moved.session, 'hello')
     await settle(moved.session, 'put it')
     const queue = ['--task-queue', here.taskQueue]
-    const back = await run(['rollback', 'moved', '--checkpoint', '1', '--by', 'ann', '--reason', 'wrong one', ...queue])
+    const back = await run(['rollback', 'asked-moved', '--checkpoint', '1', '--by', 'ann', '--reason', 'wrong one', ...queue])
     expect(back).toMatchObject({ code: 0, stderr: '' })
     expect(back.stdout).toMatch(
-      /^session moved is again where it was after its event \d+\nnot undone, 1 effect\(s\):\n- t_2_1_0 put completed/,
+      /^session asked-moved is again where it was after its event \d+\nnot undone, 1 effect\(s\):\n- t_2_1_0 put completed/,
     )
-    const again = await json(['rollback', 'moved', '--run', '1', ...queue])
+    const again = await json(['rollback', 'asked-moved', '--run', '1', ...queue])
     expect(again).toMatchObject([{ effects: [{ callId: 't_2_1_0' }], moreEffects: 0, toSeq: expect.any(Number) }])
-    await until('it is stored', async () => (await here.pawl.messages({ session: 'moved' })).items.length === 0)
-    expect((await json(['messages', 'moved', '--archived'])).length).toBeGreaterThan(2)
+    await until('it is stored', async () => (await here.pawl.messages({ session: 'asked-moved' })).items.length === 0)
+    expect((await json(['messages', 'asked-moved', '--archived'])).length).toBeGreaterThan(2)
   })
 
   it('fork, and resume what has closed', async () => {
@@ -228,7 +232,7 @@ describe('the commands that move a session', () => {
     ['two ways at once', ['rollback', 'talked', '--run', '1', '--checkpoint', '1'], 'cannot be used with'],
     ['a checkpoint that is not there', ['rollback', 'talked', '--checkpoint', '99'], 'checkpoint_not_found'],
     ['an id that is taken', ['fork', 'talked', '--id', 'talked'], 'session_exists'],
-    ['a session that nobody knows', ['resume', 'nobody'], 'session_not_found'],
+    ['a session that nobody knows', ['resume', 'nobody-to-show'], 'session_not_found'],
   ])('%s: refused with exit code 1', async (_, args, says) => {
     expect(await run([...args, '--task-queue', here.taskQueue])).toMatchObject({
       code: 1,

@@ -20,7 +20,7 @@ beforeAll(async () => {
   await database.connect()
   store = openStore({ postgres: url, schema })
   asking = askingOf(store)
-  await store.head('nobody')
+  await store.head('nobody-to-list')
 })
 afterAll(async () => {
   await store?.close()
@@ -119,7 +119,7 @@ describe('sessions', () => {
       erasedAt: null,
       flushedAt: expect.any(Date),
     })
-    expect(await codeOf(asking.sessions.get('nobody'))).toBe('session_not_found')
+    expect(await codeOf(asking.sessions.get('nobody-to-list'))).toBe('session_not_found')
   })
 })
 
@@ -187,9 +187,9 @@ describe('what is asked amiss', () => {
     expect(await of('empty').latestCheckpoint()).toBeNull()
     expect(await of('empty').errors()).toEqual([])
     for (const ask of ['checkpoints', 'latestCheckpoint', 'toolCalls', 'errors', 'archivedMessages'] as const) {
-      expect(await codeOf(of('nobody')[ask]())).toBe('session_not_found')
+      expect(await codeOf(of('nobody-to-list')[ask]())).toBe('session_not_found')
     }
-    expect(await codeOf(asking.checkpoints({ session: 'nobody' }))).toBe('session_not_found')
+    expect(await codeOf(asking.checkpoints({ session: 'nobody-to-list' }))).toBe('session_not_found')
   })
 })
 

@@ -256,8 +256,8 @@ describe('forks', () => {
 
 describe('bad input', () => {
   it('a session that there never was is not found, and leaves no trace', async () => {
-    await expect(here.pawl.erase('nobody', { by: 'ops' })).rejects.toMatchObject({ code: 'session_not_found' })
-    expect(await schema.counts('nobody')).toEqual({})
+    await expect(here.pawl.erase('nobody-to-erase', { by: 'ops' })).rejects.toMatchObject({ code: 'session_not_found' })
+    expect(await schema.counts('nobody-to-erase')).toEqual({})
   })
 
   it.each([
@@ -290,7 +290,7 @@ describe('pawl erase', () => {
     expect(forced.stdout).toContain(`session ${id} erased; it was open and has been terminated`)
     const again = await run(id, '--by', 'ops', '--json')
     expect(JSON.parse(again.stdout)).toMatchObject({ event: 'erased', sessionId: id, terminated: false })
-    expect(await run('nobody', '--by', 'ops')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^session_not_found: /) })
+    expect(await run('nobody-to-erase', '--by', 'ops')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^session_not_found: /) })
     expect(await schema.holding(SECRET)).toEqual([])
   })
 })

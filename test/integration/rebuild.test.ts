@@ -333,7 +333,7 @@ describe('a rebuild that cannot be', () => {
   })
 
   it('says so of an unknown session, a bad id, and a client without a store', async () => {
-    await expect(here.pawl.rebuild({ session: 'nobody' })).rejects.toMatchObject({ code: 'session_not_found' })
+    await expect(here.pawl.rebuild({ session: 'nobody-to-rebuild' })).rejects.toMatchObject({ code: 'session_not_found' })
     await expect(here.pawl.rebuild({ session: 'no id!' })).rejects.toMatchObject({ code: 'invalid_session_id' })
     await expect(here.pawl.rebuild({ by: '' })).rejects.toMatchObject({ code: 'invalid_option' })
     const without = await here.connect({ postgres: false })
@@ -380,6 +380,6 @@ describe('pawl rebuild', () => {
       { event: 'session', sessionId: played.id, outcome: 'complete' },
       { event: 'rebuilt', sessions: 1, complete: 1, events: 0 },
     ])
-    expect(await run('nobody')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^session_not_found: /) })
+    expect(await run('nobody-to-rebuild')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^session_not_found: /) })
   })
 })

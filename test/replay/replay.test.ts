@@ -197,6 +197,19 @@ describe('the replay test', () => {
     expect(() => expectTheSame(replayed, execution)).toThrow()
   })
 
+  it('comes to the same digest where a workflow task is given another time than it had', async () => {
+    const { workflowId, executions } = kept('effects_2')
+    const execution = executions[0] as KeptExecution
+    const { events } = execution.history as { events: { eventType?: string; eventTime?: string }[] }
+    const started = events.filter(({ eventType }) => eventType === 'EVENT_TYPE_WORKFLOW_TASK_STARTED')[2]
+    if (!started?.eventTime) throw new Error('the history has no third workflow task')
+    started.eventTime = new Date(Date.parse(started.eventTime) - 4_000).toISOString()
+    const { error, entries } = await replayer.replay(workflowId, execution)
+    expect(error).toBeUndefined()
+    expect(entries.map((entry) => entry.json)).not.toEqual(execution.events.map((event) => JSON.stringify(event)))
+    expect(entries.at(-1)).toMatchObject(execution.end)
+  })
+
   it('refuses a history that begins otherwise', async () => {
     const { workflowId, execution } = tampered((history) => history.replace(/"input":\{"payloads":\[.*?\]\},/, ''))
     const replayed = await replayer.replay(workflowId, execution)
