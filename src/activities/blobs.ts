@@ -9,6 +9,7 @@ import type { Json } from '../session/json.ts'
 import { checkMessage } from '../session/protocol.ts'
 import type { Blob } from '../store/blobs.ts'
 import type { Store } from '../store/store.ts'
+import { unlessAborted } from './unless-aborted.ts'
 
 /** JSON that is kept in memory, in characters. */
 const CACHED_CHARACTERS = 64_000_000
@@ -59,7 +60,7 @@ export function blobShelf({ blobs }: Pick<Store, 'blobs'>, logger: Logger): Blob
     for (;;) {
       try {
         const quickly = until === undefined ? AbortSignal.timeout(QUICK_MS) : AbortSignal.timeout(Math.max(0, until - Date.now()))
-        await unless(AbortSignal.any([signal, quickly]), blobs.put(sessionId, blob))
+        await unlessAborted(AbortSignal.any([signal, quickly]), blobs.put(sessionId, blob))
         cached.set(keyOf(sessionId, blob.ref.sha256), blob.json)
         return blob.ref
       } catch (err) {
@@ -127,20 +128,4 @@ function put(event: SessionEvent, value: Json): SessionEvent | undefined {
   if (value === null || typeof value !== 'object' || Array.isArray(value) || value.value === undefined) return undefined
   const { value: result, content } = value
   return withBlob(event, { value: result, ...(content !== undefined && { content }) })
-}
-
-/** What `work` gives, unless the signal aborts first; its late answer is of no interest. */
-async function unless<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  work.catch(() => undefined)
-  signal.throwIfAborted()
-  let stop: () => void = () => undefined
-  const stopped = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
-  })
-  try {
-    return await Promise.race([work, stopped])
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
 }

@@ -17,6 +17,7 @@ import type { ActivityNeeds } from './needs.ts'
 import { ArchiveUnavailable } from './blobs.ts'
 import { resolveCall } from './resolve.ts'
 import type { SessionReader, SessionView } from './session-reader.ts'
+import { unlessAborted } from './unless-aborted.ts'
 
 /** A model's answer must fit into an activity's result; the server's limit is 2 MB. */
 const MAX_ANSWER_BYTES = 1_500_000
@@ -105,7 +106,7 @@ async function answer(
       run: input.run,
       turn: input.turn,
     }
-    const response = await stoppable(model.generate(request, { signal, attempt: attempt.number, onDelta: () => undefined }), signal)
+    const response = await unlessAborted(signal, model.generate(request, { signal, attempt: attempt.number, onDelta: () => undefined }))
     const { content, stopReason, usage } = checkResponse(response)
     const calls = await resolveCalls(agent, content, input, view, ctx)
     return {
@@ -141,21 +142,6 @@ function deadlineExceeded(agent: Agent): CallModelResult {
     kind: 'failed',
     code: 'deadline_exceeded',
     reason: `The run took longer than ${agent.limits.deadlineMs} ms, its limit (limits.deadline).`,
-  }
-}
-
-/** A model that ignores its signal must not hold up the run. */
-async function stoppable<T>(call: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted()
-  let stop: () => void = () => undefined
-  const stopped = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
-  })
-  try {
-    return await Promise.race([call, stopped])
-  } finally {
-    signal.removeEventListener('abort', stop)
   }
 }
 
