@@ -3,6 +3,7 @@ import { Client, Connection, type ConnectionOptions } from '@temporalio/client'
 import type { DataConverter } from '@temporalio/common'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { PawlError } from '../session/errors.ts'
+import { interceptors } from './closed-channel.ts'
 
 /** Where Temporal is, as plain data; what is left out comes from `TEMPORAL_*` and the profile file. */
 export interface TemporalAddress {
@@ -47,7 +48,7 @@ export async function connectClient(
 ): Promise<{ client: Client; close(): Promise<void> }> {
   const { namespace, ...where } = resolveTemporal(temporal)
   try {
-    const connection = await Connection.connect({ ...where, connectTimeout: CONNECT_TIMEOUT_MS })
+    const connection = await Connection.connect({ ...where, connectTimeout: CONNECT_TIMEOUT_MS, interceptors: interceptors() })
     return { client: new Client({ connection, namespace, ...(dataConverter && { dataConverter }) }), close: () => connection.close() }
   } catch (cause) {
     throw noTemporal(where.address, cause)
