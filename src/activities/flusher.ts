@@ -6,6 +6,7 @@ import type { Watermark } from '../session/events.ts'
 import { StoreError } from '../store/errors.ts'
 import type { LateFlush, Store } from '../store/store.ts'
 import type { ReadTarget, SessionReader } from './session-reader.ts'
+import { watchLoop } from './standstill.ts'
 
 /** Flushes sessions. */
 export interface Flusher {
@@ -19,6 +20,9 @@ export interface Flusher {
 
 /** The least time from one nudged flush of a session to its next: the store may be this much later than it could be. */
 const BETWEEN_FLUSHES_MS = 50
+
+/** A body that blocks the event loop for so long lets any time limit pass: that Postgres did not answer within it says nothing. */
+const STANDSTILL_MS = 1_000
 
 /** Sessions whose heads, or whose failures, are kept. */
 const SESSIONS_KEPT = 10_000
@@ -37,23 +41,35 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
   let unreachable = false
 
   async function flush(target: ReadTarget, client: Client): Promise<number> {
-    const { sessionId, epoch, watermark } = target
-    try {
-      const head = heads.get(sessionId) ?? (await store.head(sessionId)) ?? undefined
-      if (head?.epoch === epoch && head.seq >= watermark.seq) return head.seq
-      // Another epoch's events go on from the stored head; what the store thinks of that is its own to say.
-      const entries = await reader.entries(target, startOf(head, target.origin), client)
-      const late = failing.get(sessionId)
-      const flushed = await store.flush(sessionId, epoch, entries, late ? { late } : {})
-      failing.delete(sessionId)
-      heads.set(sessionId, flushed)
-      if (heads.size > SESSIONS_KEPT) heads.clear()
-      return flushed.seq
-    } catch (error) {
-      heads.delete(sessionId)
-      if (error instanceof StoreError) noteFailure(sessionId, error)
-      throw error
+    for (;;) {
+      const loop = watchLoop()
+      try {
+        return await flushOnce(target, client)
+      } catch (error) {
+        const { sessionId } = target
+        heads.delete(sessionId)
+        if (!(error instanceof StoreError)) throw error
+        if (loop.stoodStillMs() >= STANDSTILL_MS) continue
+        noteFailure(sessionId, error)
+        throw error
+      } finally {
+        loop.stop()
+      }
     }
+  }
+
+  async function flushOnce(target: ReadTarget, client: Client): Promise<number> {
+    const { sessionId, epoch, watermark, origin } = target
+    const head = heads.get(sessionId) ?? (await store.head(sessionId)) ?? undefined
+    if (head?.epoch === epoch && head.seq >= watermark.seq) return head.seq
+    // Another epoch's events go on from the stored head; what the store thinks of that is its own to say.
+    const entries = await reader.entries(target, startOf(head, origin), client)
+    const late = failing.get(sessionId)
+    const flushed = await store.flush(sessionId, epoch, entries, late ? { late } : {})
+    failing.delete(sessionId)
+    heads.set(sessionId, flushed)
+    if (heads.size > SESSIONS_KEPT) heads.clear()
+    return flushed.seq
   }
 
   function noteFailure(sessionId: string, { code, message }: StoreError): void {
