@@ -61,8 +61,16 @@ const LISTS: Record<string, List> = {
     lists.usage({ by: 'session', since: new Date(BEGIN), until: new Date(BEGIN + 7 * DAY_MS) }, { limit }),
   'usage of a month by day': (lists, limit) =>
     lists.usage({ by: 'day', since: new Date(BEGIN), until: new Date(BEGIN + 30 * DAY_MS) }, { limit }),
+  'usage of a month by session': (lists, limit) =>
+    lists.usage({ by: 'session', since: new Date(BEGIN), until: new Date(BEGIN + 30 * DAY_MS) }, { limit }),
+  'usage of a month that cuts its days': (lists, limit) =>
+    lists.usage({ by: 'day', since: new Date(BEGIN + DAY_MS / 2), until: new Date(BEGIN + 30.5 * DAY_MS) }, { limit }),
+  'usage of all by day': (lists, limit) => lists.usage({ by: 'day' }, { limit }),
+  'usage of all by agent': (lists, limit) => lists.usage({ by: 'agent' }, { limit }),
   'usage of all by model': (lists, limit) => lists.usage({ by: 'model' }, { limit }),
   'usage of all by session': (lists, limit) => lists.usage({ by: 'session' }, { limit }),
+  'usage of nearly all by session': (lists, limit) => lists.usage({ by: 'session', since: new Date(BEGIN + 1) }, { limit }),
+  'usage of a session by day': (lists, limit) => lists.usage({ by: 'day', session: 'session-004999' }, { limit }),
   'feed from the beginning': (lists) => lists.feed({}, undefined),
   'feed of one type': (lists) => lists.feed({ types: ['error_entered'] }, undefined),
 }
@@ -174,7 +182,7 @@ async function fill(store: Store, sessions: number): Promise<void> {
 }
 
 async function countsOf(pool: pg.Pool): Promise<{ table: string; count: number }[]> {
-  const tables = ['messages', 'tool_calls', 'errors', 'token_usage', 'checkpoints', 'events']
+  const tables = ['messages', 'tool_calls', 'errors', 'token_usage', 'usage_by_day', 'checkpoints', 'events']
   const counts = []
   for (const table of tables) {
     const { rows } = await pool.query(`select count(*)::int as count from pawl.${table}`)

@@ -1,18 +1,29 @@
 // `npm run bench -- store`: what the side store costs a turn, how far it lags behind, and what a turn leaves in it.
+import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import { Client, Connection } from '@temporalio/client'
 import { Pawl } from 'pawl/client'
 import { startStack } from 'pawl/testing'
 import pg from 'pg'
 import { quantile, sampleOf } from './statistics.ts'
-import { turnsOf } from './turn/history.ts'
+import { tasksOf, turnsOf } from './turn/history.ts'
 import { AGENT, MODEL_ACTIVITY, TASK_QUEUE } from './turn/work.ts'
 import { startWorkers, type WorkerSetting } from './turn/workers.ts'
 
 const WARM_UP_TURNS = 30
 /** Nothing listens there: the store is away, and every try to reach it fails at once. */
 const AWAY = 'postgres://nobody@127.0.0.1:1/nothing'
-const TABLES = ['events', 'messages', 'tool_calls', 'errors', 'token_usage', 'checkpoints', 'commits'] as const
+const TABLES = [
+  'events',
+  'messages',
+  'tool_calls',
+  'errors',
+  'token_usage',
+  'usage_by_day',
+  'usage_by_session',
+  'checkpoints',
+  'commits',
+] as const
 
 interface Options {
   json: boolean
@@ -50,7 +61,7 @@ type Place = Pick<WorkerSetting, 'address' | 'namespace'>
 
 async function measure(client: Client, place: Place, databaseUrl: string, { turns, rounds }: Options) {
   const times: Record<'on' | 'away', number[]> = { on: [], away: [] }
-  const lags: number[] = []
+  const lags: Lag[] = []
   const store = new pg.Client({ connectionString: databaseUrl })
   await store.connect()
   try {
@@ -65,7 +76,7 @@ async function measure(client: Client, place: Place, databaseUrl: string, { turn
           const workflowId = await runTurns(client, turns, sides[side])
           const begins = await turnsOf(client, workflowId, MODEL_ACTIVITY.pawl)
           times[side].push(((begins[turns]?.atMs ?? Number.NaN) - (begins[0]?.atMs ?? Number.NaN)) / turns)
-          if (heard) lags.push(...(await lagsOf(store, workflowId.slice('pawl:'.length), heard.notices)))
+          if (heard) lags.push(...(await lagsOf(client, store, workflowId, heard.notices)))
         })
         await heard?.stop()
       }
@@ -76,7 +87,9 @@ async function measure(client: Client, place: Place, databaseUrl: string, { turn
     return {
       msPerTurn: { on: sampleOf(times.on), away: sampleOf(times.away) },
       ratio: sampleOf(ratios),
-      lagMs: { p50: quantile(lags, 0.5), p99: quantile(lags, 0.99), events: lags.length },
+      lagMs: lagOf(lags.map((lag) => lag.behindWatermark)),
+      sinceEventMs: lagOf(lags.map((lag) => lag.sinceEvent)),
+      load: loadavg()[0],
       perTurn: Object.fromEntries(
         TABLES.map((table) => [
           table,
@@ -92,20 +105,29 @@ async function measure(client: Client, place: Place, databaseUrl: string, { turn
   }
 }
 
-function linesOf({ msPerTurn, ratio, lagMs, perTurn }: Awaited<ReturnType<typeof measure>>): string[] {
+function linesOf({ msPerTurn, ratio, lagMs, sinceEventMs, load, perTurn }: Awaited<ReturnType<typeof measure>>): string[] {
   const total = Object.values(perTurn).reduce((sum, one) => ({ rows: sum.rows + one.rows, bytes: sum.bytes + one.bytes }), {
     rows: 0,
     bytes: 0,
   })
   const row = (name: string, one: { rows: number; bytes: number }): string =>
-    `  ${name.padEnd(12)} ${one.rows.toFixed(2).padStart(6)} rows ${String(one.bytes).padStart(7)} bytes`
+    `  ${name.padEnd(16)} ${one.rows.toFixed(2).padStart(6)} rows ${String(one.bytes).padStart(7)} bytes`
   return [
     `a turn: ${msPerTurn.on.median.toFixed(1)} ms with the store, ${msPerTurn.away.median.toFixed(1)} ms while it is away: ${ratio.median.toFixed(3)} ± ${ratio.noise.toFixed(3)}`,
-    `an event is stored and told of after ${lagMs.p50.toFixed(0)} ms (p50), ${lagMs.p99.toFixed(0)} ms (p99), of ${lagMs.events} events`,
+    `an event is stored and told of, once Temporal has it, after ${lagLine(lagMs)}, of ${lagMs.events} events`,
+    `  from the beginning of the workflow task that made it: ${lagLine(sinceEventMs)}`,
     'a turn leaves, its indices included:',
     ...TABLES.map((table) => row(table, perTurn[table])),
     row('all', total),
+    `load average ${load?.toFixed(1)}`,
   ]
+}
+
+const lagLine = ({ p50, p99, max }: ReturnType<typeof lagOf>): string =>
+  `${p50.toFixed(0)} ms (p50), ${p99.toFixed(0)} ms (p99), ${max.toFixed(0)} ms (most)`
+
+function lagOf(ms: readonly number[]) {
+  return { p50: quantile(ms, 0.5), p99: quantile(ms, 0.99), max: quantile(ms, 1), events: ms.length }
 }
 
 async function withWorker<T>(place: Place, databaseUrl: string, use: () => Promise<T>): Promise<T> {
@@ -147,16 +169,25 @@ async function listen(databaseUrl: string): Promise<{ notices: Notice[]; stop():
   return { notices, stop: () => listener.end() }
 }
 
-/** Milliseconds from each event of the session to the notice that it is stored. */
-async function lagsOf(store: pg.Client, session: string, notices: readonly Notice[]): Promise<number[]> {
+/** Milliseconds until the notice that an event is stored. */
+interface Lag {
+  sinceEvent: number
+  /** Since the workflow task that made it was completed: before that it is below no watermark. */
+  behindWatermark: number
+}
+
+async function lagsOf(client: Client, store: pg.Client, workflowId: string, notices: readonly Notice[]): Promise<Lag[]> {
+  const session = workflowId.slice('pawl:'.length)
   const { rows } = await store.query<{ seq: string; at: string }>(
     'select seq, extract(epoch from at) * 1000 as at from pawl.events where session_id = $1 order by seq',
     [session],
   )
+  const tasks = await tasksOf(client, workflowId)
   const own = notices.filter((notice) => notice.session === session)
   return rows.flatMap(({ seq, at }) => {
     const notice = own.find((one) => one.seq >= Number(seq))
-    return notice ? [notice.at - Number(at)] : []
+    const task = tasks.findLast(({ startedMs }) => startedMs <= Number(at))
+    return notice && task ? [{ sinceEvent: notice.at - Number(at), behindWatermark: notice.at - task.completedMs }] : []
   })
 }
 

@@ -1,4 +1,4 @@
-// What a chain of executions says of its turns: when each began, and how many bytes of history lie before it.
+// What a chain of executions says of its turns and tasks: when each began, and how many bytes of history lie before it.
 import type { Client } from '@temporalio/client'
 import proto, { type temporal } from '@temporalio/proto'
 
@@ -27,6 +27,24 @@ export async function turnsOf(client: Client, workflowId: string, modelActivity:
     if (event.workflowExecutionContinuedAsNewEventAttributes || event.workflowExecutionStartedEventAttributes) carriedBefore += bytes
   }
   return turns
+}
+
+/** A workflow task that was completed: what came of it is in history from then on. */
+interface DoneTask {
+  /** The time that the workflow was told, and gave its events. */
+  startedMs: number
+  completedMs: number
+}
+
+/** The completed workflow tasks of a chain of executions, in order. */
+export async function tasksOf(client: Client, workflowId: string): Promise<DoneTask[]> {
+  const tasks: DoneTask[] = []
+  let startedMs = 0
+  for (const event of await chainOf(client, workflowId)) {
+    if (event.workflowTaskStartedEventAttributes) startedMs = Math.floor(timeOf(event))
+    if (event.workflowTaskCompletedEventAttributes) tasks.push({ startedMs, completedMs: timeOf(event) })
+  }
+  return tasks
 }
 
 /** All events of a chain of executions, the oldest first. */

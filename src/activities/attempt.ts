@@ -1,6 +1,7 @@
 // One attempt of a model call or tool call: its number, what earlier attempts left behind, and how it is given up.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ApplicationFailure, Context } from '@temporalio/activity'
+import { fateOf, lostAttempt, MAX_DEATHS } from '../session/attempts.ts'
 import type { FailedAttempt } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { jsonBytes, sessionIdOf } from '../session/protocol.ts'
@@ -8,9 +9,6 @@ import type { AttemptReport, Prior } from './contract.ts'
 import { AttemptLost } from './errors.ts'
 import { plainJson } from './json.ts'
 import type { ActivityNeeds, Hold } from './needs.ts'
-
-/** Attempts of one call that may be lost with their worker before it is given up. */
-const MAX_DEATHS = 5
 
 /** How often what a body says of its progress is told to the server, at most: each beat with details is a write there. */
 const TELL_EVERY_MS = 100
@@ -32,6 +30,11 @@ export interface Attempt {
   lastProgress: Json | undefined
   /** What this attempt has said of it, and the milestones it has passed. */
   said: { progress?: Json; milestones?: string[] }
+  /**
+   * To be awaited before the body is entered: from its second attempt on a call begins once the server has heard of it, for an attempt
+   * that was handed to a process that stands or is gone says nothing against the call.
+   */
+  heard: Promise<void>
   /** Tells the server, durably, that the body is about to be entered. */
   begin(): Promise<void>
   /**
@@ -67,7 +70,9 @@ export function startAttempt(needs: ActivityNeeds, options: AttemptOptions): Att
     for (let lost = failed.length + 1; lost < info.attempt; lost++) failed.push(lostAttempt(before + lost, last))
   }
   const number = before + failed.length + 1
-  const deaths = failed.filter((one) => one.class === 'HeartbeatTimeout').length
+  const fates = failed.map(fateOf)
+  const deaths = fates.filter((fate) => fate === 'death').length
+  const failures = fates.filter((fate) => fate === 'failure').length
   const sessionId = sessionIdOf(workflowId)
   const lastProgress = last?.progress ?? options.progress
   let report: AttemptReport = {
@@ -89,6 +94,8 @@ export function startAttempt(needs: ActivityNeeds, options: AttemptOptions): Att
     ...(options.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
     report,
   })
+  // If the server cannot be told, the attempt goes on all the same: lost, it would count as one that never began.
+  const heard = number > 1 ? hold.report(report).catch(() => undefined) : Promise.resolve()
   let telling: Promise<void> | undefined
   /** One beat at a time; what is said meanwhile goes with the next one. A beat that is lost costs progress, nothing else. */
   const tell = (): void => {
@@ -108,8 +115,9 @@ export function startAttempt(needs: ActivityNeeds, options: AttemptOptions): Att
     sessionId,
     executionId,
     hold,
+    heard,
     failed,
-    failures: failedBefore + failed.length - deaths,
+    failures: failedBefore + failures,
     givenUp: deathsBefore + deaths >= MAX_DEATHS,
     lastProgress,
     said,
@@ -175,17 +183,6 @@ function checkedProgress(value: Json): Json {
   if (jsonBytes(plain) > MAX_PROGRESS_BYTES)
     throw new TypeError(`ctx.progress takes at most ${MAX_PROGRESS_BYTES} bytes of JSON: say where you are, not what you have.`)
   return plain
-}
-
-/** An attempt that neither answered nor beat: its worker was lost, and no supervisor said so. */
-function lostAttempt(attempt: number, last: AttemptReport | undefined): FailedAttempt {
-  return {
-    attempt,
-    class: 'HeartbeatTimeout',
-    message: 'The worker was not heard of again.',
-    retryable: true,
-    ...(last?.attempt === attempt && { worker: last.worker }),
-  }
 }
 
 /** How long to wait before retry number `retry` (from 1): doubled each time, with jitter of a quarter. */

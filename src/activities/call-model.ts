@@ -49,6 +49,7 @@ export function callModelActivity(needs: ActivityNeeds, reader: SessionReader, f
       const { client } = Context.current()
       flusher.nudge(target, client)
       const view = await reader.view(target, client)
+      await attempt.heard
       return withFailed(await answer(needs, agent, input, attempt, view))
     } catch (error) {
       if (error instanceof StaleWatermark) return withFailed({ kind: 'stale_watermark' })

@@ -100,6 +100,7 @@ async function execute(
   const parsed = await parseInput(tool, input.input)
   if ('problem' in parsed) return { kind: 'failed', attempt: number, code: 'invalid_arguments', message: parsed.problem }
   const { effect } = input.resolution
+  await attempt.heard
   if (effect === 'external') {
     try {
       // Only a confirmed beat lets an external body be entered: without it, a lost attempt has surely not begun.

@@ -1,5 +1,4 @@
 // Brings events to the side store, off the critical path: one flush a session at a time in a process, nudges coalesced.
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@temporalio/client'
 import type { Logger } from '../agent/tool.ts'
 import type { Watermark } from '../session/events.ts'
@@ -20,6 +19,8 @@ export interface Flusher {
 
 /** The least time from one nudged flush of a session to its next: the store may be this much later than it could be. */
 const BETWEEN_FLUSHES_MS = 50
+/** A turn slower than this would wait for others that it shares next to no transaction with: its flush begins at once. */
+const SLOW_TURN_MS = 25
 
 /** A body that blocks the event loop for so long lets any time limit pass: that Postgres did not answer within it says nothing. */
 const STANDSTILL_MS = 1_000
@@ -33,9 +34,37 @@ function startOf(head: Watermark | undefined, origin: Watermark | undefined): Wa
   return origin ?? { seq: 0, digest: '' }
 }
 
+/** Up to where a session is to be flushed. */
+interface Nudge {
+  target: ReadTarget
+  client: Client
+}
+
+/** A session that is being flushed. */
+interface Draining {
+  next: Nudge | undefined
+  nudgedAt: number
+  /** Ends the wait for the next flush. */
+  hurry(): void
+  done: Promise<void>
+}
+
+/** A wait that can be ended before its time. */
+function waitFor(ms: number): { over: Promise<void>; end(): void } {
+  let end = () => {}
+  const over = new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    end = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+  })
+  return { over, end: () => end() }
+}
+
 /** A flusher over the store. */
 export function startFlusher(store: Store, reader: SessionReader, logger: Logger): Flusher {
-  const busy = new Map<string, { next: { target: ReadTarget; client: Client } | undefined; done: Promise<void> }>()
+  const busy = new Map<string, Draining>()
   const heads = new Map<string, Watermark & { epoch: string }>()
   const failing = new Map<string, LateFlush>()
   let unreachable = false
@@ -78,27 +107,27 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
     failing.set(sessionId, { since, code, message, attempts: attempts + 1 })
   }
 
-  async function drain(key: string): Promise<void> {
-    for (let next = take(key); next; next = take(key)) {
-      const pause = sleep(BETWEEN_FLUSHES_MS)
+  async function drain(key: string, session: Draining): Promise<void> {
+    for (let next = take(session); next; next = take(session)) {
+      const pause = waitFor(BETWEEN_FLUSHES_MS)
+      session.hurry = pause.end
       try {
         await flush(next.target, next.client)
         unreachable = false
       } catch (err) {
         // Said once an outage, not once a turn.
-        if (!unreachable) logger.warn({ err, sessionId: next.target.sessionId }, 'the side store could not be written; it will catch up')
+        if (!unreachable) logger.warn({ err, sessionId: key }, 'the side store could not be written; it will catch up')
         unreachable = true
       }
       // Turns that follow one another faster share a transaction.
-      await pause
+      await pause.over
     }
     busy.delete(key)
   }
 
-  function take(key: string): { target: ReadTarget; client: Client } | undefined {
-    const entry = busy.get(key)
-    const next = entry?.next
-    if (entry) entry.next = undefined
+  function take(session: Draining): Nudge | undefined {
+    const { next } = session
+    session.next = undefined
     return next
   }
 
@@ -106,14 +135,17 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
     flush,
     nudge(target, client) {
       const { sessionId: key } = target
-      const entry = busy.get(key)
-      if (entry) {
-        entry.next = { target, client }
+      const now = performance.now()
+      const session = busy.get(key)
+      if (session) {
+        session.next = { target, client }
+        if (now - session.nudgedAt >= SLOW_TURN_MS) session.hurry()
+        session.nudgedAt = now
         return
       }
-      const started = { next: { target, client }, done: Promise.resolve() }
+      const started: Draining = { next: { target, client }, nudgedAt: now, hurry: () => {}, done: Promise.resolve() }
       busy.set(key, started)
-      started.done = drain(key)
+      started.done = drain(key, started)
     },
     async idle() {
       await Promise.all([...busy.values()].map((entry) => entry.done))

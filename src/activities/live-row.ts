@@ -10,6 +10,8 @@ import type { ActivityNeeds } from './needs.ts'
 const SHOW_AFTER_MS = 200
 /** How often what a body says of its progress is written, at most. */
 const PROGRESS_EVERY_MS = 500
+/** A store that could not be written is tried again: a call may take as long as an outage. */
+const AGAIN_AFTER_MS = 3_000
 
 /** The row of a call that is going on. */
 export interface LiveRow {
@@ -37,23 +39,31 @@ export function startLiveRow(
   let timer = setTimeout(() => void write(), SHOW_AFTER_MS)
 
   async function write(): Promise<void> {
-    const { value } = said ?? {}
+    const progress = said
     said = undefined
+    let nextMs = PROGRESS_EVERY_MS
     try {
-      if (!shown) {
-        await flusher.flush({ sessionId, executionId, epoch, watermark, ...(origin && { origin }) }, client)
-        await needs.store.markRunning(sessionId, callId, number, needs.worker)
-        shown = true
-      }
-      if (value !== undefined) await needs.store.markProgress(sessionId, callId, number, value)
+      await show(progress)
     } catch (err) {
+      said ??= progress
+      nextMs = AGAIN_AFTER_MS
       needs.logger.debug({ err, sessionId, callId }, 'a running call could not be shown')
     }
-    if (!stopped) timer = setTimeout(goOn, PROGRESS_EVERY_MS)
+    if (!stopped) timer = setTimeout(goOn, nextMs)
+  }
+
+  async function show(progress: { value: Json } | undefined): Promise<void> {
+    if (!shown) {
+      await flusher.flush({ sessionId, executionId, epoch, watermark, ...(origin && { origin }) }, client)
+      if (stopped) return
+      await needs.store.markRunning(sessionId, callId, number, needs.worker)
+      shown = true
+    }
+    if (progress) await needs.store.markProgress(sessionId, callId, number, progress.value)
   }
 
   function goOn(): void {
-    busy = said !== undefined
+    busy = !shown || said !== undefined
     if (busy) void write()
   }
 

@@ -223,6 +223,6 @@ function storeOr(store: Store | undefined): Store {
 function noStore(): StoreError {
   return new StoreError(
     'no_store',
-    'This client has no side store to ask: set DATABASE_URL, or give Pawl.connect({ postgres }) the URL or pool of the one that the workers write to.',
+    'This client has no side store to ask: set DATABASE_URL, run `pawl dev` in this folder, or give Pawl.connect({ postgres }) the workers’ own.',
   )
 }

@@ -55,20 +55,22 @@ export class SessionNotFound extends PawlError {
   override readonly name = 'SessionNotFound'
 
   constructor(sessionId: string, options?: { cause?: unknown }) {
-    super('session_not_found', `There is no session "${sessionId}": send it a message to start it.`, options)
+    super('session_not_found', `There is no session "${sessionId}": look at its id again, or send it a message to start it.`, options)
   }
 }
 
-/** The session cannot be looked at now: no worker answers, and the store has nothing of it yet. Code `session_unavailable`. */
+/**
+ * The session cannot be looked at now: no worker answers, and the store has nothing of it yet. Or it was asked something, and no worker
+ * has taken that in. Code `session_unavailable`.
+ */
 export class SessionUnavailable extends PawlError {
   override readonly name = 'SessionUnavailable'
 
-  constructor(sessionId: string, options?: { cause?: unknown }) {
-    super(
-      'session_unavailable',
-      `Session "${sessionId}" cannot be looked at now; what was sent to it is kept. Start a worker on its task queue and ask again.`,
-      options,
-    )
+  constructor(
+    sessionId: string,
+    { cause, what = 'cannot be looked at now; what was sent to it is kept' }: { cause?: unknown; what?: string } = {},
+  ) {
+    super('session_unavailable', `Session "${sessionId}" ${what}. Start a worker on its task queue and ask again.`, { cause })
   }
 }
 

@@ -27,7 +27,7 @@ export interface PageOptions {
   /** Items a page, 1 to 1,000. Default 50. */
   limit?: number
   /** Of the page before. */
-  cursor?: string
+  cursor?: string | undefined
 }
 
 /** Which sessions: by when they were created. */
@@ -83,7 +83,7 @@ export interface FeedOptions {
   /** Of sessions with this agent only. */
   agent?: string
   /** The cursor of the last event that was dealt with. Default: from the first event that the store has. */
-  after?: string
+  after?: string | undefined
   /** Goes on with events as they are stored, until `signal` aborts. Default false: ends when there are no more. */
   follow?: boolean
   signal?: AbortSignal

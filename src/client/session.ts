@@ -22,7 +22,7 @@ import type { SessionState } from '../session/state.ts'
 import type { Store } from '../store/store.ts'
 import { sessionAskingOf, transcriptOf } from './asking.ts'
 import { messageRowsOf } from './message-rows.ts'
-import { type Asked, ask } from './updates.ts'
+import { type Asked, ask, takenIn } from './updates.ts'
 import { InvalidMessage, RecoveryRefused, RequestRefused, SessionNotFound, SessionUnavailable } from './errors.ts'
 import { fork, targetOf } from './forking.ts'
 import { checkStart, readBlob, signalOf } from './large-content.ts'
@@ -94,6 +94,9 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
         workflow.query<SessionState | { status: 'loading' }>(QUERIES.state),
       )
       if (answer.status !== 'loading') return answer
+      // Closed without having opened: it was started to be asked something, and found that there is no such session.
+      const { name } = (await workflow.describe()).status
+      if (name === 'COMPLETED') cause = new SessionNotFound(id)
     } catch (error) {
       // Closed long ago, or no worker to ask: the store has it.
       cause = error
@@ -103,6 +106,7 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
     })
     const folded = fold(undefined, stored)
     if (folded) return folded
+    if (cause instanceof SessionNotFound) throw cause
     throw cause instanceof WorkflowNotFoundError ? new SessionNotFound(id, { cause }) : new SessionUnavailable(id, { cause })
   }
 
@@ -174,7 +178,7 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
     close: (details = {}) => stop(SIGNALS.close, details),
     async recover(request) {
       try {
-        await workflow.executeUpdate(UPDATES.recover, { args: [request] })
+        await takenIn(asked, () => workflow.startUpdate(UPDATES.recover, { args: [request], waitForStage: 'ACCEPTED' }))
       } catch (cause) {
         if (cause instanceof WorkflowNotFoundError) throw new SessionNotFound(id, { cause })
         if (cause instanceof WorkflowUpdateFailedError && cause.cause instanceof ApplicationFailure) {

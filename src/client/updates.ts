@@ -8,6 +8,8 @@ import {
   WithStartWorkflowOperation,
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
+  type WorkflowUpdateHandle,
+  WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client'
 import { ApplicationFailure } from '@temporalio/common'
 import { type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE, workflowIdOf } from '../session/protocol.ts'
@@ -16,6 +18,8 @@ import { RequestRefused, SessionNotFound, SessionUnavailable } from './errors.ts
 const FAILED_PRECONDITION = 9
 const NOT_READY_MS = 30_000
 const BETWEEN_TRIES_MS = 500
+/** Far longer than a worker's death and a replay take. */
+const TAKEN_IN_MS = 30_000
 
 /** Of which session something is asked. */
 export interface Asked {
@@ -32,8 +36,11 @@ export async function ask<R>(asked: Asked, update: string, request?: object): Pr
   const updateId = randomUUID()
   return refusable(asked.sessionId, async () => {
     try {
-      if (request === undefined) return await workflow.executeUpdate<R, []>(update, { updateId })
-      return await workflow.executeUpdate<R, [object]>(update, { updateId, args: [request] })
+      return await takenIn(asked, () =>
+        request === undefined
+          ? workflow.startUpdate<R, []>(update, { updateId, waitForStage: 'ACCEPTED' })
+          : workflow.startUpdate<R, [object]>(update, { updateId, args: [request], waitForStage: 'ACCEPTED' }),
+      )
     } catch (error) {
       if (!(error instanceof WorkflowNotFoundError)) throw error
       const { sessionId, settings } = asked
@@ -50,12 +57,13 @@ export async function ask<R>(asked: Asked, update: string, request?: object): Pr
 
 /** Starts a session's workflow and carries out an update in it. */
 export function startFor<R>(
-  { client, taskQueue }: Asked,
+  asked: Asked,
   update: string,
   args: object[],
   start: SessionStart,
   workflowIdConflictPolicy: 'USE_EXISTING' | 'FAIL',
 ): Promise<R> {
+  const { client, taskQueue } = asked
   const startWorkflowOperation = new WithStartWorkflowOperation(WORKFLOW_TYPE, {
     workflowId: workflowIdOf(start.sessionId),
     taskQueue,
@@ -65,7 +73,24 @@ export function startFor<R>(
   })
   // Its rejection is the update's too.
   startWorkflowOperation.workflowHandle().catch(() => undefined)
-  return client.workflow.executeUpdateWithStart(update, { args, startWorkflowOperation })
+  return takenIn(asked, () => client.workflow.startUpdateWithStart(update, { args, startWorkflowOperation, waitForStage: 'ACCEPTED' }))
+}
+
+/**
+ * Makes an update and waits for what it gives, for as long as that takes. Only a live worker can take it in: without one whoever asks
+ * would wait for ever. @throws SessionUnavailable.
+ */
+export async function takenIn<R>(
+  { client, sessionId }: Pick<Asked, 'client' | 'sessionId'>,
+  start: () => Promise<WorkflowUpdateHandle<R>>,
+): Promise<R> {
+  const update = await client.withDeadline(Date.now() + TAKEN_IN_MS, start).catch((error: unknown) => {
+    if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error
+    const what = `was asked, and no worker has taken it in for ${TAKEN_IN_MS / 1_000} s; should one come now, it may still be done`
+    // The timeout that it comes from says nothing more.
+    throw new SessionUnavailable(sessionId, { what })
+  })
+  return update.result()
 }
 
 /** Makes the update, again while the workflow is not ready for one, and makes of its failure what that says. */

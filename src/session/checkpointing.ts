@@ -2,8 +2,11 @@
 import type { CheckpointPolicy, SessionEvent } from './events.ts'
 import type { SessionState } from './state.ts'
 
-/** Why a checkpoint is due after `event`, which `state` has folded already; undefined if none is. */
-export function checkpointDue(state: SessionState, event: SessionEvent): string | undefined {
+/**
+ * Why a checkpoint is due after `event`, which `state` has folded already; undefined if none is. `isTime`: the time that a policy by
+ * time (`everyMs`) sets between two checkpoints has passed.
+ */
+export function checkpointDue(state: SessionState, event: SessionEvent, isTime: boolean): string | undefined {
   if (event.type === 'checkpoint_made') return undefined
   const policy: CheckpointPolicy = state.checkpointPolicy ?? 'turn'
   if (typeof policy === 'object' && 'on' in policy) return policy.on.some((one) => matches(one, event)) ? `event:${event.type}` : undefined
@@ -11,9 +14,13 @@ export function checkpointDue(state: SessionState, event: SessionEvent): string 
   if (policy === 'tool_call') return turnEnded ? 'turn' : endsCall(event) ? 'tool_call' : undefined
   if (!turnEnded) return undefined
   if (policy === 'turn') return 'turn'
-  const { turns: turnsBefore, at } = state.checkpoint ?? { turns: 0, at: state.createdAt }
-  if ('everyTurns' in policy) return state.turns - turnsBefore >= policy.everyTurns ? 'every_turns' : undefined
-  return event.at - at >= policy.everyMs ? 'every_ms' : undefined
+  if ('everyTurns' in policy) return state.turns - (state.checkpoint?.turns ?? 0) >= policy.everyTurns ? 'every_turns' : undefined
+  return isTime ? 'every_ms' : undefined
+}
+
+/** When a policy by time wants the next checkpoint, in milliseconds since 1970; undefined for any other policy. */
+export function checkpointAt({ checkpointPolicy: policy, checkpoint, createdAt }: SessionState): number | undefined {
+  return typeof policy === 'object' && 'everyMs' in policy ? (checkpoint?.at ?? createdAt) + policy.everyMs : undefined
 }
 
 function matches(trigger: { type: string; tool?: string; milestone?: string }, event: SessionEvent): boolean {

@@ -23,8 +23,26 @@ export type Decision =
 /** How many reads of a turn run side by side. */
 export const READS_AT_ONCE = 20
 
-/** Decides the next step. `now` is the workflow's clock, in milliseconds. */
-export function decide(state: SessionState, now: number): Decision {
+/** Which due times have come. */
+export interface Due {
+  /** Nobody has answered for the call in time. */
+  call(call: CallState): boolean
+  /** The run has taken longer than its limit. */
+  run(run: RunState): boolean
+}
+
+/** The due times that have come by a clock, in milliseconds since 1970. A replay may be given another time: not for the workflow. */
+export function dueAt(now: number): Due {
+  return { call: (call) => expiryOf(call) <= now, run: (run) => deadlineOf(run) <= now }
+}
+
+/** A run is going on, also while it waits, and while the session is in an error that it leaves by itself. */
+export function isGoingOn({ status, error, current }: SessionState): boolean {
+  return current !== null && (status === 'running' || status === 'waiting' || (status === 'error' && error?.strategy === 'automatic'))
+}
+
+/** Decides the next step. */
+export function decide(state: SessionState, due: Due): Decision {
   const run = state.current
   if (state.status === 'error') {
     // An error that pawl leaves by itself keeps its run going; after any other one only a new message starts a new run.
@@ -33,35 +51,41 @@ export function decide(state: SessionState, now: number): Decision {
   if (!run) return nextRun(state)
   switch (run.phase) {
     case 'turn_due': {
-      const exceeded = limitExceeded(run, now)
+      const exceeded = limitExceeded(run, due)
       if (exceeded) return { do: 'fail_run', run: run.run, ...exceeded }
       return { do: 'start_turn', run: run.run, turn: run.turn + 1, takes: state.inbox.map((message) => message.messageId) }
     }
     case 'model':
       return { do: 'call_model', run: run.run, turn: run.turn }
     case 'tools':
-      return goOnWithCalls(state, run, now)
+      return goOnWithCalls(state, run, due)
     case 'answered':
       return { do: 'complete_run', run: run.run, turns: run.turn, stopReason: run.stopReason ?? 'end_turn', usage: run.usage }
   }
 }
 
 /** The limit that forbids the run another turn, if one does. */
-function limitExceeded(run: RunState, now: number): { code: string; reason: string } | undefined {
+function limitExceeded(run: RunState, due: Due): { code: string; reason: string } | undefined {
   const { maxTurns } = run.limits ?? {}
   if (maxTurns !== undefined && run.turn >= maxTurns) {
     return { code: 'max_turns', reason: `The run made ${run.turn} model calls, its limit (limits.maxTurns).` }
   }
-  return deadlineExceeded(run, now)
+  return deadlineExceeded(run, due)
 }
 
-function deadlineExceeded(run: RunState, now: number): { code: string; reason: string } | undefined {
-  if (now < deadlineOf(run)) return undefined
+function deadlineExceeded(run: RunState, due: Due): { code: string; reason: string } | undefined {
+  if (!due.run(run)) return undefined
   return { code: 'deadline_exceeded', reason: `The run took longer than ${run.limits?.deadlineMs} ms, its limit (limits.deadline).` }
 }
 
-function deadlineOf({ startedAt, limits }: RunState): number {
+/** When the run's limit is reached; endlessly late if it has none. */
+export function deadlineOf({ startedAt, limits }: RunState): number {
   return limits?.deadlineMs === undefined ? Number.POSITIVE_INFINITY : startedAt + limits.deadlineMs
+}
+
+/** When nobody is waited for any longer; endlessly late if somebody always is. */
+export function expiryOf({ asked }: CallState): number {
+  return asked?.expiresAt ?? Number.POSITIVE_INFINITY
 }
 
 function nextRun(state: SessionState): Decision {
@@ -69,20 +93,20 @@ function nextRun(state: SessionState): Decision {
   return message ? { do: 'start_run', run: state.run + 1, message } : { do: 'wait' }
 }
 
-function goOnWithCalls(state: SessionState, run: RunState, now: number): Decision {
+function goOnWithCalls(state: SessionState, run: RunState, due: Due): Decision {
   const open = run.calls.filter((call) => !hasEnded(call))
   const toAsk = open.flatMap((call) => {
     const need = needOf(state, call)
     return need ? [{ call, for: need }] : []
   })
   if (toAsk.length > 0) return { do: 'ask', calls: toAsk }
-  const expired = open.find((call) => isWaiting(call) && (call.asked?.expiresAt ?? Number.POSITIVE_INFINITY) <= now)
+  const expired = open.find((call) => isWaiting(call) && due.call(call))
   if (expired) return { do: 'expire', call: expired }
   const calls = nextCalls(open)
   if (calls.length > 0) return { do: 'run_calls', run: run.run, turn: run.turn, calls }
-  const exceeded = deadlineExceeded(run, now)
+  const exceeded = deadlineExceeded(run, due)
   if (exceeded) return { do: 'fail_run', run: run.run, ...exceeded }
-  const until = Math.min(...open.map((call) => call.asked?.expiresAt ?? Number.POSITIVE_INFINITY), deadlineOf(run))
+  const until = Math.min(...open.map(expiryOf), deadlineOf(run))
   return { do: 'wait', ...(Number.isFinite(until) && { until }) }
 }
 

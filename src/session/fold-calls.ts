@@ -83,9 +83,9 @@ export function waitFor(
   settleStatus(state)
 }
 
-/** The run has failed: nobody is asked any more, and what would be said now could not be carried out. */
-export function leaveWaiting(state: SessionState): void {
-  for (const call of (state.current?.calls ?? []).filter(isWaiting)) {
+/** The run has failed: nobody is asked any more, what would be said now could not be carried out, and what was agreed to is not. */
+export function leaveOpen(state: SessionState): void {
+  for (const call of (state.current?.calls ?? []).filter((one) => one.status === 'issued' || isWaiting(one))) {
     call.status = call.status === 'awaiting_resolution' ? 'unknown' : 'failed'
     delete call.input
     delete call.asked

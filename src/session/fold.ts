@@ -7,7 +7,7 @@ import {
   completeCall,
   decideApproval,
   failCall,
-  leaveWaiting,
+  leaveOpen,
   markUnknown,
   resolveCall,
   settleStatus,
@@ -155,7 +155,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
         strategy: event.strategy,
         ...(event.run !== undefined && { run: event.run }),
       }
-      if (event.strategy !== 'automatic') leaveWaiting(state)
+      if (event.strategy !== 'automatic') leaveOpen(state)
       return
     case 'recovery_started':
       startRecovery(state, event)

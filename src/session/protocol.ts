@@ -196,11 +196,15 @@ export interface SessionSettings {
   notServedAfterMs?: number
 }
 
-/** What continue-as-new carries over; the events before it are in the store. */
+/** What continue-as-new carries over. */
 export interface Carried {
   coreVersion: number
+  /** What the session was when it decided to go on; the events up to there are in the store. */
   state: SessionState
+  /** Of the last event that is folded into `state`. */
   digest: string
+  /** The events since, which came while the store took those before them; absent: none. */
+  tail?: SessionEvent[]
   previous: string
   /** Somebody asked for the session to be closed. */
   closing?: Closing

@@ -28,7 +28,7 @@ export function asStoreError(error: unknown): StoreError {
   if (state !== undefined && MISSING.has(state)) {
     return new StoreError(
       'schema_behind',
-      `The side store lacks tables (${textOfError(error)}): run the migrations (migrate: 'auto').`,
+      `The side store lacks tables (${textOfError(error)}): a worker makes them at its first flush (migrate: 'auto'), or run \`pawl migrate\`.`,
       options,
     )
   }

@@ -57,7 +57,7 @@ export function openStore(options: StoreOptions): Store {
     }
     const pending = await pendingMigrations(database, schema)
     if (pending.length === 0) return
-    throw new StoreError('schema_behind', `The schema "${schema.name}" lacks ${pending.join(', ')}: run the migrations, then try again.`)
+    throw new StoreError('schema_behind', `The schema "${schema.name}" lacks ${pending.join(', ')}: run \`pawl migrate\`, then try again.`)
   }
 
   let names: Promise<string[]> | undefined

@@ -1,7 +1,9 @@
 // Events that move rows out of the way: what they leave behind is archived first, never deleted.
-import type { EventOf } from '../session/events.ts'
+import type { EventOf, SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { Queryable } from './database.ts'
+import { approvalLeftBehind } from './project-approvals.ts'
+import { LEFT_BEHIND, NEVER_SAID } from './project-left-behind.ts'
 import type { Move } from './projections.ts'
 import type { Schema } from './schema.ts'
 import { sanitiser } from './text.ts'
@@ -57,14 +59,29 @@ async function rollBack(tx: Queryable, schema: Schema, key: string, event: Event
 async function beginAfresh(tx: Queryable, schema: Schema, key: string, event: EventOf<'session_started'>): Promise<void> {
   const { seq, agent, context, tags } = event
   await archive(tx, schema, { key, seq, why: 'begun_afresh', which: 'seq < $4', values: [seq] })
-  await tx.query(
-    `update ${schema.table('tool_calls')} set waiting_until = null,
-       status = case when status not in ('issued', 'running') or effect = 'read' then 'skipped'
-         when effect = 'idempotent' then 'failed' else 'unknown' end
-     where session_id = $1 and status in ('issued', 'running', 'awaiting_approval', 'awaiting_answer')`,
-    [key],
-  )
+  await leaveCalls(tx, schema, key, event)
   await identify(tx, schema, key, { agent, context, tags }, event.at)
+}
+
+/** As `projectCall` and `projectApproval` leave calls and requests behind, of whatever run they are. */
+async function leaveCalls(tx: Queryable, schema: Schema, key: string, { seq, at }: SessionEvent): Promise<void> {
+  const values = [approvalLeftBehind(at), NEVER_SAID, LEFT_BEHIND].map((value) => JSON.stringify(value))
+  const moment = new Date(at).toISOString()
+  await tx.query(
+    `update ${schema.table('tool_calls')} set waiting_until = null, outcome_seq = $2, completed_at = $3, raw_outcome = null,
+       approval = case when status = 'awaiting_approval' then coalesce(approval, '{}') || $4::jsonb else approval end,
+       error = case when status = 'unknown' then $5::jsonb else $6::jsonb end,
+       status = case when status in ('awaiting_approval', 'awaiting_answer') or effect = 'read' then 'skipped'
+         when effect = 'idempotent' then 'failed' else 'unknown' end
+     where session_id = $1 and (status in ('issued', 'running', 'awaiting_approval', 'awaiting_answer')
+       or (status = 'unknown' and error ->> 'asked' = 'true'))`,
+    [key, seq, moment, ...values],
+  )
+  await tx.query(`update ${schema.table('approvals')} set status = $2, decided_at = $3 where session_id = $1 and status = 'requested'`, [
+    key,
+    LEFT_BEHIND.code,
+    moment,
+  ])
 }
 
 /** The past is another session's: what counts stays there, whatever told this store of it as if it were this one's own. */

@@ -1,6 +1,8 @@
 // The projection of `approvals`: what people were asked to agree to, and what they said.
 import type { EventOf, SessionEvent } from '../session/events.ts'
 import type { JsonObject } from '../session/json.ts'
+import { callsLeftBehind, LEFT_BEHIND } from './project-left-behind.ts'
+import type { OpenCall } from './session-columns.ts'
 import type { APPROVALS, DECISIONS, RowOf } from './tables.ts'
 import { sanitiser } from './text.ts'
 
@@ -13,11 +15,16 @@ export interface ApprovalRows {
   decisions: RowOf<typeof DECISIONS>[]
 }
 
-/** Applies one event to the rows. */
-export function projectApproval(rows: ApprovalRows, event: SessionEvent): void {
+/** Applies one event to the rows; `open` are the newest turn's calls as they were before it. */
+export function projectApproval(rows: ApprovalRows, event: SessionEvent, open: ReadonlyMap<string, OpenCall>): void {
   if (event.type === 'approval_requested') rows.requests.push(requestRow(event))
-  if (event.type !== 'approval_decided') return
-  const decision = decisionRow(event)
+  if (event.type === 'approval_decided') decide(rows, decisionRow(event, verdictOf(event)))
+  for (const [callId, { status }] of callsLeftBehind(event, open)) {
+    if (status === 'awaiting_approval') decide(rows, decisionRow({ callId, at: event.at }, LEFT_BEHIND.code))
+  }
+}
+
+function decide(rows: ApprovalRows, decision: RowOf<typeof DECISIONS>): void {
   const request = rows.requests.findLast((row) => row.call_id === decision.call_id && row.status === 'requested')
   if (request) Object.assign(request, decision)
   else rows.decisions.push(decision)
@@ -32,6 +39,11 @@ export function approvalPatch(event: EventOf<'approval_requested'> | Decided): J
   }
   const { at, by = null, note = null, input } = event
   return { decision: verdictOf(event), decidedAt: isoOf(at), decidedBy: by, note, edited: input !== undefined }
+}
+
+/** What is changed of it where the run ends before anybody has decided. */
+export function approvalLeftBehind(at: number): JsonObject {
+  return { decision: LEFT_BEHIND.code, decidedAt: isoOf(at) }
 }
 
 function verdictOf({ approved, expired }: Decided): string {
@@ -63,12 +75,12 @@ function requestRow(event: EventOf<'approval_requested'>): RowOf<typeof APPROVAL
   }
 }
 
-function decisionRow(event: Decided): RowOf<typeof DECISIONS> {
-  const { callId, at, by = null, note = null } = event
+function decisionRow(said: Pick<Decided, 'callId' | 'at' | 'by' | 'note'>, status: string): RowOf<typeof DECISIONS> {
+  const { callId, at, by = null, note = null } = said
   const safe = sanitiser()
   return {
     call_id: sanitiser().key(callId),
-    status: verdictOf(event),
+    status,
     decided_at: isoOf(at),
     decided_by: safe.text(by),
     note: safe.text(note),

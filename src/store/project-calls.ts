@@ -1,7 +1,8 @@
 // The ledger's projection: what the events of a tool call make of its row.
 import type { EventOf, SessionEvent, ToolCallStatus } from '../session/events.ts'
-import type { Json } from '../session/json.ts'
-import { approvalPatch } from './project-approvals.ts'
+import type { Json, JsonObject } from '../session/json.ts'
+import { approvalLeftBehind, approvalPatch } from './project-approvals.ts'
+import { callsLeftBehind, LEFT_BEHIND, NEVER_SAID } from './project-left-behind.ts'
 import type { OpenCall } from './session-columns.ts'
 import type { RowOf, TOOL_CALLS } from './tables.ts'
 import { safeKey, sanitiser } from './text.ts'
@@ -15,8 +16,8 @@ type CallEvent = Extract<SessionEvent, { callId: string }>
 interface Outcome {
   status: ToolCallStatus
   result?: Json
-  /** `asked`: a person is asked what became of it. */
-  error?: { code: string; message: string; asked?: true }
+  /** `asked`: a person is asked what became of it. `again`: the unknown call that it is the same as. */
+  error?: { code: string; message: string; asked?: true; again?: string }
   effectId?: string
   replayOf?: string
   worker?: string
@@ -49,11 +50,9 @@ export function projectCall(
     case 'tool_progress':
       noteProgress(recordOf(records, event), event)
       return
-    case 'milestone_reached': {
-      const record = recordOf(records, event)
-      record.milestones = [...(record.milestones ?? []), safeKey(event.name)]
+    case 'milestone_reached':
+      noteMilestone(recordOf(records, event), safeKey(event.name))
       return
-    }
     case 'approval_requested':
     case 'approval_decided':
       noteApproval(recordOf(records, event), event)
@@ -61,26 +60,12 @@ export function projectCall(
     case 'answer_requested':
       wait(recordOf(records, event), 'awaiting_answer', event.expiresAt)
       return
-    case 'error_entered':
-      if (event.strategy === 'automatic') return
-      for (const [callId, call] of open) if (call.status !== 'issued') leaveBehind(records, event, callId, call)
-      return
-    case 'run_completed':
-    case 'run_interrupted':
-    case 'rolled_back':
-    case 'recovery_started':
-      if (event.type === 'recovery_started' && event.strategy !== 'restart_run' && event.strategy !== 'abandon') return
-      for (const [callId, call] of open) leaveBehind(records, event, callId, call)
-      return
     default:
-      return
+      for (const [callId, call] of callsLeftBehind(event, open)) leaveBehind(records, event, callId, call)
   }
 }
 
 const DID_NOT_HAPPEN = { code: 'did_not_happen', message: 'It was found out later that the effect did not happen.' }
-
-/** The error of a call that the run went on, or ended, without. */
-const LEFT_BEHIND = { code: 'left_behind', message: 'The run was stopped, or went back, while this call was open.' }
 
 type Place = Pick<CallEvent, 'callId' | 'run' | 'turn' | 'tool' | 'at'>
 
@@ -168,8 +153,7 @@ function noteProgress(record: ToolCallRecord, { value }: EventOf<'tool_progress'
 }
 
 function noteApproval(record: ToolCallRecord, event: EventOf<'approval_requested' | 'approval_decided'>): void {
-  const before = record.approval === null ? {} : (JSON.parse(String(record.approval)) as object)
-  record.approval = sanitiser().json({ ...before, ...approvalPatch(event) })
+  patchApproval(record, approvalPatch(event))
   if (event.type === 'approval_requested') return wait(record, 'awaiting_approval', event.expiresAt)
   // A denied call ends with the `tool_failed` that follows.
   if (!event.approved) return
@@ -183,6 +167,11 @@ function noteApproval(record: ToolCallRecord, event: EventOf<'approval_requested
   if (key !== null) record.idempotency_key = safe.key(key)
   safe.key(tool)
   record.raw_intent = safe.raw({ tool, key, input })
+}
+
+function patchApproval(record: ToolCallRecord, patch: JsonObject): void {
+  const before = record.approval === null ? {} : (JSON.parse(String(record.approval)) as JsonObject)
+  record.approval = sanitiser().json({ ...before, ...patch })
 }
 
 function resolve(record: ToolCallRecord, event: EventOf<'tool_resolved'>, isOpen: boolean): void {
@@ -202,16 +191,23 @@ function reopen(record: ToolCallRecord, event: EventOf<'tool_resolved'>): void {
 }
 
 function leaveBehind(records: Map<string, ToolCallRecord>, { at, seq }: SessionEvent, callId: string, call: OpenCall): void {
-  const [, run, turn] = callId.split('_').map(Number)
-  if (call.status !== 'issued' && call.status !== 'awaiting_approval' && call.status !== 'awaiting_answer') return
-  const record = recordOf(records, { callId, run: run ?? 0, turn: turn ?? 0, tool: call.tool, at })
-  end(record, { at, seq }, { status: statusLeftBehind(call), error: LEFT_BEHIND })
+  const [, run = 0, turn = 0] = callId.split('_').map(Number)
+  const record = recordOf(records, { callId, run, turn, tool: call.tool, at })
+  if (call.status === 'awaiting_approval') patchApproval(record, approvalLeftBehind(at))
+  end(record, { at, seq }, outcomeLeftBehind(call))
 }
 
 /** What may have been executed nobody knows of; done again under its key, an idempotent call is as good as failed. */
-function statusLeftBehind({ status, effect }: OpenCall): ToolCallStatus {
-  if (status !== 'issued' || effect === 'read') return 'skipped'
-  return effect === 'external' ? 'unknown' : 'failed'
+function outcomeLeftBehind({ status, effect, mayHaveBegun }: OpenCall): Outcome {
+  if (status === 'awaiting_resolution') return { status: 'unknown', error: NEVER_SAID }
+  if (!mayHaveBegun || effect === 'read') return { status: 'skipped', error: LEFT_BEHIND }
+  return { status: effect === 'external' ? 'unknown' : 'failed', error: LEFT_BEHIND }
+}
+
+/** At another attempt it may be reached once more. */
+function noteMilestone(record: ToolCallRecord, name: string): void {
+  const reached = record.milestones ?? []
+  if (!reached.includes(name)) record.milestones = [...reached, name]
 }
 
 function noteFailedAttempt(record: ToolCallRecord, { error }: EventOf<'tool_attempt_failed'>): void {
@@ -232,8 +228,12 @@ function outcomeOf(event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unkno
       return { status: 'completed', ...given(event), ...(event.worker !== undefined && { worker: event.worker }) }
     case 'tool_failed':
       return { status: statusOfFailure(event.code), error: { code: event.code, message: event.message } }
-    case 'tool_unknown':
-      return { status: 'unknown', error: { code: 'outcome_unknown', message: event.message, ...(event.ask && { asked: true }) } }
+    case 'tool_unknown': {
+      const { message, ask, again } = event
+      // It was not executed: what nobody knows is what became of the call that it asked for again.
+      if (again !== undefined) return { status: 'skipped', error: { code: 'outcome_unknown', message, again } }
+      return { status: 'unknown', error: { code: 'outcome_unknown', message, ...(ask && { asked: true }) } }
+    }
   }
 }
 

@@ -97,7 +97,7 @@ function noRows(): Rows {
 /** The rows that sums over sessions are made of. */
 function projectCounted(projection: Projection, rows: Rows, event: SessionEvent): void {
   projectCall(rows.toolCalls, event, projection.session.calls, callIsOpen(projection))
-  projectApproval(rows, event)
+  projectApproval(rows, event, projection.session.calls)
   const error = projectError(event)
   if (error) rows.errors.push(error)
   const recovery = projectRecovery(event)

@@ -103,7 +103,8 @@ const MERGE_CALL = [
   ),
   `approval = case when excluded.approval is null then stored.approval else coalesce(stored.approval, '{}') || excluded.approval end`,
   `milestones = case when excluded.milestones is null then stored.milestones
-     else coalesce(stored.milestones, '{}') || excluded.milestones end`,
+     else coalesce(stored.milestones, '{}') || array(select name from unnest(excluded.milestones) with ordinality as given(name, place)
+       where name <> all(coalesce(stored.milestones, '{}')) order by place) end`,
 ].join(', ')
 
 function eventRow({ event, seq, digest, json }: ParsedEntry, epoch: string): RowOf<typeof EVENTS> {

@@ -36,6 +36,8 @@ export interface OpenCall {
   effect: Effect
   /** Somebody outside answers it. */
   isClient: boolean
+  /** What it does may have been done, though no event says so: an attempt was cut off, or failed. */
+  mayHaveBegun?: true
 }
 
 /** The columns before any event of the session was applied. */
@@ -188,6 +190,14 @@ export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void
       if (event.happened || event.decision === 'skip') return
       if (calls.get(event.callId)?.status === 'awaiting_resolution') setStatus(calls, event, 'issued')
       return
+    case 'tool_attempt_failed':
+      // An external call's attempt is settled before anything else happens to the call.
+      if (calls.get(event.callId)?.effect === 'idempotent') markBegun(calls.get(event.callId))
+      return
+    case 'session_resumed':
+      // Its workflow had ended, perhaps in the middle of what was issued.
+      for (const call of calls.values()) if (call.status === 'issued') markBegun(call)
+      return
     case 'session_started':
     case 'run_started':
     case 'turn_started':
@@ -198,8 +208,8 @@ export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void
       calls.clear()
       return
     case 'error_entered':
-      // The run has failed: nobody is asked any more.
-      if (event.strategy !== 'automatic') for (const call of calls.values()) leaveWaiting(call)
+      // The run has failed: nobody is asked any more, and nothing is executed.
+      if (event.strategy !== 'automatic') for (const call of calls.values()) leaveOpen(call)
       return
     case 'recovery_started':
       if (event.strategy === 'restart_run' || event.strategy === 'abandon') calls.clear()
@@ -220,8 +230,12 @@ function resolveAnew(calls: SessionColumns['calls'], { callId, resolution }: { c
   if (call && resolution) Object.assign(call, { effect: resolution.effect, isClient: resolution.client !== undefined })
 }
 
-function leaveWaiting(call: OpenCall): void {
-  if (isWaiting(call)) call.status = call.status === 'awaiting_resolution' ? 'unknown' : 'failed'
+function markBegun(call: OpenCall | undefined): void {
+  if (call) call.mayHaveBegun = true
+}
+
+function leaveOpen(call: OpenCall): void {
+  if (call.status === 'issued' || isWaiting(call)) call.status = call.status === 'awaiting_resolution' ? 'unknown' : 'failed'
 }
 
 /** A run waits when none of its calls can go on without somebody outside. */

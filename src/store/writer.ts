@@ -110,14 +110,14 @@ async function beginAfterErasure(
   throw new StoreError('session_erased', `Session ${sessionId} was erased: what is left of it elsewhere is not stored again.`)
 }
 
-/** See `Store.markRunning`. */
+/** See `Store.markRunning`. An attempt that was left behind has nothing to say any more. */
 export async function markRunning(
   { database, schema, known }: WriteNeeds,
   call: { sessionId: string; callId: string; attempt: number; worker: string },
 ): Promise<void> {
   await database.query(
-    `update ${schema.table('tool_calls')} set status = 'running', attempt = greatest(attempt, $3), worker = $4, started_at = now()
-     where session_id = $1 and call_id = $2 and status in ('issued', 'running')
+    `update ${schema.table('tool_calls')} set status = 'running', attempt = $3, worker = $4, started_at = now()
+     where session_id = $1 and call_id = $2 and status in ('issued', 'running') and attempt <= $3
        and (${breakingMigrations(schema, '$5')}) is null`,
     [safeKey(call.sessionId), safeKey(call.callId), call.attempt, safeKey(call.worker), (await known()) ?? null],
   )

@@ -9,10 +9,8 @@ import {
   type ActivityOptions,
 } from '@temporalio/workflow'
 import type { AttemptReport, DeathReport, PawlActivities } from '../activities/contract.ts'
+import { MAX_DEATHS, MAX_UNHEARD } from '../session/attempts.ts'
 import type { Resolution } from '../session/events.ts'
-
-/** Attempts of one call that may die with their worker before the call is given up. */
-export const MAX_DEATHS = 5
 
 /** How much longer than its timeout an attempt may last: its event loop may stand still for a minute before it is killed. */
 const STANDSTILL_MS = 120_000
@@ -47,18 +45,19 @@ export function toolCalls(resolution: Resolution, how: 'first' | 'again' | 'unti
         ? RETRIED
         : external
           ? { maximumAttempts: 1 }
-          : { ...RETRIED, maximumAttempts: resolution.retry.maxRetries + MAX_DEATHS + 1 },
+          : { ...RETRIED, maximumAttempts: resolution.retry.maxRetries + MAX_DEATHS + MAX_UNHEARD + 1 },
     ...(how !== 'first' && { allowEagerDispatch: false }),
   })
 }
 
 /** `verify` is a read. */
-export function verifications(resolution: Resolution): Pick<PawlActivities, 'verifyTool'> {
+export function verifications(resolution: Resolution, how: 'first' | 'again'): Pick<PawlActivities, 'verifyTool'> {
   return proxyActivities<Pick<PawlActivities, 'verifyTool'>>({
     ...COMMON,
     startToCloseTimeout: (resolution.verifyTimeoutMs ?? resolution.timeoutMs) + STANDSTILL_MS,
     heartbeatTimeout: 5_000,
     retry: { ...RETRIED, maximumAttempts: (resolution.verifyRetries ?? 3) + 1 },
+    ...(how === 'again' && { allowEagerDispatch: false }),
   })
 }
 

@@ -1,31 +1,44 @@
 // What the attempts of one call have used up, over all its activities.
 import type { Prior } from '../activities/contract.ts'
+import { fateOf, lostAttempt, MAX_DEATHS, MAX_UNHEARD } from '../session/attempts.ts'
 import type { FailedAttempt } from '../session/events.ts'
 import type { Lost } from './activities.ts'
 
 /** Attempts of one model call or tool call. */
 export interface Attempts {
   readonly used: Prior
+  /** Whether so many were lost that the call is given up, and how that is put. */
+  givenUp(): string | undefined
   /** Adds failed attempts that an activity told of. */
   failed(attempts: readonly FailedAttempt[] | undefined): void
   /** Adds the attempt that was lost; gives its number. */
   lost(lost: Lost & { how: 'died' | 'failed' }): number
 }
 
-/** Starts counting, after so many attempts; `record` is told of each failed attempt, once. */
-export function countAttempts(record: (attempt: FailedAttempt) => void, before = 0): Attempts {
+/** Starts counting, after so many attempts; `record` is told of each failed attempt, once. Core 1 knows no unheard attempts. */
+export function countAttempts(record: (attempt: FailedAttempt) => void, coreVersion: number, before = 0): Attempts {
   const used: Prior = { attempts: before, failures: 0, deaths: 0 }
+  let unheard = 0
 
   function add(attempt: FailedAttempt): void {
     if (attempt.attempt <= used.attempts) return
     used.attempts = attempt.attempt
-    if (attempt.class === 'WorkerDied' || attempt.class === 'HeartbeatTimeout') used.deaths += 1
-    else used.failures += 1
+    count(fateOf(attempt))
     record(attempt)
+  }
+
+  function count(fate: ReturnType<typeof fateOf>): void {
+    if (fate === 'death') used.deaths += 1
+    else if (fate === 'failure') used.failures += 1
+    else unheard += 1
   }
 
   return {
     used,
+    givenUp() {
+      if (used.deaths >= MAX_DEATHS) return `took ${used.deaths} worker processes with it`
+      return unheard >= MAX_UNHEARD ? `was handed ${unheard} times to workers that were never heard of` : undefined
+    },
     failed: (attempts) => {
       for (const attempt of attempts ?? []) add(attempt)
     },
@@ -33,11 +46,16 @@ export function countAttempts(record: (attempt: FailedAttempt) => void, before =
       const report = lost.how === 'died' ? lost.report : undefined
       for (const attempt of report?.failed ?? []) add(attempt)
       const attempt = Math.max(used.attempts + 1, report?.attempt ?? 0)
-      // A process that was killed for another call's sake says nothing against this one.
-      const innocent = report?.cause === 'neighbour'
       used.attempts = attempt
+      if (coreVersion > 1 && !report && lost.failureClass === 'HeartbeatTimeout') {
+        const error = lostAttempt(attempt, undefined)
+        count(fateOf(error))
+        record(error)
+        return attempt
+      }
       if (lost.how === 'failed') used.failures += 1
-      else if (!innocent) used.deaths += 1
+      // A process that was killed for another call's sake says nothing against this one.
+      else if (report?.cause !== 'neighbour') used.deaths += 1
       record({
         attempt,
         class: lost.failureClass,

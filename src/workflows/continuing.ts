@@ -1,6 +1,8 @@
 // Continue-as-new: early, because a crash waits for a replay; clean, because an activity that is pending at the call is lost.
 import { allHandlersFinished, condition, continueAsNew, workflowInfo } from '@temporalio/workflow'
+import type { Watermark } from '../session/events.ts'
 import { type Closing, CORE_VERSION, jsonBytes, type SessionStart } from '../session/protocol.ts'
+import type { SessionState } from '../session/state.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
 import type { Stopping } from './stopping.ts'
@@ -17,11 +19,14 @@ const BYTES_AT_MOST = 40_000_000
 /** The server's limit for what is carried over is 2 MB. */
 const SNAPSHOT_AT_MOST = 1_800_000
 
+/** What comes while the store takes what was there before is carried along, up to so many bytes of JSON. */
+const TAIL_AT_MOST = 256_000
+
 /** The continuing of one execution. */
 export interface Continuing {
   /** Whether it is time to go on in a new execution. */
   isDue(): boolean
-  /** Between turns: goes on in a new execution once the store has everything. Returns if that is not to be; then decide anew. */
+  /** Between turns: goes on in a new execution once the store has what there is. Returns if that is not to be; then decide anew. */
   attempt(): Promise<void>
 }
 
@@ -32,6 +37,12 @@ export interface Continued {
   flushing: Flushing
   stopping: Stopping
   closing(): Closing | undefined
+}
+
+/** A session as it was at a moment. */
+interface Snapshot {
+  state: SessionState
+  at: Watermark
 }
 
 /** The continuing of one execution. */
@@ -50,9 +61,12 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
     },
     async attempt() {
       triedAt = workflowInfo().historyLength
-      if (mustWait()) await waitForStore()
-      else await stored(PATIENCE_MS)
-      await continueIfClean()
+      if (journal.coreVersion < 2) return attemptDrained()
+      if ((await leave(PATIENCE_MS)) || !mustWait()) return
+      const recovered = enterError()
+      await stored()
+      recovered()
+      await leave()
     },
   }
 
@@ -61,28 +75,54 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
     return historyLength >= EVENTS_AT_MOST || historySize >= BYTES_AT_MOST
   }
 
-  /** Whether everything was stored in time. */
-  async function stored(patienceMs: number): Promise<boolean> {
-    void flushing.drained()
-    return condition(() => flushing.isDrained(), patienceMs)
+  /** Goes on once the store has what is there now. If it does not: whether the store has it, at least. */
+  async function leave(patienceMs?: number): Promise<boolean> {
+    const snapshot = { state: JSON.parse(JSON.stringify(journal.state)) as SessionState, at: journal.watermark() }
+    const held = flushing.hold()
+    if (patienceMs === undefined) await condition(held.isStored)
+    else await condition(held.isStored, patienceMs)
+    const isStored = held.isStored()
+    if (isStored) await continueIfClean(snapshot)
+    held.release()
+    return isStored
   }
 
-  async function waitForStore(): Promise<void> {
-    if (await stored(PATIENCE_MS)) return
+  async function stored(): Promise<void> {
+    const held = flushing.hold()
+    await condition(held.isStored)
+    held.release()
+  }
+
+  /** The session waits for the store. Gives what says that it does not any more. */
+  function enterError(): () => void {
     const run = journal.state.current?.run
     const about = { strategy: 'automatic', ...(run !== undefined && { run }) } as const
     const reason = 'The history is full and the side store cannot be reached: the session goes on by itself when it is back.'
     journal.append({ type: 'error_entered', code: 'archive_unavailable', reason, ...about })
-    await flushing.drained()
-    journal.append({ type: 'recovery_ended', ...about })
-    await flushing.drained()
+    return () => journal.append({ type: 'recovery_ended', ...about })
   }
 
-  /** There is no await between this check and the call: what came meanwhile is in the snapshot and stored, or we go on here. */
-  function continueIfClean(): Promise<never> | undefined {
-    if (!flushing.isDrained() || !allHandlersFinished() || stopping.isRequested()) return undefined
+  /** As executions of core 1 do it: what comes meanwhile has to be stored too. */
+  async function attemptDrained(): Promise<void> {
+    void flushing.drained()
+    const inTime = await condition(() => flushing.isDrained(), PATIENCE_MS)
+    if (!inTime && mustWait()) {
+      const recovered = enterError()
+      await flushing.drained()
+      recovered()
+      await flushing.drained()
+    }
+    if (flushing.isDrained()) await continueIfClean({ state: journal.state, at: journal.watermark() })
+  }
+
+  /** There is no await between this check and the call: what came since the snapshot goes along, or we go on here. */
+  function continueIfClean({ state, at }: Snapshot): Promise<never> | undefined {
+    if (!allHandlersFinished() || stopping.isRequested()) return undefined
+    const tail = journal.since(at.seq)
+    const tailBytes = jsonBytes(tail)
+    if (tailBytes > TAIL_AT_MOST) return undefined
     // The arguments of calls that wait for somebody are in it: once they have ended it is small again.
-    tooLargeAt = jsonBytes(journal.state) > SNAPSHOT_AT_MOST ? workflowInfo().historyLength : undefined
+    tooLargeAt = jsonBytes(state) + tailBytes > SNAPSHOT_AT_MOST ? workflowInfo().historyLength : undefined
     if (tooLargeAt !== undefined) return undefined
     const { sessionId, settings } = start
     const wanted = closing()
@@ -92,8 +132,9 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
       carried: {
         // Here, and only here, a running session gets to know of a newer core.
         coreVersion: CORE_VERSION,
-        state: journal.state,
-        digest: journal.watermark().digest,
+        state,
+        digest: at.digest,
+        ...(tail.length > 0 && { tail }),
         previous: workflowInfo().runId,
         ...(wanted && { closing: wanted }),
       },

@@ -14,6 +14,15 @@ export interface Flushing {
   drained(): Promise<void>
   /** Whether no flush is pending and all is stored. */
   isDrained(): boolean
+  /** Has what is in the journal now stored, and begins no other flush until it is released: a steady stream would always have one. */
+  hold(): Held
+}
+
+/** Flushes held back. */
+export interface Held {
+  /** Whether no flush is pending and what was in the journal is stored. */
+  isStored(): boolean
+  release(): void
 }
 
 /** Flushing of `journal`, of which `flushedSeq` is stored already. */
@@ -21,6 +30,7 @@ export function startFlushing(journal: Journal, flushedSeq: number): Flushing {
   let flushed = flushedSeq
   let wanted = flushedSeq
   let inFlight: Promise<void> | undefined
+  let holds = 0
 
   async function flushWanted(): Promise<void> {
     while (flushed < wanted) {
@@ -31,6 +41,7 @@ export function startFlushing(journal: Journal, flushedSeq: number): Flushing {
   }
 
   function nudge(): void {
+    if (holds > 0) return
     wanted = journal.watermark().seq
     if (inFlight || flushed >= wanted) return
     inFlight = CancellationScope.nonCancellable(flushWanted).finally(() => {
@@ -47,6 +58,18 @@ export function startFlushing(journal: Journal, flushedSeq: number): Flushing {
       while (!isDrained()) {
         nudge()
         await inFlight
+      }
+    },
+    hold() {
+      nudge()
+      const upTo = journal.watermark().seq
+      holds += 1
+      return {
+        isStored: () => inFlight === undefined && flushed >= upTo,
+        release() {
+          holds -= 1
+          nudge()
+        },
       }
     },
   }

@@ -15,13 +15,21 @@ export interface PawlSinks extends Sinks {
 
 /** The events of a session, growing. */
 export interface Journal {
+  /** The last event before those that this journal holds. */
+  readonly base: Watermark
   /** What the events so far fold to. Read it anew after each append. */
   readonly state: SessionState
+  /** The core that this execution folds and decides with. */
+  readonly coreVersion: number
   append(body: EventBody): void
   /** Makes a checkpoint, beside those that the agent's policy makes. */
   checkpoint(reason: string, by?: string): void
+  /** The time has come that a policy by time sets for the checkpoint after `version`: the turn that ends next makes it. */
+  checkpointTime(version: number): void
   /** The last event. Handed to an activity, it is durable: the same workflow task schedules the activity. */
   watermark(): Watermark
+  /** The events above `seq`. */
+  since(seq: number): SessionEvent[]
   page(after: number, maxBytes: number): Pick<EventsPage, 'base' | 'events' | 'from' | 'to' | 'more'>
 }
 
@@ -33,17 +41,18 @@ export function eventsOf({ state, watermark }: Journal): EventsInput {
 }
 
 /**
- * A journal that goes on from `base`, where `carried` is what the events up to there fold to.
+ * A journal that goes on from `base`, where `carried` is what the events up to there fold to, and begins with `tail`.
  * An execution of core version 1 makes no checkpoints.
  */
-export function openJournal(base: Watermark, carried: SessionState | undefined, coreVersion: number): Journal {
+export function openJournal(base: Watermark, carried: SessionState | undefined, coreVersion: number, tail: SessionEvent[] = []): Journal {
   const own: { event: SessionEvent; entry: LogEntry }[] = []
   let state = carried
   let last = base
+  let timeFor: number | undefined
 
   function append(body: EventBody): void {
     const event = write(body)
-    const reason = state && coreVersion > 1 ? checkpointDue(state, event) : undefined
+    const reason = state && coreVersion > 1 ? checkpointDue(state, event, timeFor === (state.checkpoint?.version ?? 0)) : undefined
     if (reason !== undefined) checkpoint(reason)
   }
 
@@ -63,6 +72,11 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
 
   function write(body: EventBody): SessionEvent {
     const event = { v: coreVersion > 1 ? 2 : 1, seq: last.seq + 1, at: Date.now(), ...body } as SessionEvent
+    add(event)
+    return event
+  }
+
+  function add(event: SessionEvent): void {
     const json = JSON.stringify(event)
     const entry = { seq: event.seq, prev: last.digest, digest: nextDigest(last.digest, json), json }
     if (event.type === 'session_started') state = initialState(event)
@@ -70,7 +84,6 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
     own.push({ event, entry })
     last = { seq: entry.seq, digest: entry.digest }
     if (state) log.append(state.epoch, [entry])
-    return event
   }
 
   function page(after: number, maxBytes: number): ReturnType<Journal['page']> {
@@ -87,14 +100,22 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
     return { base, events: own.slice(start, end).map((one) => one.event), from: at(start), to: at(end), more: end < own.length }
   }
 
+  for (const event of tail) add(event)
+
   return {
+    base,
     get state() {
       if (!state) throw new Error('pawl: the journal has no session_started yet')
       return state
     },
+    coreVersion,
     append,
     checkpoint,
+    checkpointTime: (version) => {
+      timeFor = version
+    },
     watermark: () => last,
+    since: (seq) => own.slice(Math.max(0, seq - base.seq)).map(({ event }) => event),
     page,
   }
 }

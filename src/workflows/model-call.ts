@@ -1,8 +1,9 @@
 // One model call of a turn: asked for until it answers, fails for good, or is stopped.
-import { condition, sleep } from '@temporalio/workflow'
+import { sleep } from '@temporalio/workflow'
 import type { CallModelInput, CallModelResult } from '../activities/contract.ts'
 import type { RunState } from '../session/state.ts'
-import { interruptedWhile, MAX_DEATHS, modelCalls, whyLost } from './activities.ts'
+import { MAX_DEATHS } from '../session/attempts.ts'
+import { interruptedWhile, modelCalls, whyLost } from './activities.ts'
 import { countAttempts } from './attempts.ts'
 import { eventsOf, type Journal } from './journal.ts'
 import type { Serving } from './serving.ts'
@@ -16,7 +17,7 @@ const MAX_STALE = 3
 export async function callModel(journal: Journal, serving: Serving, run: RunState): Promise<ModelCallEnd> {
   const { agent } = journal.state
   const { run: number, turn, startedAt } = run
-  const attempts = countAttempts((error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error }))
+  const attempts = countAttempts((error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error }), journal.coreVersion)
   let how: 'first' | 'again' | 'until_served' = 'first'
   let stale = 0
   for (;;) {
@@ -35,10 +36,9 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
         continue
       }
       attempts.lost(lost)
-      const { deaths, failures } = attempts.used
-      if (deaths >= MAX_DEATHS)
-        return { end: 'failed', code: 'worker_died', reason: `The model call took ${deaths} worker processes with it.` }
-      if (failures >= MAX_DEATHS) return { end: 'failed', code: 'model_call_failed', reason: lost.message }
+      const givenUp = attempts.givenUp()
+      if (givenUp !== undefined) return { end: 'failed', code: 'worker_died', reason: `The model call ${givenUp}.` }
+      if (attempts.used.failures >= MAX_DEATHS) return { end: 'failed', code: 'model_call_failed', reason: lost.message }
       continue
     }
     attempts.failed(result.failed)
@@ -87,7 +87,7 @@ async function servedInTime(asked: Promise<CallModelResult>, serving: Serving, a
   })
   settled.catch(() => undefined)
   // Cancelled, the activity ends too: `settled` says how.
-  const inTime = await condition(() => answered, Math.max(1, serving.graceLeft())).catch(() => true)
+  const inTime = await serving.inGrace(() => answered).catch(() => true)
   if (!inTime) serving.enterError(`the agent "${agent}"`)
   return settled
 }

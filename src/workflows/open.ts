@@ -29,8 +29,8 @@ export async function openSession(start: Start, early: readonly unknown[]): Prom
   const coreVersion = coreVersionOf(start)
   const { carried, fork } = start
   if (carried) {
-    const { state, digest, previous } = carried
-    return { journal: openJournal({ seq: state.seq, digest }, state, coreVersion), previous }
+    const { state, digest, tail, previous } = carried
+    return { journal: openJournal({ seq: state.seq, digest }, state, coreVersion, tail), previous }
   }
   if (fork) return openFork(start, fork, coreVersion)
   const loaded: LoadSessionResult = start.isNew ? { found: false } : await loadSession()

@@ -1,8 +1,9 @@
 // What the parts of an open session share, and what all of them ask of it.
 import { ApplicationFailure } from '@temporalio/workflow'
-import { decide, type Decision } from '../session/decide.ts'
+import { decide, type Decision, isGoingOn as isRunGoingOn } from '../session/decide.ts'
 import { hasEffects } from '../session/fold-calls.ts'
 import type { StopSignal } from '../session/protocol.ts'
+import type { Alarms } from './alarms.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
 import type { Serving } from './serving.ts'
@@ -14,6 +15,7 @@ export interface Session {
   flushing: Flushing
   serving: Serving
   stopping: Stopping
+  alarms: Alarms
   /** The execution before this one. */
   previous: string | undefined
   /** How many of those who move the session want no new run to start meanwhile. */
@@ -21,14 +23,13 @@ export interface Session {
 }
 
 /** What the session would do next. */
-export function nextStep({ state }: Journal): Decision['do'] {
-  return decide(state, Date.now()).do
+export function nextStep({ journal, alarms }: Session): Decision['do'] {
+  return decide(journal.state, alarms.due).do
 }
 
 /** A run is going on, also while it waits, and while the session is in an error that it leaves by itself. */
 export function isGoingOn({ journal: { state } }: Session): boolean {
-  const { status, error, current } = state
-  return current !== null && (status === 'running' || status === 'waiting' || (status === 'error' && error?.strategy === 'automatic'))
+  return isRunGoingOn(state)
 }
 
 /** Puts the session into `error` for a run that cannot go on. */

@@ -1,6 +1,6 @@
 // Calls that wait for somebody outside: what is asked for, what is said, and what happens when nobody says anything.
 import { ActivityFailure } from '@temporalio/workflow'
-import { admit } from '../session/decide.ts'
+import { admit, dueAt } from '../session/decide.ts'
 import type { Resolution } from '../session/events.ts'
 import { isTooDeep, type Json } from '../session/json.ts'
 import { type AnswerRequest, type ApproveRequest, type DenyRequest, jsonBytes, type ResolveRequest } from '../session/protocol.ts'
@@ -54,16 +54,22 @@ export function expire(session: Session, call: CallState): void {
     failRun(session, run.run, 'approval_expired', `Nobody approved the call ${call.callId} of "${call.resolution.tool}" in time.`)
 }
 
-/** The validator of `approve` and `deny`: what was decided already, or is not what was looked at, is refused. */
-export function checkDecision(session: Session | undefined, request: ApproveRequest | DenyRequest): void {
+/**
+ * The validator of `approve` and `deny`: what was decided already, or is not what was looked at, is refused. Only there is `now` given:
+ * a validator is not asked again on a replay, which may be given another time.
+ */
+export function checkDecision(session: Session | undefined, request: ApproveRequest | DenyRequest, now?: number): void {
   // Not open yet: the handler asks again.
   if (!session) return
   const { callId, digest } = request ?? {}
   const call = waitingCall(session, callId, 'awaiting_approval')
-  const { digest: asked, expiresAt = Number.POSITIVE_INFINITY } = call.asked ?? {}
-  if (expiresAt <= Date.now()) refuse('approval_expired', `The request to approve ${callId} has expired.`)
-  if (digest !== asked) {
-    refuse('digest_mismatch', `The digest is not that of the arguments of ${callId} (${asked}): look at them again, then decide.`)
+  const isDue = session.alarms.due.call(call) || (now !== undefined && dueAt(now).call(call))
+  if (isDue) refuse('approval_expired', `The request to approve ${callId} has expired.`)
+  if (digest !== call.asked?.digest) {
+    refuse(
+      'digest_mismatch',
+      `The digest is not that of the arguments of ${callId} (${call.asked?.digest}): look at them again, then decide.`,
+    )
   }
 }
 

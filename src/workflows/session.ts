@@ -8,6 +8,7 @@ import {
   defineUpdate,
   setDefaultSignalHandler,
   setHandler,
+  sleep,
   workflowInfo,
 } from '@temporalio/workflow'
 import { decide, type Decision } from '../session/decide.ts'
@@ -30,6 +31,7 @@ import type {
   StopSignal,
 } from '../session/protocol.ts'
 import type { RunState, SessionState } from '../session/state.ts'
+import { CLOCK, startAlarms } from './alarms.ts'
 import { startContinuing } from './continuing.ts'
 import { startFlushing } from './flushing.ts'
 import { receive } from './inbox.ts'
@@ -92,9 +94,11 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   setHandler(rollbackUpdate, async (request) => rollBack(await opened(), request))
   setHandler(forkUpdate, async (request) => forkPoint(await opened(), request))
   setHandler(approveUpdate, async (request) => approve(await opened(), request), {
-    validator: (request) => checkDecision(session, request),
+    validator: (request) => checkDecision(session, request, Date.now()),
   })
-  setHandler(denyUpdate, async (request) => deny(await opened(), request), { validator: (request) => checkDecision(session, request) })
+  setHandler(denyUpdate, async (request) => deny(await opened(), request), {
+    validator: (request) => checkDecision(session, request, Date.now()),
+  })
   setHandler(resolveUpdate, async (request) => resolve(await opened(), request), {
     validator: (request) => checkResolution(session, request),
   })
@@ -117,17 +121,26 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
       open = beginSession(await firstAgent(early))
     }
     const { journal, previous } = open
-    const flushing = startFlushing(journal, start.carried ? journal.watermark().seq : 0)
+    const { coreVersion } = journal
+    const flushing = startFlushing(journal, start.carried ? journal.base.seq : 0)
     const serving = startServing(journal, flushing, start.settings?.notServedAfterMs ?? NOT_SERVED_AFTER_MS)
-    session = { journal, flushing, serving, stopping: startStopping(), previous, holds: 0 }
+    const stopping = startStopping(coreVersion)
+    const alarms = coreVersion > 1 ? startAlarms(journal, stopping) : CLOCK
+    session = { journal, flushing, serving, stopping, alarms, previous, holds: 0 }
     for (const act of onceOpen) act()
     await serve(session)
   })
 
   /** The session, once it is open; who waits for one that cannot be is refused. */
   async function opened(): Promise<Session> {
-    if (!session) await CancellationScope.nonCancellable(() => condition(() => session !== undefined || refused !== undefined))
+    if (!session) await CancellationScope.nonCancellable(whenOpen)
     return session ?? refuse(refused?.code ?? 'session_not_found', refused?.reason ?? 'There is no such session.')
+  }
+
+  async function whenOpen(): Promise<void> {
+    await condition(() => session !== undefined || refused !== undefined)
+    // What is overdue goes off first: its alarm was set before this timer.
+    if (session?.alarms.areSet()) await sleep(1)
   }
 
   function receiveMessage(raw: unknown): void {
@@ -139,13 +152,13 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     const { journal, stopping, flushing } = session
     receive(journal, raw)
     // No model call is about to store it: one is going on, which may take long, or the message was rejected.
-    if (stopping.isActive() || nextStep(journal) === 'wait') flushing.nudge()
+    if (stopping.isActive() || nextStep(session) === 'wait') flushing.nudge()
   }
 
   function interrupt(details: StopSignal): void {
     if (!session) onceOpen.push(() => interrupt(details))
     // A message that was accepted has a run, also in the moment before it starts.
-    else if (isGoingOn(session) || nextStep(session.journal) === 'start_run') session.stopping.request({ why: 'interrupt', ...details })
+    else if (isGoingOn(session) || nextStep(session) === 'start_run') session.stopping.request({ why: 'interrupt', ...details })
   }
 
   function recoverSession(open: Session, request: RecoverRequest): SessionState {
@@ -158,11 +171,12 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
 
   /** Serves the session until it closes or goes on in a new execution. */
   async function serve(open: Session): Promise<void> {
-    const { journal, flushing, stopping } = open
+    const { journal, flushing, stopping, alarms } = open
     const continuing = startContinuing({ start, journal, flushing, stopping, closing: () => closing })
     const idleTimeoutMs = start.settings?.idleTimeoutMs ?? IDLE_TIMEOUT_MS
     for (;;) {
-      const decision = decide(journal.state, Date.now())
+      alarms.follow()
+      const decision = decide(journal.state, alarms.due)
       if (isBetweenTurns(decision) && continuing.isDue()) {
         await continuing.attempt()
       } else if (decision.do === 'start_run' && open.holds > 0) {
@@ -172,7 +186,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
       } else if (decision.do === 'wait' || (decision.do === 'start_run' && closing?.when === 'now')) {
         flushing.nudge()
         const spoken =
-          !closing && (await condition(() => closing !== undefined || nextStep(journal) !== 'wait' || continuing.isDue(), idleTimeoutMs))
+          !closing && (await condition(() => closing !== undefined || nextStep(open) !== 'wait' || continuing.isDue(), idleTimeoutMs))
         if (!spoken && (await close(open))) return
       } else {
         await carryOut(open, decision)
@@ -181,10 +195,11 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   }
 
   /** Whether the session is closed: everything is stored, and nobody spoke to it meanwhile. */
-  async function close({ journal, flushing }: Session): Promise<boolean> {
+  async function close(open: Session): Promise<boolean> {
+    const { journal, flushing } = open
     await flushing.drained()
     await condition(allHandlersFinished)
-    if (closing?.when !== 'now' && nextStep(journal) !== 'wait') return false
+    if (closing?.when !== 'now' && nextStep(open) !== 'wait') return false
     const by = closing?.by
     journal.append({ type: 'session_closed', reason: closing ? 'requested' : 'idle', ...(by !== undefined && { by }) })
     const closed = journal.watermark().seq
@@ -201,8 +216,10 @@ async function waitForSomebody(session: Session, { until }: Decision & { do: 'wa
   // A stop finds no step here that it could end.
   if (stopping.isRequested()) return inRun(session, async () => undefined)
   flushing.nudge()
-  const wakes = (): boolean => stopping.isRequested() || nextStep(journal) !== 'wait' || isDue()
-  await condition(wakes, Math.max(1, Math.min((until ?? Number.POSITIVE_INFINITY) - Date.now(), LONGEST_WAIT_MS)))
+  const wakes = (): boolean => stopping.isRequested() || nextStep(session) !== 'wait' || isDue()
+  // What else it waits for has an alarm.
+  if (journal.coreVersion > 1) await condition(wakes)
+  else await condition(wakes, Math.max(1, Math.min((until ?? Number.POSITIVE_INFINITY) - Date.now(), LONGEST_WAIT_MS)))
 }
 
 /** Nothing of the run is pending. */

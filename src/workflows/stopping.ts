@@ -19,8 +19,8 @@ export interface Stopping {
   ended(): void
 }
 
-/** The stopping of one execution's runs. */
-export function startStopping(): Stopping {
+/** The stopping of one execution's runs. One of core 1 watches their deadlines itself, step by step. */
+export function startStopping(coreVersion: number): Stopping {
   let stop: Stop | undefined
   let active: CancellationScope | undefined
   let deadline: { run: number; scope: CancellationScope } | undefined
@@ -52,7 +52,7 @@ export function startStopping(): Stopping {
     isRequested: () => stop !== undefined,
     request,
     async step(run, body) {
-      watchDeadline(run)
+      if (coreVersion < 2) watchDeadline(run)
       if (!stop) {
         active = new CancellationScope()
         try {

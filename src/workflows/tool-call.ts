@@ -5,7 +5,7 @@ import { admit } from '../session/decide.ts'
 import type { Resolution } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { CallState } from '../session/state.ts'
-import { interruptedWhile, type Lost, MAX_DEATHS, toolCalls, whyLost } from './activities.ts'
+import { interruptedWhile, type Lost, toolCalls, whyLost } from './activities.ts'
 import { type Attempts, countAttempts } from './attempts.ts'
 import { type Call, inputOf, recorded, type Turn, type Where, whereOf } from './call.ts'
 import { eventsOf, type Journal } from './journal.ts'
@@ -19,7 +19,11 @@ export async function runToolCall(turn: Turn, requested: CallState): Promise<voi
   const { journal, run } = turn
   const { callId, resolution, input = null } = requested
   const where = { run: run.run, turn: run.turn, callId, tool: resolution.tool }
-  const attempts = countAttempts((error) => journal.append({ type: 'tool_attempt_failed', ...where, error }), requested.attempts)
+  const attempts = countAttempts(
+    (error) => journal.append({ type: 'tool_attempt_failed', ...where, error }),
+    journal.coreVersion,
+    requested.attempts,
+  )
   let call: Call = { ...where, input, resolution }
   if (requested.status === 'requested') issue(journal, call)
   while (await admitted(turn, requested, call)) {
@@ -136,9 +140,8 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
         const settled = await settleUnknown(turn, call, attempt, { lost, startedAt, timeoutMs: resolution.timeoutMs })
         if (settled === 'settled') return
       }
-      if (attempts.used.deaths >= MAX_DEATHS) {
-        return fail('worker_died', `This call took ${attempts.used.deaths} worker processes with it and was given up.`)
-      }
+      const givenUp = attempts.givenUp()
+      if (givenUp !== undefined) return fail('worker_died', `This call ${givenUp} and was given up.`)
       if (lost.how === 'failed' && attempts.used.failures > resolution.retry.maxRetries) return fail('tool_failed', lost.message)
       continue
     }

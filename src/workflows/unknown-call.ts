@@ -1,8 +1,10 @@
 // Calls of which nobody knows whether they happened: `verify` is asked once the attempt is dead, and what comes of it recorded.
 import { CancellationScope, sleep } from '@temporalio/workflow'
 import type { VerifyToolResult } from '../activities/contract.ts'
-import { type Lost, MAX_DEATHS, verifications, whyLost } from './activities.ts'
+import { MAX_DEATHS } from '../session/attempts.ts'
+import { type Lost, verifications, whyLost } from './activities.ts'
 import { type Call, inputOf, recorded, type Turn, whereOf } from './call.ts'
+import type { Journal } from './journal.ts'
 
 /** Between a tool's timeout and the moment its body can no longer be alive, where no supervisor can confirm the death. */
 const DEATH_GRACE_MS = 5_000
@@ -28,7 +30,7 @@ export async function settleUnknown(
   return CancellationScope.nonCancellable(async () => {
     if (death && !(death.lost.how === 'died' && death.lost.confirmed)) {
       const dead = death.startedAt + death.timeoutMs + DEATH_GRACE_MS
-      if (dead > Date.now()) await sleep(dead - Date.now())
+      await sleepUntil(dead, journal)
     }
     const verdict = await verify(turn, call, attempt)
     if (verdict.kind === 'not_happened') {
@@ -53,8 +55,7 @@ export async function resolveEarlier(turn: Turn, callId: string): Promise<'happe
   if (!earlier) return 'did_not_happen'
   const where = { run: earlier.run, turn: earlier.turn, callId, tool: earlier.resolution.tool }
   const verdict = await CancellationScope.nonCancellable(async () => {
-    const wait = (earlier.aliveUntil ?? 0) - Date.now()
-    if (wait > 0) await sleep(wait)
+    if (earlier.aliveUntil !== undefined) await sleepUntil(earlier.aliveUntil, journal)
     if (earlier.input === undefined) return CANNOT_ASK
     return verify(turn, { ...where, ...earlier, input: earlier.input }, earlier.attempt)
   })
@@ -71,18 +72,26 @@ export async function resolveEarlier(turn: Turn, callId: string): Promise<'happe
 
 const CANNOT_ASK = { kind: 'cannot_tell', message: 'The arguments of the call are not at hand any more.' } as const
 
+/** Also one that is over already is slept until: whether it is must not be asked of the clock, which a replay may read otherwise. */
+async function sleepUntil(moment: number, { coreVersion }: Journal): Promise<void> {
+  const leftMs = moment - Date.now()
+  if (leftMs > 0 || coreVersion > 1) await sleep(Math.max(1, leftMs))
+}
+
 async function verify(turn: Turn, call: Call, attempt: number): Promise<VerifyToolResult> {
   if (!call.resolution.verify) return { kind: 'cannot_tell', message: 'The tool has no verify.' }
   let deaths = 0
+  let how: 'first' | 'again' = 'first'
   for (;;) {
     try {
-      const verdict = await verifications(call.resolution).verifyTool({ ...inputOf(turn, call), attempt })
+      const verdict = await verifications(call.resolution, how).verifyTool({ ...inputOf(turn, call), attempt })
       if (verdict.kind !== 'not_begun') {
         turn.serving.served()
         return verdict
       }
+      how = 'again'
       // Nothing is executed before somebody has answered, so what cannot be asked is as unknown as what cannot tell.
-      if (turn.serving.graceLeft() <= 0) return { kind: 'cannot_tell', message: 'No worker serves the tool.' }
+      if (turn.serving.isGraceOver()) return { kind: 'cannot_tell', message: 'No worker serves the tool.' }
       await turn.serving.notServed(`the tool "${call.tool}"`)
     } catch (error) {
       const lost = whyLost(error)

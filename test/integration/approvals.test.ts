@@ -2,9 +2,10 @@
 import type { SessionEvent } from 'pawl'
 import { RunFailed, type SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { codeOf } from '../support/codes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { digestOf, pendingOf, type PeopleStage, peopleStage } from '../support/people.ts'
+import { digestOf, pendingOf, type PeopleStage, peopleStage, once } from '../support/people.ts'
 import { inOrder, resultsIn, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 
@@ -19,13 +20,6 @@ beforeAll(async () => {
 afterAll(() => here?.stop())
 
 const TIMEOUT = { timeoutMs: 30_000 }
-const once = (...calls: Parameters<typeof use>[]) => inOrder(calls.map((call) => use(...call)))
-
-const codeOf = (work: Promise<unknown>): Promise<unknown> =>
-  work.then(
-    () => 'accepted',
-    (error: unknown) => (error as { code?: unknown }).code,
-  )
 
 /** What the work adds to the session's events. */
 async function addedBy(session: SessionHandle, work: () => Promise<unknown>): Promise<SessionEvent[]> {
@@ -313,5 +307,17 @@ describe('a request that nobody decides on in time', () => {
     await run.result(TIMEOUT)
     expect(entered()).toEqual(['put slow'])
     expect(ofType(await eventsOf(session), 'tool_completed')).toMatchObject([{ callId: 't_1_1_0', value: 'approval_expired' }])
+  })
+
+  it('cannot be decided on after its time by who finds the workflow gone: the session goes on, and the model is told', async () => {
+    const { session, entered, requests } = people.play(here.pawl, { model: once(['hurry', 'a']) })
+    const run = await session.send('go')
+    const [{ digest, expiresAt } = {}] = await pendingOf(run)
+    await here.temporal.workflow.getHandle(`pawl:${session.id}`).terminate('nobody is to see it expire')
+    await until('the request has expired', () => Date.now() > (expiresAt ?? Number.POSITIVE_INFINITY))
+    expect(await codeOf(session.approve('t_1_1_0', { digest: digest! }))).toMatch(/^(approval_expired|not_waiting|call_not_found)$/)
+    expect(await run.result(TIMEOUT)).toMatchObject({ run: 1 })
+    expect(entered()).toEqual([])
+    expect(resultsIn(requests.at(-1)!)).toMatchObject([{ isError: true, content: expect.stringContaining('in time') }])
   })
 })

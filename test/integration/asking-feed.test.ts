@@ -169,6 +169,14 @@ describe('the feed', () => {
     ])
   })
 
+  it('gives the events of more flushes than one reading looks at, with and without a filter', async () => {
+    const ids = Array.from({ length: 250 }, (_, n) => `many-${n}`)
+    for (const id of ids) await flush(id, logOf([open(id), received('a'), received('b'), received('c')]))
+    const found = await readOf(1_000)
+    expect(names(found)).toEqual(ids.flatMap((id) => [1, 2, 3, 4].map((seq) => `${id} ${seq}`)))
+    expect(names(await read({ types: ['session_started'] }))).toEqual(ids.map((id) => `${id} 1`))
+  })
+
   it('does not repeat what a fork inherited', async () => {
     const past = [open('parent'), ...oneRun(1, 'u')]
     await flush('parent', logOf(past))

@@ -8,6 +8,7 @@ import { readAll, transcriptAt } from '../../src/client/past.ts'
 import type { EventBody } from '../../src/session/events.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { answered, completed, EPOCH, failedAttempt, issued, logOf, oneRun, received, started } from './store/sessions.ts'
+import { codeOf } from '../support/codes.ts'
 
 const schema = `asking_${randomUUID().replaceAll('-', '').slice(0, 16)}`
 let store: Store
@@ -56,12 +57,6 @@ async function put(id: string, bodies: EventBody[], at = NOON): Promise<void> {
 }
 
 const ids = (items: { sessionId: string }[]): string[] => items.map((item) => item.sessionId)
-const codeOf = (work: PromiseLike<unknown>): Promise<unknown> =>
-  Promise.resolve(work).then(
-    () => 'no error',
-    (error: { code?: string }) => error.code ?? error,
-  )
-
 describe('sessions', () => {
   const mine = { agent: 'lister' }
   const open = (id: string, more: object = {}) => started({ sessionId: id, agent: 'lister', tags: [], ...more })
@@ -360,5 +355,52 @@ describe('usage', () => {
     expect(await keys('day')).toEqual(['2026-01-02', '2026-01-01'])
     expect(await keys('model')).toEqual(['claude-opus-4-5', 'nameless'])
     expect(await keys('session')).toEqual(['u-b', 'u-c', 'u-a'])
+  })
+
+  it('counts the calls of a span to the millisecond, wherever in its days it begins and ends', async () => {
+    const DAY = 24 * HOUR
+    const first = Date.UTC(2026, 1, 1)
+    for (let n = 0; n < 12; n++) {
+      await put(`span-${n}`, [started({ sessionId: `span-${n}`, agent: `spanning-${n % 2}` }), ...oneRun(1, 'u')], first + n * 7 * HOUR)
+    }
+    const { rows } = await database.query<{ session_id: string; agent: string; at: Date }>(
+      `select session_id, agent, at from ${schema}.token_usage where session_id like 'span-%'`,
+    )
+    expect(rows).toHaveLength(24)
+    const calls = rows.map(({ session_id, agent, at }) => ({ session: session_id, agent, day: at.toISOString().slice(0, 10), at: +at }))
+    const moments = [0, DAY, 2 * DAY, 3 * DAY, ...calls.slice(0, 12).flatMap(({ at }) => [at - first, at - first + 1])].map(
+      (ms) => first + ms,
+    )
+    for (const since of [undefined, ...moments]) {
+      for (const until of [first + 4 * DAY, ...moments]) {
+        const within = calls.filter(({ at }) => at >= (since ?? Date.UTC(2026, 0, 31)) && at < until)
+        for (const by of ['day', 'agent', 'session'] as const) {
+          const span = { since: since ?? Date.UTC(2026, 0, 31), until, limit: 100 }
+          const found = (await asking.usage({ by, ...span })).items.map(({ key, calls }) => [key, calls] as const)
+          const counts = new Map<string, number>()
+          for (const call of within) counts.set(call[by], (counts.get(call[by]) ?? 0) + 1)
+          expect(new Map(found), `by ${by} from ${since} to ${until}`).toEqual(counts)
+        }
+      }
+    }
+    expect((await asking.usage({ by: 'session', session: 'span-3', until: '2027-01-01' })).items).toMatchObject([
+      { key: 'span-3', calls: 2 },
+    ])
+    expect((await asking.usage({ by: 'day', since: '9999-12-31T12:00:00Z' })).items).toEqual([])
+  })
+
+  it('follows when somebody gives calls a price, moves them to another day, or deletes them', async () => {
+    await put('repriced', [started({ sessionId: 'repriced' }), ...oneRun(1, 'u').map(priced('nameless'))], Date.UTC(2026, 3, 1))
+    const sum = async () => (await asking.usage({ by: 'day', session: 'repriced' })).items
+    const change = (what: string) => database.query(`${what} where session_id = 'repriced' and turn = 1`)
+    await change(`update ${schema}.token_usage set usd = 0.25`)
+    expect(await sum()).toMatchObject([{ key: '2026-04-01', calls: 2, unpriced: 1, usd: 0.25, usage: { input_tokens: 20 } }])
+    await change(`update ${schema}.token_usage set at = at + interval '1 day'`)
+    expect(await sum()).toMatchObject([
+      { key: '2026-04-02', calls: 1, unpriced: 0, usd: 0.25 },
+      { key: '2026-04-01', calls: 1, unpriced: 1, usd: 0 },
+    ])
+    await change(`delete from ${schema}.token_usage`)
+    expect(await sum()).toMatchObject([{ key: '2026-04-01', calls: 1, unpriced: 1, usd: 0, usage: { input_tokens: 10 } }])
   })
 })

@@ -1,8 +1,9 @@
 // Tools that somebody outside answers: a form, a browser, a person.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { codeOf } from '../support/codes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { digestOf, pendingOf, type PeopleStage, peopleStage } from '../support/people.ts'
+import { digestOf, pendingOf, type PeopleStage, peopleStage, once } from '../support/people.ts'
 import { inOrder, resultsIn, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 
@@ -17,13 +18,6 @@ beforeAll(async () => {
 afterAll(() => here?.stop())
 
 const TIMEOUT = { timeoutMs: 30_000 }
-const once = (...calls: Parameters<typeof use>[]) => inOrder(calls.map((call) => use(...call)))
-
-const codeOf = (work: Promise<unknown>): Promise<unknown> =>
-  work.then(
-    () => 'accepted',
-    (error: unknown) => (error as { code?: unknown }).code,
-  )
 
 describe('a call of a client tool', () => {
   it('waits for its answer, which the model gets', async () => {

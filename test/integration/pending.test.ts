@@ -8,8 +8,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf } from '../support/events.ts'
-import { digestOf, pendingOf, type PeopleScene, type PeopleStage, peopleStage, SHORT_MS } from '../support/people.ts'
-import { inOrder, use } from '../support/scenes.ts'
+import { digestOf, pendingOf, type PeopleScene, type PeopleStage, peopleStage, SHORT_MS, once } from '../support/people.ts'
 import { until } from '../support/until.ts'
 import { type Ended, pawl } from './cli/processes.ts'
 
@@ -39,7 +38,6 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-const once = (...calls: Parameters<typeof use>[]) => inOrder(calls.map((call) => use(...call)))
 const lost: NonNullable<PeopleScene['body']> = (tool, _input, { attempt }) => {
   if (attempt === 1 && /^(post|mail)$/.test(tool)) throw new Error('the line broke')
 }
@@ -152,6 +150,35 @@ describe('the inbox', () => {
     await stopped.session.interrupt()
     await stopped.run.settled(TIMEOUT)
     await until('the inbox is empty', async () => (await pending({ session: 'leave-b' })).length === 0)
+  })
+
+  it('is left by all that a stopped run had asked for, and SQL says of each what became of it', async () => {
+    const { session, run } = await waiting('leave-c', { model: once(['post', 'a'], ['pay', 'b'], ['pay', 'c'], ['form', 'd']), body: lost })
+    const [, asked, approved] = await until('it is lost', async () => {
+      const all = await pendingOf(run)
+      return all.some(({ kind }) => kind === 'unknown') && all
+    })
+    // It has to wait for the effects before it.
+    await session.approve(approved!.callId, { digest: approved!.digest!, by: 'ann' })
+    await session.interrupt()
+    expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
+    await allStored(session)
+    expect(await pending({ session: 'leave-c' })).toEqual([])
+    expect(await rowsOf('approvals', 'leave-c')).toMatchObject([
+      { call_id: asked!.callId, status: 'left_behind', decided_by: null, decided_at: expect.any(Date) },
+      { call_id: approved!.callId, status: 'approved', decided_by: 'ann' },
+    ])
+    const { rows } = await database.query(`select * from ${schema}.tool_calls where session_id = 'leave-c' order by call_index`)
+    expect(rows).toMatchObject([
+      { tool: 'post', status: 'unknown', error: { code: 'outcome_unknown' } },
+      { tool: 'pay', status: 'skipped', error: { code: 'left_behind' }, approval: { decision: 'left_behind' } },
+      { tool: 'pay', status: 'skipped', error: { code: 'left_behind' }, approval: { decision: 'approved' } },
+      { tool: 'form', status: 'skipped', error: { code: 'left_behind' }, approval: null },
+    ])
+    // Nobody is asked, but whoever finds out may say so.
+    await session.resolve('t_1_1_0', { happened: true, result: 'it did' }, { by: 'bob' })
+    await allStored(session)
+    expect((await session.toolCalls())[0]).toMatchObject({ tool: 'post', status: 'completed', result: 'it did' })
   })
 })
 

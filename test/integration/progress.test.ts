@@ -119,6 +119,44 @@ describe.concurrent('what a tool says of its progress', () => {
     expect(ofType(await eventsOf(session), 'tool_progress')).toMatchObject([{ attempt: 1, value: { page: 500 } }])
   })
 
+  it('is shown once the store can be written, where it could not be when the call began', async () => {
+    const schema = `progress_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+    const own = await deploy({ schema })
+    const end = gate()
+    try {
+      await own.startWorker({ agents: [working('idempotent')] })
+      const play = async (body: Body) => {
+        const session = own.pawl.session(`p-${randomUUID()}`, { agent: 'idempotent' })
+        bodies.set(session.id, { body })
+        return { session, run: await session.send('go') }
+      }
+      await (await play(() => 'made the tables')).run.result({ timeoutMs: 30_000 })
+      await until('the store is there', async () => (await own.pawl.sessions.list()).items.length === 1)
+      // What a sequence counts is not taken back with the statement that is refused.
+      await sql.query(`create sequence ${schema}.refusals;
+        create function ${schema}.refuse() returns trigger language plpgsql as $$ begin
+          perform nextval('${schema}.refusals'); raise exception 'refused'; end $$;
+        create trigger refuse before update on ${schema}.tool_calls for each row when (new.status = 'running') execute function ${schema}.refuse()`)
+      const { session, run } = await play(async (ctx) => {
+        ctx.progress({ page: 1 })
+        await end.pass()
+        return 'read'
+      })
+      await until('it was refused', async () => (await sql.query(`select is_called from ${schema}.refusals`)).rows[0].is_called)
+      await sql.query(`drop trigger refuse on ${schema}.tool_calls`)
+      await until('it is shown', async () => {
+        const { rows } = await sql.query(`select status, progress from ${schema}.tool_calls where session_id = $1`, [session.id])
+        return rows[0]?.status === 'running' && rows[0].progress?.page === 1
+      })
+      end.open()
+      expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ text: 'read' })
+    } finally {
+      end.open()
+      await own.stop()
+      await sql.query(`drop schema if exists ${schema} cascade`)
+    }
+  })
+
   it('reaches the attempts after one that threw, until one says something newer', async () => {
     const found: unknown[] = []
     const { said } = await play('idempotent', (ctx) => {

@@ -48,6 +48,8 @@ async function closed(...messages: string[]): Promise<Played> {
 async function close({ id, session }: Played): Promise<void> {
   await session.close()
   await until('it is closed in the store', async () => (await store.session(id))?.status === 'closed')
+  // Until its workflow has ended, too, what is said is still said to that one.
+  await until('it has ended', async () => (await here.temporal.workflow.getHandle(`pawl:${id}`).describe()).status.name !== 'RUNNING')
 }
 
 describe('a session that closed long ago', () => {
@@ -297,7 +299,7 @@ describe('pawl prune', () => {
     await schema.age([id], 100)
     const counted = await run('--older-than', '90d', '--dry-run')
     expect(counted).toMatchObject({ code: 0, stderr: '' })
-    expect(counted.stdout).toContain('1 closed session(s) of before')
+    expect(counted.stdout).toContain('1 closed session(s), quiet since')
     expect(counted.stdout).toContain('would be pruned')
     const done = await run('--older-than', '90d', '--archive-retention', '365d', '--batch', '1', '--json')
     expect(done).toMatchObject({ code: 0, stderr: '' })

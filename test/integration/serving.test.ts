@@ -105,6 +105,57 @@ describe.concurrent('a tool that no worker has any more', () => {
     }))
 })
 
+/** The waits of a session's workflow, in order: how long each is, and whether it began before the one before it was over. */
+async function waitsOf(own: Deployment, id: string): Promise<{ ms: number; overlaps: boolean }[]> {
+  const { events } = await own.temporal.workflow.getHandle(`pawl:${id}`).fetchHistory()
+  const pending = new Set<string>()
+  return (events ?? []).flatMap(({ eventId, timerStartedEventAttributes: started, timerFiredEventAttributes: fired }) => {
+    if (fired) pending.delete(String(fired.startedEventId))
+    const { seconds, nanos } = started?.startToFireTimeout ?? {}
+    const ms = Number(seconds ?? 0) * 1_000 + Number(nanos ?? 0) / 1_000_000
+    if (!started || !WAITS.includes(ms)) return []
+    const overlaps = pending.size > 0
+    pending.add(String(eventId))
+    return [{ ms, overlaps }]
+  })
+}
+
+/** How long it is waited until the next ask; no other timer of these tests is as long. */
+const WAITS = [50, 100, 200, 400, 800, 1_600, 3_200, 5_000]
+
+it('reads side by side that nobody serves wait together, and none makes the others wait longer', () =>
+  deployed(async (own) => {
+    const READS = 12
+    const name = `a-${randomUUID()}`
+    const calls = Array.from({ length: READS }, (_, n) => use('look', `at ${n}`))
+    const script = inOrder(calls, (request) =>
+      resultsIn(request)
+        .map(({ content }) => String(content))
+        .join(),
+    )
+    const look = (execute: NonNullable<Tool['execute']>): Tool =>
+      defineTool({ name: 'look', description: 'look', input: z.object({ what: z.string() }), effect: 'read', retry: RETRY, execute })
+    let failed = 0
+    const failing = look(() => {
+      failed += 1
+      throw new ToolError('not now', { retryAfter: 1_500 })
+    })
+    const first = await own.startWorker({ agents: [build(name, script, [failing])] })
+    const session = own.pawl.session(undefined, { agent: name })
+    const run = await session.send('go')
+    await until('all have failed once', () => failed >= READS)
+    await first.stop()
+    const without = await own.startWorker({ agents: [build(name, script, [])] })
+    await until('they have waited for a while', async () => (await waitsOf(own, session.id)).some(({ ms }) => ms >= 800), 60_000)
+    await without.stop()
+    await own.startWorker({ agents: [build(name, script, [look(() => 'seen')])] })
+    expect(await run.result({ timeoutMs: 60_000 })).toMatchObject({ text: Array.from({ length: READS }, () => 'seen').join() })
+    const waits = await waitsOf(own, session.id)
+    expect(waits.filter(({ overlaps }) => overlaps)).toEqual([])
+    for (const [index, { ms }] of waits.entries())
+      expect([WAITS[0], WAITS[WAITS.indexOf(waits[index - 1]?.ms ?? 0) + 1] ?? 5_000]).toContain(ms)
+  }))
+
 describe.concurrent('a tool that has become stricter since its call was resolved', () => {
   it('runs by its new effect, with a key; repeated, it is not done again', () =>
     deployed(async (own) => {

@@ -1,42 +1,20 @@
 // Checkpoints in a real Postgres: what cannot be written or read of them never stops a session.
-import pg from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import type { EventBody, LogEntry } from '../../src/session/events.ts'
 import { fold } from '../../src/session/fold.ts'
-import { openStore, type Store } from '../../src/store/index.ts'
-import { type Stack, startStack } from '../../src/testing/stack.ts'
+import type { Store } from '../../src/store/index.ts'
+import { ownDatabases } from '../support/databases.ts'
 import { EPOCH, eventsOf, logOf, oneRun, started } from './store/sessions.ts'
 
-let stack: Stack
-let url: string
-let client: pg.Client
+const db = ownDatabases()
+const { sql } = db
 let warnings: string[]
-const opened: Store[] = []
 
 const logger = { debug() {}, info() {}, error() {}, warn: (_: unknown, text?: string) => void warnings.push(text ?? '') }
+const open = (postgres = db.url): Store => db.open({ postgres, logger })
 
-function open(postgres = url): Store {
-  const store = openStore({ postgres, logger })
-  opened.push(store)
-  return store
-}
-
-const sql = async (text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> => (await client.query(text, values)).rows
-
-beforeAll(async () => {
-  stack = await startStack({ postgres: ['embedded'] })
-})
-afterAll(() => stack?.stop())
-beforeEach(async () => {
+beforeEach(() => {
   warnings = []
-  url = await stack.createDatabase()
-  client = new pg.Client(url)
-  await client.connect()
-})
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((one) => one.close()))
-  await client.end()
-  await stack.dropDatabase(url)
 })
 
 const made = (version: number): EventBody => ({
@@ -130,7 +108,7 @@ describe('a checkpoint', () => {
     await sql(
       `grant usage on schema pawl to ${role}; grant select, insert, update, delete on all tables in schema pawl to ${role}; revoke all on pawl.checkpoints from ${role}`,
     )
-    const app = new URL(url)
+    const app = new URL(db.url)
     app.username = role
     app.password = 'app'
     const [store, cold] = [open(app.href), open(app.href)]

@@ -1,50 +1,19 @@
 // Migrations of the side store: beside workers of other releases, as another role, by the command line, behind pgbouncer.
 import { readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import pg from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { migrateStore } from '../../src/client/migrating.ts'
-import { openStore, type Store, StoreError, type StoreOptions } from '../../src/store/index.ts'
-import { type Stack, startStack } from '../../src/testing/stack.ts'
+import type { Store } from '../../src/store/index.ts'
+import { codeOf } from '../support/codes.ts'
+import { ownDatabases } from '../support/databases.ts'
 import { findBouncer, startBouncer } from '../support/pgbouncer.ts'
 import { pawl } from './cli/processes.ts'
 import { EPOCH, logOf, oneRun, received, started } from './store/sessions.ts'
 
-let stack: Stack
-let url: string
-let client: pg.Client
-const opened: Store[] = []
-
-function open(options: Partial<StoreOptions> = {}): Store {
-  const store = openStore({ postgres: url, ...options })
-  opened.push(store)
-  return store
-}
-
-const sql = async (text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> => (await client.query(text, values)).rows
-
-const codeOf = (work: Promise<unknown>): Promise<unknown> =>
-  work.then(
-    () => 'no error',
-    (error: unknown) => (error instanceof StoreError ? error.code : error),
-  )
+const db = ownDatabases()
+const { open, sql } = db
 
 const LOG = logOf([started(), ...oneRun(1, 'u1')])
-
-beforeAll(async () => {
-  stack = await startStack({ postgres: ['embedded'] })
-})
-afterAll(() => stack?.stop())
-beforeEach(async () => {
-  url = await stack.createDatabase()
-  client = new pg.Client(url)
-  await client.connect()
-})
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((one) => one.close()))
-  await client.end()
-  await stack.dropDatabase(url)
-})
 
 describe('the second migration', () => {
   /** A store as the release before this one left it, and the statements by which that release writes. */
@@ -75,6 +44,13 @@ describe('the second migration', () => {
     const message = `insert into pawl.messages (session_id, seq, message_id, agent, role, kind, content, at, archived_seq) values ($1, $2, $3, 'a', 'user', $4, '""', $5, $6)`
     await sql(message, [id, 2, 'u1', 'user', at, null])
     await sql(message, [id, 1, 'm_0_0', 'assistant', at, 2])
+    for (const turn of [1, 2]) {
+      await sql(
+        `insert into pawl.token_usage (session_id, seq, agent, run, turn, model, input_tokens, output_tokens, cache_creation_input_tokens,
+           cache_read_input_tokens, at) values ($1, -$2::integer, 'a', 0, $2, 'm', 10, 5, 0, 0, $3)`,
+        [id, turn, at],
+      )
+    }
   }
 
   it('keeps what the first release has written, and lets it go on writing', async () => {
@@ -94,6 +70,19 @@ describe('the second migration', () => {
       { session_id: 'after', first_seq: 1, last_seq: LOG.length },
       { session_id: 'before', first_seq: 1, last_seq: 2 },
       { session_id: 'before', first_seq: 3, last_seq: LOG.length },
+    ])
+  })
+
+  it('adds usage up by day, also what the first release wrote before and goes on to write', async () => {
+    await firstRelease()
+    await writeAsBefore('before')
+    await open().head('before')
+    await writeAsBefore('after')
+    const sums = { day: '2026-11-01', agent: 'a', model: 'm', calls: 2, priced: 0, usd: 0, input_tokens: 20, output_tokens: 10 }
+    const rows = await sql('select to_jsonb(sums) as row from pawl.usage_by_day sums order by session_id')
+    expect(rows.map(({ row }) => row)).toMatchObject([
+      { session_id: 'after', ...sums },
+      { session_id: 'before', ...sums },
     ])
   })
 
@@ -121,7 +110,7 @@ describe('a breaking migration of a newer release', () => {
       expect(await one.toolCalls('s')).toMatchObject([{ status: 'issued' }])
     }
     await expect(store.flush('s', EPOCH, LOG)).rejects.toThrow(/0099_future.*update this worker/s)
-    expect(await codeOf(off.flush('off', EPOCH, LOG))).toBe('no error')
+    expect(await codeOf(off.flush('off', EPOCH, LOG))).toBe('accepted')
     await sql('delete from pawl.migrations where breaking')
     expect(await store.flush('s', EPOCH, LOG)).toMatchObject({ seq: LOG.length })
   })
@@ -131,14 +120,14 @@ describe('an app role', () => {
   const role = `app_${Date.now()}`
 
   function asRole(): string {
-    const app = new URL(url)
+    const app = new URL(db.url)
     app.username = role
     app.password = 'app'
     return app.href
   }
 
   afterEach(async () => {
-    await Promise.all(opened.splice(0).map((one) => one.close()))
+    await db.closeStores()
     const [found] = await sql('select 1 from pg_roles where rolname = $1', [role])
     if (!found) return
     await sql(`drop owned by ${role}`)
@@ -147,7 +136,7 @@ describe('an app role', () => {
 
   it('is granted what a worker with `check` needs, also on tables to come, and no more', async () => {
     await sql(`create role ${role} login password 'app'`)
-    const report = await migrateStore({ postgres: url, appRole: role })
+    const report = await migrateStore({ postgres: db.url, appRole: role })
     expect(report).toMatchObject({ schema: 'pawl', pending: [], grantedTo: role })
     expect(report.applied).toContain('0002_checkpoints_and_archives')
     const app = open({ postgres: asRole(), migrate: 'check' })
@@ -174,14 +163,14 @@ describe('an app role', () => {
   })
 
   it('that is not there is refused, and a role that owns nothing cannot migrate', async () => {
-    expect(await codeOf(migrateStore({ postgres: url, appRole: 'nobody_there' }))).toBe('role_not_found')
+    expect(await codeOf(migrateStore({ postgres: db.url, appRole: 'nobody_there' }))).toBe('role_not_found')
     await sql(`create role ${role} login password 'app'`)
     expect(await codeOf(migrateStore({ postgres: asRole(), schema: 'other' }))).toBe('permission_denied')
   })
 })
 
 describe('pawl migrate', () => {
-  const command = (...args: string[]) => pawl(['migrate', ...args], { cwd: tmpdir(), env: { DATABASE_URL: url } }).ended
+  const command = (...args: string[]) => pawl(['migrate', ...args], { cwd: tmpdir(), env: { DATABASE_URL: db.url } }).ended
 
   it('says what is missing, applies it, and says that nothing is', async () => {
     const checked = await command('--check')
@@ -207,7 +196,7 @@ describe('behind pgbouncer in transaction mode', () => {
   it('stores migrate at once, flush, watch and read', async ({ skip }) => {
     const bouncer = await findBouncer()
     if (typeof bouncer === 'string') return skip(`no pgbouncer: ${bouncer}`)
-    const between = await startBouncer(bouncer, url)
+    const between = await startBouncer(bouncer, db.url)
     try {
       const stores = Array.from({ length: 10 }, () => open({ postgres: between.url }))
       const logs = [0, 1, 2, 3].map((n) =>
@@ -228,7 +217,7 @@ describe('behind pgbouncer in transaction mode', () => {
       // Nothing of a session of theirs stays with the connections that they share.
       expect(await sql(`select 1 from pg_locks where locktype = 'advisory'`)).toEqual([])
     } finally {
-      await Promise.all(opened.splice(0).map((one) => one.close()))
+      await db.closeStores()
       await between.stop()
     }
   })

@@ -1,10 +1,11 @@
 // Calls of which nobody knows whether they happened: `verify` first, then a person, and what the person's word does.
 import { ToolError } from 'pawl'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { codeOf } from '../support/codes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { pendingOf, type PeopleScene, type PeopleStage, peopleStage } from '../support/people.ts'
-import { inOrder, resultsIn, use } from '../support/scenes.ts'
+import { pendingOf, type PeopleScene, type PeopleStage, peopleStage, once } from '../support/people.ts'
+import { inOrder, resultsIn, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 
 let here: Deployment
@@ -18,19 +19,12 @@ beforeAll(async () => {
 afterAll(() => here?.stop())
 
 const TIMEOUT = { timeoutMs: 30_000 }
-const once = (...calls: Parameters<typeof use>[]) => inOrder(calls.map((call) => use(...call)))
 
 /** The reply is lost the first time. */
 const lostOnce: NonNullable<PeopleScene['body']> = (tool, _input, { attempt }) => {
   if (attempt === 1 && /^(wire|post|mail)$/.test(tool)) throw new Error('the line broke')
   return undefined
 }
-
-const codeOf = (work: Promise<unknown>): Promise<unknown> =>
-  work.then(
-    () => 'accepted',
-    (error: unknown) => (error as { code?: unknown }).code,
-  )
 
 async function left(scene: Partial<PeopleScene> & Pick<PeopleScene, 'model'>) {
   const played = people.play(here.pawl, { body: lostOnce, ...scene })
@@ -61,6 +55,27 @@ describe('verify', () => {
     expect(await run.result(TIMEOUT)).toMatchObject({ run: 1 })
     expect(entered()).toEqual(['wire a', 'verify a', 'verify a'])
     expect(ofType(await eventsOf(session), 'tool_completed')).toMatchObject([{ value: 'found' }])
+  })
+
+  it('is asked of another worker where the one that has the session does not serve the tool', { timeout: 120_000 }, async () => {
+    const own = await deploy()
+    try {
+      const [mine, others] = [peopleStage(), stage({ name: 'other' })]
+      // It is the only one when the session begins, so it keeps its workflow, and would be handed all that may run in its process.
+      await own.startWorker({ agents: [others.agent] })
+      const { session, entered } = mine.play(own.pawl, {
+        model: once(['wire', 'a']),
+        body: lostOnce,
+        verify: () => ({ happened: true, result: 'found' }),
+      })
+      const run = await session.send('go')
+      await own.startWorker({ agents: [mine.agent] })
+      await run.result({ timeoutMs: 90_000 })
+      expect(entered()).toEqual(['wire a', 'verify a'])
+      expect(ofType(await eventsOf(session), 'tool_completed')).toMatchObject([{ value: 'found' }])
+    } finally {
+      await own.stop()
+    }
   })
 
   it('that cannot tell leaves it to a person, and the session waits', async () => {

@@ -1,9 +1,10 @@
 // A session that waits for somebody: through continue-as-new, the end of its workflow, and whoever moves or stops it meanwhile.
 import type { SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { codeOf } from '../support/codes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { digestOf, pendingOf, type PeopleStage, peopleStage } from '../support/people.ts'
+import { digestOf, pendingOf, type PeopleStage, peopleStage, once } from '../support/people.ts'
 import { inOrder, resultsIn, saidIn, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 
@@ -24,14 +25,7 @@ beforeAll(async () => {
 afterAll(() => here?.stop())
 
 const TIMEOUT = { timeoutMs: 60_000 }
-const once = (...calls: Parameters<typeof use>[]) => inOrder(calls.map((call) => use(...call)))
 const workflowOf = (id: string) => here.temporal.workflow.getHandle(`pawl:${id}`)
-
-const codeOf = (work: Promise<unknown>): Promise<unknown> =>
-  work.then(
-    () => 'accepted',
-    (error: unknown) => (error as { code?: unknown }).code,
-  )
 
 /** Opens a session whose execution is nearly as long as one may be: soon it goes on in a new one. */
 async function nearlyFull(session: SessionHandle): Promise<void> {

@@ -18,7 +18,7 @@ import { createWorker, superviseWorkers } from 'pawl/worker'
 import { nextDigest } from '../../src/session/digest.ts'
 import type { SessionEvent } from '../../src/session/events.ts'
 import { CORE_VERSION, type EventsPage } from '../../src/session/protocol.ts'
-import { late } from './recording/agents.ts'
+import { late, later } from './recording/agents.ts'
 import { keep, type KeptExecution, keptSessions } from './recording/kept.ts'
 import { OPTIONS, SESSIONS } from './recording/sessions.ts'
 
@@ -73,8 +73,8 @@ try {
   await stack.stop()
 }
 
-async function serveLate(): Promise<void> {
-  const worker = await createWorker({ agents: [late], temporal, taskQueue, postgres: stack.databaseUrl })
+async function serveLate(name: 'late' | 'later'): Promise<void> {
+  const worker = await createWorker({ agents: [name === 'late' ? late : later], temporal, taskQueue, postgres: stack.databaseUrl })
   const ended = worker.run()
   closing.unshift(() => worker.shutdown().then(() => ended))
 }

@@ -15,7 +15,7 @@ import {
 import type { Pawl, RunHandle, RunSettled, SessionHandle, SessionOptions } from 'pawl/client'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import { z } from 'zod'
-import type { Input } from './scenes.ts'
+import { inOrder, type Input, use } from './scenes.ts'
 
 /** What one session's model and tools do. */
 export interface PeopleScene {
@@ -52,6 +52,9 @@ export interface PeopleStage {
   readonly agent: Agent
   play(pawl: Pawl, scene: PeopleScene, options?: SessionOptions<Json> & { id?: string }): Peopled
 }
+
+/** A model that asks for these calls in one answer, and has nothing more to say after it. */
+export const once = (...calls: Parameters<typeof use>[]) => inOrder(calls.map((call) => use(...call)))
 
 /** How long requests stand of the tools whose requests expire within a test. */
 export const SHORT_MS = 400

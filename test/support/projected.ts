@@ -5,6 +5,8 @@ import { fold } from '../../src/session/fold.ts'
 import type { Json } from '../../src/session/json.ts'
 import { STATE_VERSION } from '../../src/session/state-versions.ts'
 import type { SessionState } from '../../src/session/state.ts'
+import { approvalLeftBehind } from '../../src/store/project-approvals.ts'
+import { LEFT_BEHIND, NEVER_SAID } from '../../src/store/project-left-behind.ts'
 import { type Move, newProjection, project, type Projection, type Rows, segmentsOf } from '../../src/store/projections.ts'
 import { newSessionColumns, waitingCalls } from '../../src/store/session-columns.ts'
 import { APPROVALS, type Columns, ERRORS, EVENTS, MESSAGES, RECOVERIES, TOKEN_USAGE, TOOL_CALLS } from '../../src/store/tables.ts'
@@ -65,6 +67,16 @@ const SESSIONS = {
   updated_at: 'timestamptz',
 } as const satisfies Columns
 
+const SUMS = {
+  calls: 'integer',
+  priced: 'integer',
+  usd: 'numeric',
+  input_tokens: 'bigint',
+  output_tokens: 'bigint',
+  cache_creation_input_tokens: 'bigint',
+  cache_read_input_tokens: 'bigint',
+} as const satisfies Columns
+
 /** The columns that events decide, by table. */
 export const COLUMNS = {
   events: EVENTS,
@@ -73,6 +85,8 @@ export const COLUMNS = {
   tool_calls: TOOL_CALLS,
   errors: ERRORS,
   token_usage: TOKEN_USAGE,
+  usage_by_day: { day: 'date', model: 'text', ...SUMS },
+  usage_by_session: SUMS,
   approvals: APPROVALS,
   recoveries: RECOVERIES,
   checkpoints: CHECKPOINTS,
@@ -107,6 +121,8 @@ export function projectedTables(stored: readonly StoredText[]): PlainTables {
     tool_calls: [...kept.calls.values()],
     errors: kept.errors,
     token_usage: kept.usage,
+    usage_by_day: usageBy(kept.usage, ({ at, model }) => ({ day: new Date(Number(at)).toISOString().slice(0, 10), model })),
+    usage_by_session: usageBy(kept.usage, () => ({})),
     approvals: kept.approvals,
     recoveries: kept.recoveries,
     checkpoints: checkpointRows(events),
@@ -172,7 +188,8 @@ function keepCall(calls: Map<string, PlainRow>, row: PlainRow): void {
     if (name === 'attempt') before.attempt = Math.max(Number(before.attempt), Number(value))
     else if (name === 'issued_at') continue
     else if (name === 'waiting_until') before[name] = row.status === null ? before[name] : value
-    else if (name === 'milestones') before[name] = value === null ? before[name] : [...((before[name] as string[]) ?? []), ...(value as [])]
+    else if (name === 'milestones')
+      before[name] = value === null ? before[name] : [...new Set([...((before[name] as string[]) ?? []), ...(value as string[])])]
     else if (name === 'approval') before[name] = value === null ? before[name] : { ...(before[name] as object | null), ...value }
     else if (OUTCOME.includes(name) ? ended : value !== null) before[name] = value
   }
@@ -197,12 +214,46 @@ function move(kept: Kept, { event, run }: Move, epochs: ReadonlyMap<number, stri
     }
     case 'session_started':
       archive('begun_afresh', (row) => Number(row.seq) < event.seq)
+      leaveCalls(kept, event)
       return
     case 'forked':
       archive('forked', (row) => row.position === null && Number(row.seq) < event.seq)
       Object.assign(kept, { calls: new Map(), errors: [], usage: [], approvals: [], recoveries: [] })
   }
 }
+
+/** Nothing can be read of what was going on. */
+function leaveCalls({ calls, approvals }: Kept, { seq, at }: { seq: number; at: number }): void {
+  const left = { outcome_seq: seq, completed_at: at, waiting_until: null, raw_outcome: null, error: LEFT_BEHIND }
+  for (const row of calls.values()) {
+    if (row.status === 'awaiting_approval' || row.status === 'awaiting_answer') Object.assign(row, left, { status: 'skipped' })
+    else if (row.status === 'issued' || row.status === 'running') Object.assign(row, left, { status: CUT_OFF[String(row.effect)] })
+    else if (row.status === 'unknown' && (row.error as { asked?: true } | null)?.asked) Object.assign(row, left, { error: NEVER_SAID })
+  }
+  for (const row of approvals.filter(({ status }) => status === 'requested')) {
+    Object.assign(row, { status: LEFT_BEHIND.code, decided_at: at })
+    const call = calls.get(String(row.call_id))
+    Object.assign(call ?? {}, { approval: { ...(call?.approval as object | null), ...approvalLeftBehind(at) } })
+  }
+}
+
+const CUT_OFF: Record<string, string> = { read: 'skipped', idempotent: 'failed', external: 'unknown' }
+
+/** The calls of a session, of one agent therefore, added up. */
+function usageBy(usage: readonly PlainRow[], keyOf: (call: PlainRow) => PlainRow): PlainRow[] {
+  const sums = new Map<string, PlainRow>()
+  for (const call of usage) {
+    const key = keyOf(call)
+    const id = JSON.stringify(key)
+    const one: PlainRow = { ...call, calls: 1, priced: call.usd === null ? 0 : 1 }
+    const added = Object.keys(SUMS).map((name) => [name, plus(sums.get(id)?.[name], one[name])] as const)
+    sums.set(id, { ...key, ...Object.fromEntries(added) })
+  }
+  return [...sums.values()]
+}
+
+/** Dollars come in billionths, which numbers do not add up exactly. */
+const plus = (sum: unknown, one: unknown): number => Math.round((Number(sum ?? 0) + Number(one ?? 0)) * 1e9) / 1e9
 
 /** A checkpoint holds the state folded up to it, but for the ids of accepted messages. */
 function checkpointRows(events: readonly SessionEvent[]): PlainRow[] {

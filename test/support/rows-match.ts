@@ -153,7 +153,8 @@ function comparable(table: (typeof TABLES)[number], rows: readonly PlainRow[], a
   })
 }
 
-const orderOf = ({ seq, version, call_id }: PlainRow): string => String(seq ?? version ?? call_id ?? '').padStart(40, '0')
+const orderOf = ({ seq, version, call_id, day, model }: PlainRow): string =>
+  String(seq ?? version ?? call_id ?? (day === undefined ? '' : `${day} ${model}`)).padStart(40, '0')
 
 /** Values are in `blobs`, nothing was set aside, and the feed tells of each event once. */
 async function compareTheRest(read: <Row extends object>(sql: string) => Promise<Row[]>, stored: readonly StoredText[]): Promise<void> {

@@ -36,20 +36,31 @@ const BEGINNING: Key = ['0', '', 0]
  */
 export async function readFeed(database: Queryable, schema: Schema, filter: FeedFilter, after: Key | undefined): Promise<FeedRows> {
   const from = keyIn({ limit: 0, ...(after && { after }) }, ['text', 'text', 'number']) ?? BEGINNING
-  const commits = await database.query(
+  const found = await database.query(
     `select txid, session_id, first_seq, last_seq from ${schema.table('commits')}
      where txid >= $1::xid8 and (txid > $1::xid8 or (session_id, last_seq) > ($2::text, $3::bigint))
        and txid < pg_snapshot_xmin(pg_current_snapshot())
      order by txid, session_id, first_seq limit ${COMMITS}`,
     from,
   )
+  const commits = filter.types || filter.agent !== undefined ? found : enough(found)
   const last = commits.at(-1)
   if (!last) return { items: [], next: from, more: false }
   const rows = await eventsOf(database, schema, filter, commits, from)
   const isCut = rows.length > EVENTS || rows.at(-1)?.is_last === 'false'
   const items = rows.slice(0, EVENTS).map((row) => ({ item: itemOf(row), place: placeOf(row, 'seq') }))
   const next = isCut ? (items.at(-1)?.place ?? from) : placeOf(last, 'last_seq')
-  return { items, next, more: isCut || commits.length === COMMITS }
+  return { items, next, more: isCut || found.length === COMMITS || commits.length < found.length }
+}
+
+/** The first of the flushes, as many as have the events for one reading: what lies behind them would be read for nothing. */
+function enough(commits: readonly TextRow[]): readonly TextRow[] {
+  let events = 0
+  const last = commits.findIndex(({ first_seq, last_seq }) => {
+    events += Number(last_seq) - Number(first_seq) + 1
+    return events > EVENTS
+  })
+  return last < 0 ? commits : commits.slice(0, last + 1)
 }
 
 /** Events of these flushes behind the place; what a fork inherited is its parent's. `is_last`: of all that fit the filter. */

@@ -31,12 +31,16 @@ export async function pageOf<T>(
   item: (row: TextRow) => T,
   keyOf: (row: TextRow) => Key,
 ): Promise<Rows<T>> {
-  const where = query.where.length > 0 ? `where ${query.where.join(' and ')}` : ''
-  const text = `${query.select} ${where} order by ${query.order} limit ${query.value(limit + 1)}`
+  const text = `${query.select} ${whereAll(query.where)} order by ${query.order} limit ${query.value(limit + 1)}`
   const rows = await database.query(text, query.values)
   const given = rows.slice(0, limit)
   const last = given.at(-1)
   return { items: given.map(item), ...(rows.length > limit && last && { next: keyOf(last) }) }
+}
+
+/** The clause for rows that meet all conditions. */
+export function whereAll(conditions: readonly string[]): string {
+  return conditions.length > 0 ? `where ${conditions.join(' and ')}` : ''
 }
 
 /** The key to go on from, checked for its shape: it has been outside. @throws StoreError `invalid_cursor`. */

@@ -42,6 +42,125 @@ alter table {schema}.token_usage
   add column usd numeric,                   -- null where no price is known
   add column price_date date;               -- since when that price holds
 
+-- `token_usage` added up, by the days (in UTC) of a session and by session: sums over many sessions read these rows.
+create table {schema}.usage_by_day (
+  session_id text not null,
+  day date not null,
+  agent text not null,
+  model text not null,
+  calls integer not null,
+  priced integer not null,                  -- calls whose price is known
+  usd numeric not null,                     -- of those
+  input_tokens bigint not null,
+  output_tokens bigint not null,
+  cache_creation_input_tokens bigint not null,
+  cache_read_input_tokens bigint not null,
+  primary key (session_id, day, agent, model)
+) with (fillfactor = 70);                   -- as of `sessions`
+
+create index usage_by_day_by_day on {schema}.usage_by_day (day);
+
+create table {schema}.usage_by_session (
+  session_id text not null,
+  calls integer not null,
+  priced integer not null,                  -- calls whose price is known
+  usd numeric not null,                     -- of those
+  input_tokens bigint not null,
+  output_tokens bigint not null,
+  cache_creation_input_tokens bigint not null,
+  cache_read_input_tokens bigint not null,
+  primary key (session_id)
+) with (fillfactor = 70);                   -- as of `sessions`
+
+create index usage_by_session_by_usd on {schema}.usage_by_session (usd desc, session_id);
+
+-- By triggers, so that the sums are right whoever writes: an older worker, a fork, a prune, a person who corrects a price.
+create function {schema}.add_usage() returns trigger language plpgsql as $body$
+begin
+  insert into {schema}.usage_by_day as stored
+  select session_id, (at at time zone 'UTC')::date, agent, model, count(*), count(usd), coalesce(sum(usd), 0),
+    sum(input_tokens), sum(output_tokens), sum(cache_creation_input_tokens), sum(cache_read_input_tokens)
+  from added group by 1, 2, 3, 4
+  on conflict (session_id, day, agent, model) do update set
+    calls = stored.calls + excluded.calls,
+    priced = stored.priced + excluded.priced,
+    usd = stored.usd + excluded.usd,
+    input_tokens = stored.input_tokens + excluded.input_tokens,
+    output_tokens = stored.output_tokens + excluded.output_tokens,
+    cache_creation_input_tokens = stored.cache_creation_input_tokens + excluded.cache_creation_input_tokens,
+    cache_read_input_tokens = stored.cache_read_input_tokens + excluded.cache_read_input_tokens;
+  insert into {schema}.usage_by_session as stored
+  select session_id, count(*), count(usd), coalesce(sum(usd), 0),
+    sum(input_tokens), sum(output_tokens), sum(cache_creation_input_tokens), sum(cache_read_input_tokens)
+  from added group by 1
+  on conflict (session_id) do update set
+    calls = stored.calls + excluded.calls,
+    priced = stored.priced + excluded.priced,
+    usd = stored.usd + excluded.usd,
+    input_tokens = stored.input_tokens + excluded.input_tokens,
+    output_tokens = stored.output_tokens + excluded.output_tokens,
+    cache_creation_input_tokens = stored.cache_creation_input_tokens + excluded.cache_creation_input_tokens,
+    cache_read_input_tokens = stored.cache_read_input_tokens + excluded.cache_read_input_tokens;
+  return null;
+end $body$;
+
+create function {schema}.take_usage() returns trigger language plpgsql as $body$
+begin
+  update {schema}.usage_by_day stored set
+    calls = stored.calls - gone.calls,
+    priced = stored.priced - gone.priced,
+    usd = stored.usd - gone.usd,
+    input_tokens = stored.input_tokens - gone.input_tokens,
+    output_tokens = stored.output_tokens - gone.output_tokens,
+    cache_creation_input_tokens = stored.cache_creation_input_tokens - gone.cache_creation_input_tokens,
+    cache_read_input_tokens = stored.cache_read_input_tokens - gone.cache_read_input_tokens
+  from (
+    select session_id, (at at time zone 'UTC')::date as day, agent, model, count(*) as calls, count(usd) as priced, coalesce(sum(usd), 0) as usd,
+      sum(input_tokens) as input_tokens, sum(output_tokens) as output_tokens,
+      sum(cache_creation_input_tokens) as cache_creation_input_tokens, sum(cache_read_input_tokens) as cache_read_input_tokens
+    from removed group by 1, 2, 3, 4
+  ) gone
+  where (stored.session_id, stored.day, stored.agent, stored.model) = (gone.session_id, gone.day, gone.agent, gone.model);
+  update {schema}.usage_by_session stored set
+    calls = stored.calls - gone.calls,
+    priced = stored.priced - gone.priced,
+    usd = stored.usd - gone.usd,
+    input_tokens = stored.input_tokens - gone.input_tokens,
+    output_tokens = stored.output_tokens - gone.output_tokens,
+    cache_creation_input_tokens = stored.cache_creation_input_tokens - gone.cache_creation_input_tokens,
+    cache_read_input_tokens = stored.cache_read_input_tokens - gone.cache_read_input_tokens
+  from (
+    select session_id, count(*) as calls, count(usd) as priced, coalesce(sum(usd), 0) as usd,
+      sum(input_tokens) as input_tokens, sum(output_tokens) as output_tokens,
+      sum(cache_creation_input_tokens) as cache_creation_input_tokens, sum(cache_read_input_tokens) as cache_read_input_tokens
+    from removed group by 1
+  ) gone
+  where stored.session_id = gone.session_id;
+  delete from {schema}.usage_by_day where calls = 0 and session_id in (select session_id from removed);
+  delete from {schema}.usage_by_session where calls = 0 and session_id in (select session_id from removed);
+  return null;
+end $body$;
+
+-- In the order of their names: a change takes before it adds.
+create trigger added after insert on {schema}.token_usage
+  referencing new table as added for each statement execute function {schema}.add_usage();
+create trigger removed after delete on {schema}.token_usage
+  referencing old table as removed for each statement execute function {schema}.take_usage();
+create trigger changed_1 after update on {schema}.token_usage
+  referencing old table as removed for each statement execute function {schema}.take_usage();
+create trigger changed_2 after update on {schema}.token_usage
+  referencing new table as added for each statement execute function {schema}.add_usage();
+
+insert into {schema}.usage_by_day
+select session_id, (at at time zone 'UTC')::date, agent, model, count(*), count(usd), coalesce(sum(usd), 0),
+  sum(input_tokens), sum(output_tokens), sum(cache_creation_input_tokens), sum(cache_read_input_tokens)
+from {schema}.token_usage group by 1, 2, 3, 4;
+
+insert into {schema}.usage_by_session
+select session_id, count(*), count(usd), coalesce(sum(usd), 0),
+  sum(input_tokens), sum(output_tokens), sum(cache_creation_input_tokens), sum(cache_read_input_tokens)
+from {schema}.token_usage group by 1;
+
 -- A point to go back to: the folded state at its event, without the ids of the messages, so that storage grows linearly.
 create table {schema}.checkpoints (
   session_id text not null,
@@ -143,7 +262,7 @@ create table {schema}.approvals (
   turn integer not null,
   digest text not null,                     -- of the arguments that are asked about
   reason text,
-  status text not null,                     -- requested, approved, denied, expired
+  status text not null,                     -- requested, approved, denied, expired, left_behind
   requested_at timestamptz not null,
   expires_at timestamptz,
   decided_at timestamptz,

@@ -39,6 +39,9 @@ export interface ServingProcess {
   ended: Promise<[number | null, NodeJS.Signals | null]>
 }
 
+/** Postgres: there is no such table, or schema. */
+const UNDEFINED_TABLE = '42P01'
+
 /** The parts that one test file works with. */
 export interface Rig {
   ledger: Ledger
@@ -113,7 +116,7 @@ export async function startRig(): Promise<Rig> {
     async errors(sessionId, count) {
       const query = 'SELECT context, call_id, attempt, class, code FROM pawl.errors WHERE session_id = $1 ORDER BY seq'
       return until(async () => {
-        const { rows } = await pool.query<ErrorRow>(query, [sessionId])
+        const rows = await pool.query<ErrorRow>(query, [sessionId]).then((result) => result.rows, noTableYet)
         return rows.length >= count ? rows : undefined
       })
     },
@@ -125,6 +128,12 @@ export async function startRig(): Promise<Rig> {
       for (const end of ends.reverse()) await end()
     },
   }
+}
+
+/** The first worker to start makes the tables; there are no rows before. */
+function noTableYet(error: { code?: string }): ErrorRow[] {
+  if (error.code !== UNDEFINED_TABLE) throw error
+  return []
 }
 
 /** Waits until `found` gives something. */

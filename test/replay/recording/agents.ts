@@ -71,6 +71,15 @@ const tools = [
           }
     },
   }),
+  /** May be over before it is asked about. */
+  defineTool({
+    ...common,
+    name: 'post',
+    effect: 'external',
+    timeout: '1s',
+    execute: act,
+    verify: () => ({ happened: true, result: 'found' }),
+  }),
   defineTool({ ...common, name: 'mail', effect: 'external', onUnknown: 'tell_model', execute: act }),
   /** Nobody but a person can say what became of it. */
   defineTool({ ...common, name: 'wire', effect: 'external', execute: act }),
@@ -139,7 +148,10 @@ export const careful = defineAgent({
   name: 'careful',
   checkpoint: { on: [{ type: 'milestone_reached' }, { type: 'tool_completed', tool: 'set' }] },
 })
-/** Is served later than it is asked. */
+/** Makes its checkpoints by time. */
+export const timely = defineAgent({ ...agent, name: 'timely', checkpoint: { everyMs: 300 } })
+/** Are served later than they are asked. */
 export const late = defineAgent({ ...agent, name: 'late' })
+export const later = defineAgent({ ...agent, name: 'later' })
 
-export default defineWorker({ agents: [recorded, bounded, hurried, careful] })
+export default defineWorker({ agents: [recorded, bounded, hurried, careful, timely] })

@@ -10,8 +10,8 @@ export interface Recorder {
   temporal: Client
   taskQueue: string
   pawl: Pawl
-  /** Starts a worker that serves the agent `late`. */
-  serveLate(): Promise<void>
+  /** Starts a worker that serves the agent. */
+  serveLate(agent: 'late' | 'later'): Promise<void>
 }
 
 /** Plays a session; `id` is its session id. */
@@ -149,7 +149,7 @@ export const SESSIONS: Record<string, Play> = {
   async not_served(_id, { serveLate }, session) {
     const run = await session.send('look a')
     await seen(session, (event) => event.type === 'error_entered')
-    await serveLate()
+    await serveLate('late')
     await run.settled({ timeoutMs: 60_000 })
   },
 
@@ -164,6 +164,44 @@ export const SESSIONS: Record<string, Play> = {
 
   async long_2(id, recorder, session) {
     await SESSIONS.long?.(id, recorder, session)
+  },
+
+  async deadline_2(id, recorder, session) {
+    await SESSIONS.deadline?.(id, recorder, session)
+  },
+
+  /** Messages come all the time, also while the history is full: the newest are carried along. */
+  async steady(id, { temporal }, session) {
+    const handle = temporal.workflow.getHandle(workflowIdOf(id))
+    const first = await session.send('look a / look b', { messageId: 'first' })
+    await first.settled({ timeoutMs: 60_000 })
+    const { runId } = await handle.describe()
+    let sent = 0
+    for (let full = false; !full; full = (await handle.describe()).runId !== runId) {
+      for (let n = 0; n < 20; n++, sent++) {
+        await handle.signal(
+          'message',
+          sent % 100 === 0 ? { messageId: `look ${sent}`, content: `look ${sent}` } : { messageId: 'first', content: '' },
+        )
+      }
+    }
+    await say(session, 'hello')
+  },
+
+  async timely(_id, _recorder, session) {
+    await say(session, 'look a / look hold / look b / set hold / look c')
+    await say(session, 'look hold / look d')
+  },
+
+  /** Ended from outside while a call was going on that cannot be asked about before its time is over. */
+  async overdue(id, { temporal }, session) {
+    const run = await session.send('post endless', { messageId: 'cut' })
+    await seen(session, (event) => event.type === 'tool_issued')
+    await temporal.workflow.getHandle(workflowIdOf(id)).terminate('recorded')
+    await session.send('hello', { messageId: 'on' })
+    await run.settled({ timeoutMs: 60_000 })
+    const again = await session.send('post endless')
+    await again.settled({ timeoutMs: 60_000 })
   },
 
   async checkpoints(_id, _recorder, session) {
@@ -236,6 +274,15 @@ export const SESSIONS: Record<string, Play> = {
     await handle.signal('interrupt', 'no object')
     await session.run('odd').settled({ timeoutMs: 60_000 })
   },
+
+  /** The last: another worker is on the queue from then on. */
+  async not_served_2(_id, { serveLate }, session) {
+    const run = await session.send('look a / set b')
+    await seen(session, (event) => event.type === 'error_entered')
+    await serveLate('later')
+    await run.settled({ timeoutMs: 60_000 })
+    await say(session, 'look c')
+  },
 }
 
 /** What the sessions are started with. */
@@ -243,6 +290,9 @@ export const OPTIONS: Record<string, { agent: string; notServedAfter?: number }>
   turns: { agent: 'bounded' },
   deadline: { agent: 'hurried' },
   not_served: { agent: 'late', notServedAfter: 500 },
+  deadline_2: { agent: 'hurried' },
+  not_served_2: { agent: 'later', notServedAfter: 500 },
+  timely: { agent: 'timely' },
   checkpoints: { agent: 'careful' },
 }
 

@@ -1,6 +1,6 @@
-// Flushes that fail: what the store is told of it when it takes the events in.
+// When events are flushed that somebody nudged about, and what the store is told of flushes that failed when it takes the events in.
 import type { Client } from '@temporalio/client'
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { startFlusher } from '../../../src/activities/flusher.ts'
 import type { SessionReader } from '../../../src/activities/session-reader.ts'
 import { StoreError } from '../../../src/store/errors.ts'
@@ -42,5 +42,56 @@ describe('a flush that fails', () => {
     })
     expect(await flush()).toBe(1)
     expect(asked).toEqual([{}, {}])
+  })
+})
+
+describe('nudges', () => {
+  afterEach(() => void vi.useRealTimers())
+
+  /** A flusher whose clock stands still unless it is advanced; `flushed` are the events up to which the store was written. */
+  function nudged() {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })
+    const flushed: number[] = []
+    let head = 0
+    const store = {
+      head: () => Promise.resolve(null),
+      flush: (_session: string, epoch: string, _entries: unknown) => {
+        flushed.push(head)
+        return Promise.resolve({ seq: head, digest: 'd', epoch })
+      },
+    } as unknown as Store
+    const reader = {
+      entries: ({ watermark }: { watermark: { seq: number } }) => {
+        head = watermark.seq
+        return Promise.resolve([])
+      },
+    } as unknown as SessionReader
+    const flusher = startFlusher(store, reader, silent)
+    const nudge = (seq: number, afterMs: number) => {
+      const after = vi.advanceTimersByTimeAsync(afterMs)
+      return after.then(async () => {
+        flusher.nudge({ ...target, watermark: { seq, digest: 'd' } }, {} as Client)
+        await vi.advanceTimersByTimeAsync(0)
+      })
+    }
+    return { flushed, nudge, flusher }
+  }
+
+  it('of turns that follow one another fast share a flush, up to the newest', async () => {
+    const { flushed, nudge, flusher } = nudged()
+    for (const seq of [1, 2, 3, 4]) await nudge(seq, 12)
+    expect(flushed).toEqual([1])
+    await vi.advanceTimersByTimeAsync(50)
+    expect(flushed).toEqual([1, 4])
+    await vi.advanceTimersByTimeAsync(50)
+    await flusher.idle()
+  })
+
+  it('of slow turns are followed at once', async () => {
+    const { flushed, nudge, flusher } = nudged()
+    for (const seq of [1, 2, 3]) await nudge(seq, 30)
+    expect(flushed).toEqual([1, 2, 3])
+    await vi.advanceTimersByTimeAsync(50)
+    await flusher.idle()
   })
 })

@@ -1,6 +1,6 @@
 // Checkpoints by policy: when one is due after an event.
 import { describe, expect, it } from 'vitest'
-import { checkpointDue } from '../../../src/session/checkpointing.ts'
+import { checkpointAt, checkpointDue } from '../../../src/session/checkpointing.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import type { CheckpointPolicy, EventBody, SessionEvent } from '../../../src/session/events.ts'
 import { apply, initialState } from '../../../src/session/fold.ts'
@@ -63,7 +63,7 @@ function made(turns: number, policy?: CheckpointPolicy): string[] {
     const event = { v: 1, seq: ++seq, at: seq * 1_000, ...body } as SessionEvent
     if (event.type === 'session_started') state = initialState(event)
     else if (state) apply(state, event)
-    const reason = state && checkpointDue(state, event)
+    const reason = state && checkpointDue(state, event, event.at >= (checkpointAt(state) ?? Number.POSITIVE_INFINITY))
     if (reason === undefined) return
     checkpoints.push(`${reason} after ${event.type}`)
     add({ type: 'checkpoint_made', version: checkpoints.length, reason })

@@ -1,7 +1,7 @@
 // What a session does next, and what a call is answered with before it is run.
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
-import { admit, decide, READS_AT_ONCE } from '../../../src/session/decide.ts'
+import { admit, decide, dueAt, READS_AT_ONCE } from '../../../src/session/decide.ts'
 import { shortHash } from '../../../src/session/digest.ts'
 import type { Effect, EventOf, Resolution } from '../../../src/session/events.ts'
 import { initialState } from '../../../src/session/fold.ts'
@@ -57,7 +57,7 @@ function call(index: number, effect: Effect, status: CallState['status'] = 'requ
 }
 
 function callsNext(...calls: CallState[]): number[] {
-  const decision = decide(running({ phase: 'tools', calls }), 0)
+  const decision = decide(running({ phase: 'tools', calls }), dueAt(0))
   return decision.do === 'run_calls' ? decision.calls.map((one) => one.index) : []
 }
 
@@ -65,53 +65,53 @@ const reads = (count: number) => Array.from({ length: count }, (_, index) => cal
 
 describe('a session', () => {
   it('waits while nobody has said anything', () => {
-    expect(decide(state(), 0)).toEqual({ do: 'wait' })
+    expect(decide(state(), dueAt(0))).toEqual({ do: 'wait' })
   })
 
   it('opens the next run with the oldest message', () => {
     const inbox = [{ messageId: 'm1', metadata: { a: 1 } }, { messageId: 'm2' }]
-    expect(decide(state({ inbox }), 0)).toEqual({ do: 'start_run', run: 4, message: inbox[0] })
+    expect(decide(state({ inbox }), dueAt(0))).toEqual({ do: 'start_run', run: 4, message: inbox[0] })
   })
 
   it('takes all that was said since into the next turn', () => {
     const inbox = [{ messageId: 'm1' }, { messageId: 'm2' }]
-    expect(decide(running({}, { inbox }), 0)).toEqual({ do: 'start_turn', run: 3, turn: 3, takes: ['m1', 'm2'] })
-    expect(decide(running({}), 0)).toEqual({ do: 'start_turn', run: 3, turn: 3, takes: [] })
+    expect(decide(running({}, { inbox }), dueAt(0))).toEqual({ do: 'start_turn', run: 3, turn: 3, takes: ['m1', 'm2'] })
+    expect(decide(running({}), dueAt(0))).toEqual({ do: 'start_turn', run: 3, turn: 3, takes: [] })
   })
 
   it('calls the model of the turn that has started', () => {
-    expect(decide(running({ phase: 'model' }), 0)).toEqual({ do: 'call_model', run: 3, turn: 2 })
+    expect(decide(running({ phase: 'model' }), dueAt(0))).toEqual({ do: 'call_model', run: 3, turn: 2 })
   })
 
   it('completes a run that has its answer, whoever speaks meanwhile', () => {
     const answered = running({ phase: 'answered', stopReason: 'refusal' }, { inbox: [{ messageId: 'm' }] })
-    expect(decide(answered, 0)).toEqual({ do: 'complete_run', run: 3, turns: 2, stopReason: 'refusal', usage: NO_USAGE })
+    expect(decide(answered, dueAt(0))).toEqual({ do: 'complete_run', run: 3, turns: 2, stopReason: 'refusal', usage: NO_USAGE })
   })
 
   it('ends a run that may have no other turn', () => {
-    expect(decide(running({ turn: 4, limits: { maxTurns: 5 } }), 0)).toMatchObject({ do: 'start_turn' })
-    expect(decide(running({ turn: 5, limits: { maxTurns: 5 } }), 0)).toMatchObject({ do: 'fail_run', run: 3, code: 'max_turns' })
+    expect(decide(running({ turn: 4, limits: { maxTurns: 5 } }), dueAt(0))).toMatchObject({ do: 'start_turn' })
+    expect(decide(running({ turn: 5, limits: { maxTurns: 5 } }), dueAt(0))).toMatchObject({ do: 'fail_run', run: 3, code: 'max_turns' })
   })
 
   it('ends a run whose time is over, but not one that has its answer', () => {
     const limits = { maxTurns: 50, deadlineMs: 500 }
-    expect(decide(running({ limits }), 1_499)).toMatchObject({ do: 'start_turn' })
-    expect(decide(running({ limits }), 1_500)).toMatchObject({ do: 'fail_run', code: 'deadline_exceeded' })
-    expect(decide(running({ limits, phase: 'answered' }), 9_999)).toMatchObject({ do: 'complete_run' })
+    expect(decide(running({ limits }), dueAt(1_499))).toMatchObject({ do: 'start_turn' })
+    expect(decide(running({ limits }), dueAt(1_500))).toMatchObject({ do: 'fail_run', code: 'deadline_exceeded' })
+    expect(decide(running({ limits, phase: 'answered' }), dueAt(9_999))).toMatchObject({ do: 'complete_run' })
   })
 
   it('waits in an error until somebody speaks, and goes on by itself with one that it leaves by itself', () => {
     const error = { code: 'c', reason: 'r', at: 0, strategy: 'restart_run' as const }
     const failed = state({ status: 'error', error, current: { ...RUN, phase: 'model' } })
-    expect(decide(failed, 0)).toEqual({ do: 'wait' })
-    expect(decide({ ...failed, inbox: [{ messageId: 'm' }] }, 0)).toMatchObject({ do: 'start_run', run: 4 })
-    expect(decide({ ...failed, error: { ...error, strategy: 'automatic' } }, 0)).toEqual({ do: 'call_model', run: 3, turn: 2 })
+    expect(decide(failed, dueAt(0))).toEqual({ do: 'wait' })
+    expect(decide({ ...failed, inbox: [{ messageId: 'm' }] }, dueAt(0))).toMatchObject({ do: 'start_run', run: 4 })
+    expect(decide({ ...failed, error: { ...error, strategy: 'automatic' } }, dueAt(0))).toEqual({ do: 'call_model', run: 3, turn: 2 })
   })
 
   it('says the same of the same state, and leaves it as it was', () => {
     const before = running({ phase: 'tools', calls: reads(3) })
     const text = JSON.stringify(before)
-    expect(decide(before, 7)).toEqual(decide(before, 7))
+    expect(decide(before, dueAt(7))).toEqual(decide(before, dueAt(7)))
     expect(JSON.stringify(before)).toBe(text)
   })
 })

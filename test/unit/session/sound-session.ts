@@ -4,8 +4,8 @@ import fc from 'fast-check'
 import { idempotencyKeyOf, inputDigestOf } from '../../../src/agent/keys.ts'
 import type { AssistantBlock } from '../../../src/session/content.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
-import { checkpointDue } from '../../../src/session/checkpointing.ts'
-import { admit, decide, type Decision } from '../../../src/session/decide.ts'
+import { checkpointAt, checkpointDue } from '../../../src/session/checkpointing.ts'
+import { admit, decide, type Decision, dueAt } from '../../../src/session/decide.ts'
 import { nextDigest } from '../../../src/session/digest.ts'
 import type { CheckpointPolicy, EventBody, LogEntry, Resolution, SessionEvent, Target } from '../../../src/session/events.ts'
 import { apply, fold, initialState } from '../../../src/session/fold.ts'
@@ -82,7 +82,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     entries.push({ seq: event.seq, prev: last.digest, digest, json })
     last = { seq: event.seq, digest }
     if (event.type === 'message_received') accepted.push(event.messageId)
-    const due = moving ? checkpointDue(now(), event) : undefined
+    const due = moving ? checkpointDue(now(), event, clock >= (checkpointAt(now()) ?? Number.POSITIVE_INFINITY)) : undefined
     if (due !== undefined) checkpoint(due)
   }
 
@@ -576,7 +576,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
   append({ type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'execution-0', coreVersion: 1 })
   for (;;) {
     outside()
-    const decision = decide(now(), clock)
+    const decision = decide(now(), dueAt(clock))
     if (decision.do === 'wait' && left.length === 0) return { events, entries, entered, accepted, state: now() }
     step(decision)
   }

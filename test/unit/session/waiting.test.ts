@@ -1,6 +1,6 @@
 // Calls that wait for somebody: what is asked, what goes on meanwhile, when the session waits, and what is left of it.
 import { describe, expect, it } from 'vitest'
-import { decide } from '../../../src/session/decide.ts'
+import { decide, dueAt } from '../../../src/session/decide.ts'
 import type { Effect, EventBody, Resolution, SessionEvent } from '../../../src/session/events.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { fold } from '../../../src/session/fold.ts'
@@ -81,7 +81,7 @@ const completed = (index: number): EventBody => ({ type: 'tool_completed', ...pl
 const unknown = (index: number): EventBody => ({ type: 'tool_unknown', ...place(index), attempt: 1, message: 'unknown', ask: true })
 
 const next = (state: SessionState, now = AT): unknown => {
-  const decision = decide(state, now)
+  const decision = decide(state, dueAt(now))
   return decision.do === 'run_calls' ? decision.calls.map(({ index }) => index) : decision
 }
 
@@ -95,7 +95,7 @@ describe('somebody is asked', () => {
       resolution(4, 'external', { approval: APPROVAL, client: {} }),
       resolution(5, 'external', { approval: APPROVAL, replayOf: 't_0_1_0' }),
     ])
-    expect(decide(state, AT)).toMatchObject({
+    expect(decide(state, dueAt(AT))).toMatchObject({
       do: 'ask',
       calls: [
         { call: { index: 1 }, for: 'approval' },
@@ -107,7 +107,7 @@ describe('somebody is asked', () => {
 
   it('for an answer once the call is approved', () => {
     const state = stateOf([resolution(0, 'external', { approval: APPROVAL, client: {} })], [issued(0, 'external'), asked(0), approved(0)])
-    expect(decide(state, AT)).toMatchObject({ do: 'ask', calls: [{ for: 'answer' }] })
+    expect(decide(state, dueAt(AT))).toMatchObject({ do: 'ask', calls: [{ for: 'answer' }] })
   })
 })
 
@@ -172,7 +172,7 @@ describe('a run that fails while somebody is asked', () => {
     )
     expect(state.current?.calls.map(({ status }) => status)).toEqual(['unknown', 'failed', 'failed'])
     expect(Object.keys(state.unknown)).toEqual(['t_1_1_0'])
-    expect(decide(state, AT)).toEqual({ do: 'wait' })
+    expect(decide(state, dueAt(AT))).toEqual({ do: 'wait' })
   })
 
   it('goes on asking through an error that it leaves by itself', () => {
@@ -207,7 +207,7 @@ describe('a call of unknown outcome', () => {
     const failed: EventBody = { type: 'tool_failed', ...place(0), attempt: 1, code: 'skipped', message: 'left' }
     const state = stateOf(calls, [...lost, resolved({ decision: 'skip' }), failed])
     expect(Object.keys(state.unknown)).toEqual(['t_1_1_0'])
-    expect(decide(state, AT)).toMatchObject({ do: 'start_turn', turn: 2 })
+    expect(decide(state, dueAt(AT))).toMatchObject({ do: 'start_turn', turn: 2 })
   })
 
   it('is told to the model as unknown where its run is stopped before anybody has said', () => {

@@ -1,0 +1,191 @@
+// Messages that come all the time: a session continues as new all the same, and what comes in that very moment is carried along.
+import { randomUUID } from 'node:crypto'
+import type { WorkflowHandle } from '@temporalio/client'
+import { defineAgent, defineTool, type ModelRequest, type SessionEvent } from 'pawl'
+import type { SessionHandle } from 'pawl/client'
+import { scripted } from 'pawl/testing'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { z } from 'zod'
+import type { SessionStart } from '../../src/session/protocol.ts'
+import { openStore, type Store } from '../../src/store/index.ts'
+import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { ownSchema, type OwnSchema } from '../support/rows.ts'
+import { rowsMatchEvents } from '../support/rows-match.ts'
+import { answersIn, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+
+/** A session tries at 1,000 events of history, and again 500 later each time that a slow machine's flush took too long; at 40,000 it must. */
+const EVENTS_SOON = 4_000
+
+/** Wants a signature, then is done. */
+const signer = defineAgent({
+  name: 'signer',
+  instructions: 'Have it signed.',
+  model: scripted((request) => (answersIn(request) === 0 ? [use('sign', 'this')] : 'signed')),
+  tools: [
+    defineTool({
+      name: 'sign',
+      description: 'Signs it.',
+      input: z.object({ what: z.string() }),
+      effect: 'idempotent',
+      approval: true,
+      execute: ({ what }) => `${what} is signed`,
+    }),
+  ],
+})
+
+let schema: OwnSchema
+let store: Store
+let here: Deployment
+let player: Stage
+let worker: RunningWorker
+
+beforeAll(async () => {
+  const { databaseUrl } = inject('stack')
+  schema = await ownSchema(databaseUrl, 'steady')
+  here = await deploy({ schema: schema.name })
+  store = openStore({ postgres: databaseUrl, schema: schema.name })
+  player = stage({ limits: { maxTurns: 10_000 } })
+  worker = await here.startWorker({ agents: [player.agent, signer] })
+})
+afterAll(async () => {
+  await here?.stop()
+  await store?.close()
+  await schema?.close()
+})
+
+/** An execution: what it was started with, and how many events its history has. */
+interface Execution {
+  carried: SessionStart['carried']
+  events: number
+}
+
+/** Sends one message after another, each tenth twice, until it is told to stop. */
+function stream(handle: WorkflowHandle) {
+  const sent: string[] = []
+  let isOver = false
+  const ended = (async () => {
+    while (!isOver) {
+      const messageId = `m${sent.length}`
+      sent.push(messageId)
+      await handle.signal('message', { messageId, content: messageId })
+      const again = sent.at(-10)
+      if (sent.length % 10 === 0) await handle.signal('message', { messageId: again, content: 'said before' })
+    }
+  })()
+  return {
+    sent,
+    async stop(): Promise<void> {
+      isOver = true
+      await ended
+    },
+  }
+}
+
+async function executionsOf(id: string): Promise<Execution[]> {
+  const executions: Execution[] = []
+  let runId: string | undefined
+  do {
+    const { events } = await here.temporal.workflow.getHandle(`pawl:${id}`, runId).fetchHistory()
+    const started = events?.[0]?.workflowExecutionStartedEventAttributes
+    const start = JSON.parse(Buffer.from(started?.input?.payloads?.[0]?.data ?? '{}').toString()) as Partial<SessionStart>
+    executions.unshift({ carried: start.carried, events: events?.length ?? 0 })
+    runId = started?.continuedExecutionRunId || undefined
+  } while (runId)
+  return executions
+}
+
+/** Speaks to the session until one of its executions was begun with events that nobody had stored yet; gives what was sent. */
+async function speakUntilCarried(id: string): Promise<string[]> {
+  const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
+  const speaking = stream(handle)
+  try {
+    let newest = ''
+    await until(
+      'events are carried along',
+      async () => {
+        const { runId } = await handle.describe()
+        if (runId === newest) return false
+        newest = runId
+        return (await executionsOf(id)).some(({ carried }) => (carried?.tail?.length ?? 0) > 0)
+      },
+      90_000,
+    )
+  } finally {
+    await speaking.stop()
+  }
+  return speaking.sent
+}
+
+/** What a request has of the one before it: all of it, to the letter. */
+function differsFrom(before: ModelRequest | undefined, { system, messages }: ModelRequest): boolean {
+  if (!before) return false
+  const kept = { system, messages: messages.slice(0, before.messages.length) }
+  return JSON.stringify(kept) !== JSON.stringify({ system: before.system, messages: before.messages })
+}
+
+const timeless = (event: SessionEvent): object => ({ ...event, at: 0 })
+
+/** Drops the schema and migrates anew. */
+async function wipe(): Promise<void> {
+  await schema.drop()
+  // The first call finds that the tables are gone, the next one makes them.
+  await store.head('anybody').catch(() => undefined)
+  expect(await store.head('anybody')).toBeNull()
+}
+
+async function expectNothingLost(id: string, session: SessionHandle, sent: readonly string[]): Promise<void> {
+  const events = await eventsOf(session)
+  expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))
+  expect(ofType(events, 'message_received').map(({ messageId }) => messageId)).toEqual(['start', ...sent])
+  const withoutStore = await here.connect({ postgres: false })
+  // A workflow task that a signal came into is done again, and its replays may be given another time than it had.
+  expect((await eventsOf(withoutStore.session(id))).map(timeless)).toEqual(events.map(timeless))
+  await rowsMatchEvents(here.stack, id, { schema: schema.name })
+  // The executions overlap by what was carried along; rows are made of it once.
+  await wipe()
+  expect(await here.pawl.rebuild({ session: id })).toMatchObject({ restored: 1, failed: 0 })
+  await rowsMatchEvents(here.stack, id, { schema: schema.name })
+}
+
+describe('a session that is spoken to all the time', () => {
+  it('continues as new soon in the middle of its run, loses nothing, and gives the model the same as ever', {
+    timeout: 180_000,
+  }, async () => {
+    let isOver = false
+    const played = player.play(here.pawl, {
+      model: (request) => (isOver ? 'done' : [use('look', `at ${answersIn(request)}`)]),
+    })
+    const { session, id, requests } = played
+    const run = await session.send('start', { messageId: 'start' })
+    const sent = await speakUntilCarried(id)
+    // Another process goes on, which has none of the events.
+    await worker.stop()
+    worker = await here.startWorker({ agents: [player.agent, signer] })
+    await session.send('the end', { messageId: 'the end' })
+    isOver = true
+    await run.result({ timeoutMs: 60_000 })
+
+    const executions = await executionsOf(id)
+    for (const { events } of executions.slice(0, -1)) expect(events).toBeLessThan(EVENTS_SOON)
+    await expectNothingLost(id, session, [...sent, 'the end'])
+    const shown = requests.at(-1)!
+    expect([...saidIn(shown)].sort()).toEqual([...new Set(saidIn(shown))].sort())
+    expect(['start', ...sent, 'the end'].slice(0, saidIn(shown).length)).toEqual(saidIn(shown))
+    expect(requests.filter((request, index) => differsFrom(requests[index - 1], request))).toEqual([])
+  })
+
+  it('continues as new soon while it waits for a person, who is answered', { timeout: 180_000 }, async () => {
+    const id = `signed-${randomUUID()}`
+    const session = here.pawl.session(id, { agent: 'signer' })
+    const run = await session.send('start', { messageId: 'start' })
+    await until('it waits', async () => (await session.state()).status === 'waiting')
+    const sent = await speakUntilCarried(id)
+    for (const { events } of (await executionsOf(id)).slice(0, -1)) expect(events).toBeLessThan(EVENTS_SOON)
+    const [call] = (await session.state()).current?.calls ?? []
+    await session.approve(call?.callId ?? '', { digest: call?.asked?.digest ?? '' })
+    await run.result({ timeoutMs: 60_000 })
+    await expectNothingLost(id, session, sent)
+  })
+})

@@ -1,0 +1,52 @@
+// Lost attempts: which of them say something against the call, and when it is given up.
+import { describe, expect, it } from 'vitest'
+import { fateOf, lostAttempt, MAX_DEATHS, MAX_UNHEARD } from '../../../src/session/attempts.ts'
+import type { FailedAttempt } from '../../../src/session/events.ts'
+import { countAttempts } from '../../../src/workflows/attempts.ts'
+
+const heard = (attempt: number) => ({ attempt, worker: 'host:1' })
+const silent = { how: 'died', confirmed: false, report: undefined, message: 'silent', failureClass: 'HeartbeatTimeout' } as const
+
+describe('a lost attempt', () => {
+  it('that was heard of took its worker with it', () => {
+    const lost = lostAttempt(3, heard(3))
+    expect(lost).toMatchObject({ attempt: 3, class: 'HeartbeatTimeout', worker: 'host:1' })
+    expect(fateOf(lost)).toBe('death')
+  })
+
+  it('that was not heard of never began, if it is not the first one, which begins unheard', () => {
+    expect(fateOf(lostAttempt(1, undefined))).toBe('death')
+    expect(lostAttempt(3, heard(2))).toMatchObject({ attempt: 3, code: 'not_begun' })
+    expect(fateOf(lostAttempt(3, heard(2)))).toBe('unheard')
+  })
+
+  it('that threw is a failure, also with the code of one that never began', () => {
+    expect(fateOf({ attempt: 2, class: 'ToolError', code: 'not_begun', message: 'no', retryable: true })).toBe('failure')
+  })
+})
+
+describe('a call whose attempts are handed to workers that are never heard of', () => {
+  it('is given up after many of them, not after a few', () => {
+    const recorded: FailedAttempt[] = []
+    const attempts = countAttempts((attempt) => recorded.push(attempt), 2)
+    attempts.lost(silent)
+    for (let unheard = 1; unheard < MAX_UNHEARD; unheard++) attempts.lost(silent)
+    expect(attempts.used).toMatchObject({ attempts: MAX_UNHEARD, deaths: 1, failures: 0 })
+    expect(attempts.givenUp()).toBeUndefined()
+    attempts.lost(silent)
+    expect(attempts.givenUp()).toBe(`was handed ${MAX_UNHEARD} times to workers that were never heard of`)
+    expect(recorded.map(({ code }) => code)).toEqual([undefined, ...Array<string>(MAX_UNHEARD).fill('not_begun')])
+  })
+
+  it('is given up by an execution of core 1 as it was before', () => {
+    const attempts = countAttempts(() => undefined, 1)
+    for (let lost = 0; lost < MAX_DEATHS; lost++) attempts.lost(silent)
+    expect(attempts.givenUp()).toBe(`took ${MAX_DEATHS} worker processes with it`)
+  })
+
+  it('counts those that an activity tells of in the same way', () => {
+    const attempts = countAttempts(() => undefined, 2)
+    attempts.failed([lostAttempt(1, undefined), lostAttempt(2, heard(1)), lostAttempt(3, heard(3))])
+    expect(attempts.used).toEqual({ attempts: 3, deaths: 2, failures: 0 })
+  })
+})

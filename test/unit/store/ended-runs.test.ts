@@ -1,0 +1,147 @@
+// What the ledger says of runs that are over: nothing of them claims to be going on, or to wait for anybody.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
+import { fold } from '../../../src/session/fold.ts'
+import type { CallState, SessionState } from '../../../src/session/state.ts'
+import { type PlainRow, type PlainTables, projectedTables } from '../../support/projected.ts'
+import { answered, eventsOf, issued, logOf, received, started } from '../../integration/store/sessions.ts'
+import { movedSessions } from '../session/sound-session.ts'
+
+const GOING_ON = ['issued', 'running', 'awaiting_approval', 'awaiting_answer']
+
+/** Rows of the session whose whole past is `events`. */
+function tablesOf(events: readonly SessionEvent[]): PlainTables {
+  return projectedTables(events.map((event) => ({ epoch: 'e', digest: '', json: JSON.stringify(event) })))
+}
+
+/** Whether somebody is asked about a call whose outcome is unknown: it is in the inbox. */
+const isAsked = ({ status, error }: PlainRow): boolean => status === 'unknown' && (error as { asked?: true } | null)?.asked === true
+
+/** The calls of the run that is going on. One that has failed is over. */
+function liveCalls({ status, error, current }: SessionState): CallState[] {
+  const isOver = status === 'error' && error?.strategy !== 'automatic'
+  return isOver ? [] : (current?.calls ?? [])
+}
+
+const idsWhere = (calls: readonly CallState[], ...statuses: CallState['status'][]): string[] =>
+  calls.filter(({ status }) => statuses.includes(status)).map(({ callId }) => callId)
+
+/** Call ids of rows, in order. */
+const idsOf = (rows: readonly PlainRow[]): string[] => rows.map(({ call_id }) => String(call_id)).toSorted()
+
+/** What follows it at once ends its call. */
+const isHalfSaid = ({ type }: SessionEvent): boolean => type === 'approval_decided' || type === 'tool_resolved'
+
+/** The events up to one of them, and those that follow it at once. */
+function pastOf(events: readonly SessionEvent[], cut: number): SessionEvent[] {
+  let end = 1 + (cut % events.length)
+  const newest = () => events.slice(0, end).findLast(({ type }) => type !== 'checkpoint_made')
+  for (let last = newest(); end < events.length && last && isHalfSaid(last); last = newest()) end += 1
+  return events.slice(0, end)
+}
+
+describe('after any event of any session', () => {
+  it('the rows that say that something goes on, or waits, are those of the live run, and no others', () => {
+    fc.assert(
+      fc.property(movedSessions, fc.nat(), ({ events }, cut) => {
+        const past = pastOf(events, cut)
+        const state = fold(undefined, past) ?? expect.fail()
+        const { tool_calls, approvals } = tablesOf(past)
+        const live = liveCalls(state)
+        const going = tool_calls.filter(({ status }) => GOING_ON.includes(String(status)))
+        expect(idsOf(going)).toEqual(idsWhere(live, 'issued', 'awaiting_approval', 'awaiting_answer').toSorted())
+        expect(idsOf(tool_calls.filter(isAsked))).toEqual(idsWhere(live, 'awaiting_resolution').toSorted())
+        expect(idsOf(approvals.filter(({ status }) => status === 'requested'))).toEqual(idsWhere(live, 'awaiting_approval').toSorted())
+        if (!past.some((event) => event.type === 'session_started' && event.after)) {
+          const unknown = idsOf(tool_calls.filter(({ status }) => status === 'unknown'))
+          expect(unknown.filter((callId) => !Object.hasOwn(state.unknown, callId))).toEqual([])
+        }
+        for (const row of tool_calls) {
+          const isOver = !GOING_ON.includes(String(row.status))
+          expect({ ...row, isOver: row.completed_at !== null && row.outcome_seq !== null }).toEqual({ ...row, isOver })
+        }
+      }),
+      { numRuns: 300, endOnFailure: true },
+    )
+  })
+})
+
+const WHERE = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'refund' }
+const OTHER = { ...WHERE, callId: 't_1_1_1' }
+const AT = Date.UTC(2026, 10, 22)
+const ASKED = { type: 'approval_requested', digest: 'd', expiresAt: AT, onExpiry: 'deny' } as const
+const APPROVED = { type: 'approval_decided', digest: 'd', approved: true } as const
+
+/** A turn of two calls that are issued. */
+const BEGUN: EventBody[] = [
+  started(),
+  received('u1'),
+  { type: 'run_started', run: 1, messageId: 'u1' },
+  { type: 'turn_started', run: 1, turn: 1, takes: ['u1'] },
+  answered(1, 1, [{ order: 7 }, { order: 8 }]),
+  issued(1, 1, 0),
+  issued(1, 1, 1),
+]
+
+const INTERRUPTED: EventBody = { type: 'run_interrupted', run: 1 }
+const FAILED: EventBody = { type: 'error_entered', run: 1, code: 'approval_expired', reason: 'late', strategy: 'restart_run' }
+
+/** The rows of a turn in which all that happened. */
+const after = (...bodies: EventBody[]): PlainTables => tablesOf(eventsOf(logOf([...BEGUN, ...bodies])))
+
+describe('a run that is stopped', () => {
+  it.each<[string, EventBody]>([
+    ['an interrupt', INTERRUPTED],
+    ['a failure', FAILED],
+    ['a way back', { type: 'rolled_back', toSeq: 2, upToSeq: 9, effects: [] }],
+    ['an abandonment', { type: 'recovery_started', run: 1, strategy: 'abandon' }],
+  ])('by %s leaves its requests of approval behind, and says so on request and call', (_, stop) => {
+    const { approvals, tool_calls } = after({ ...ASKED, ...WHERE }, { ...APPROVED, ...WHERE }, { ...ASKED, ...OTHER }, stop)
+    expect(approvals).toMatchObject([
+      { call_id: WHERE.callId, status: 'approved' },
+      { call_id: OTHER.callId, status: 'left_behind', decided_by: null, decided_at: expect.any(Number) },
+    ])
+    const error = { code: 'left_behind' }
+    expect(tool_calls).toMatchObject([
+      { call_id: WHERE.callId, status: 'skipped', error, approval: { decision: 'approved' } },
+      { call_id: OTHER.callId, status: 'skipped', error, approval: { decision: 'left_behind' }, waiting_until: null },
+    ])
+  })
+
+  it('leaves a call whose outcome is unknown as it is, but nobody is asked about it any more', () => {
+    const unknown: EventBody = { type: 'tool_unknown', ...WHERE, attempt: 1, message: 'who knows', ask: true }
+    expect(after(unknown).tool_calls[0]).toMatchObject({ status: 'unknown', error: { asked: true } })
+    expect(after(unknown, INTERRUPTED).tool_calls[0]).toMatchObject({ status: 'unknown', error: { code: 'outcome_unknown' }, attempt: 1 })
+    expect(after(unknown, INTERRUPTED).tool_calls.filter(isAsked)).toEqual([])
+  })
+
+  it('with its workflow gone, may have executed what was issued: what is safe to repeat has failed, the rest is unknown', () => {
+    const resumed: EventBody = { type: 'session_resumed', executionId: 'e2', fromEpoch: 'e', coreVersion: 1 }
+    const statuses = after(resumed, INTERRUPTED).tool_calls.map(({ effect, status }) => [effect, status])
+    expect(statuses).toEqual([
+      ['external', 'unknown'],
+      ['external', 'unknown'],
+    ])
+  })
+
+  it('leaves an error that ends by itself to its run: what waits goes on waiting', () => {
+    const { approvals, tool_calls } = after({ ...ASKED, ...WHERE }, { ...FAILED, code: 'agent_not_served', strategy: 'automatic' })
+    expect(approvals).toMatchObject([{ status: 'requested' }])
+    expect(tool_calls).toMatchObject([{ status: 'awaiting_approval' }, { status: 'issued' }])
+  })
+})
+
+it('a call that was not executed, for nobody knows of the same one before it, is not unknown itself, and names that one', () => {
+  const unknown: EventBody = { type: 'tool_unknown', ...WHERE, attempt: 1, message: 'who knows' }
+  const { tool_calls } = after(unknown, { type: 'tool_unknown', ...OTHER, attempt: 0, message: 'still nobody', again: WHERE.callId })
+  expect(tool_calls).toMatchObject([
+    { call_id: WHERE.callId, status: 'unknown' },
+    { call_id: OTHER.callId, status: 'skipped', error: { code: 'outcome_unknown', again: WHERE.callId } },
+  ])
+})
+
+it('a milestone stands once, where it was reached first, however often an attempt reaches it', () => {
+  const reached = ['packed', 'sent', 'packed', 'sent', 'paid'].map((name): EventBody => ({ type: 'milestone_reached', ...WHERE, name }))
+  expect(after(...reached).tool_calls[0]?.milestones).toEqual(['packed', 'sent', 'paid'])
+})
