@@ -22,12 +22,12 @@ export function aboutDeployment(command: Command): Command {
 
 /** Where the stack is: what the environment says, else what a `pawl dev` with this data folder noted. */
 export async function connectOptions(options: DeploymentOptions): Promise<ConnectOptions> {
-  const { TEMPORAL_ADDRESS, TEMPORAL_PROFILE, DATABASE_URL } = process.env
+  const { TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_PROFILE, DATABASE_URL } = process.env
   const found = await findRunning(options.data)
   const running = (TEMPORAL_ADDRESS || TEMPORAL_PROFILE) && TEMPORAL_ADDRESS !== found?.temporalAddress ? null : found
   const taskQueue = options.taskQueue ?? running?.taskQueue
   return {
-    ...(running && { temporal: { address: running.temporalAddress, namespace: running.namespace } }),
+    ...(running && { temporal: { address: running.temporalAddress, namespace: TEMPORAL_NAMESPACE || running.namespace } }),
     ...(running?.databaseUrl && !DATABASE_URL && { postgres: running.databaseUrl }),
     ...(taskQueue !== undefined && { taskQueue }),
     ...(options.schema !== undefined && { schema: options.schema }),

@@ -39,7 +39,7 @@ function linesOfReport({ sessionId, terminated, executions, rows, forks, parent 
   return [
     `session ${sessionId} erased${terminated ? '; it was open and has been terminated' : ''}`,
     ...counts.map(([table, n]) => `  ${String(n).padStart(10)} ${table}`),
-    `  ${String(executions).padStart(10)} histories in Temporal`,
+    `  ${String(executions).padStart(10)} of its histories in Temporal`,
     ...(forks.length > 0 ? [`Its forks have their own copy of what it was until then: ${forks.join(', ')}`] : []),
     ...(parent === null ? [] : [`It was forked from ${parent}, which has what came before.`]),
   ]

@@ -29,6 +29,8 @@ const program = new Command('pawl')
   .description(packageJson.description)
   .version(packageJson.version)
   .showHelpAfterError('(add --help to see what there is)')
+  // As all that goes wrong: `code: message`.
+  .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'invalid_usage: ')) })
 
 // Subcommands that are added ready-made inherit no settings by themselves.
 const commands = [

@@ -54,12 +54,12 @@ async function prune(options: PruneCommandOptions): Promise<void> {
 function linesOfReport({ before, sessions, rows, archive, stopped }: PruneReport, what: string): string[] {
   const counts = Object.entries(rows).filter(([, n]) => n > 0)
   return [
-    `${sessions} closed session(s) of before ${before.toISOString()} ${what}`,
+    `${sessions} closed session(s), quiet since ${before.toISOString()} or longer, ${what}`,
     ...counts.map(
       ([table, n]) => `  ${String(n).padStart(10)} ${table === 'archived_messages' ? 'messages, to archived_messages' : table}`,
     ),
     ...(archive
-      ? [`${archive.messages} archived message(s) of before ${archive.before.toISOString()} ${what}, ${archive.blobs} large value(s)`]
+      ? [`${archive.messages} message(s), archived before ${archive.before.toISOString()}, and ${archive.blobs} large value(s) ${what}`]
       : []),
     ...(stopped ? ['Stopped: run it again for the rest.'] : []),
   ]

@@ -163,7 +163,7 @@ describe('the commands that ask', () => {
     ['a checkpoint that is not there', ['messages', 'talked', '--checkpoint', '99'], 'checkpoint_not_found'],
     ['an unknown status', ['sessions', '--status', 'bored'], 'invalid_option'],
     ['a cursor that is none', ['errors', '--cursor', 'x'], 'invalid_cursor'],
-    ['a limit that is none', ['tools', '--limit', 'many'], 'invalid_option'],
+    ['a limit that is none', ['tools', '--limit', 'many'], 'invalid_usage'],
     ['a time that is none', ['usage', '--since', 'yesterday'], "Give how long ago, such as '2h'"],
     ['no store', ['sessions', '--data', 'elsewhere'], 'no_store'],
   ])('%s: says so on standard error, with exit code 1', async (_, args, says) => {

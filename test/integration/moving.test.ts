@@ -201,6 +201,22 @@ describe('a session whose workflow is gone', () => {
     await terminate(id)
     const state = await session.resume()
     expect(state).toMatchObject({ status: 'idle', run: 1 })
-    await expect(here.pawl.session('unheard-of').resume()).rejects.toMatchObject({ code: 'session_not_found' })
+    const unheardOf = here.pawl.session('unheard-of')
+    await expect(unheardOf.resume()).rejects.toMatchObject({ code: 'session_not_found' })
+    await expect(unheardOf.state(), 'also when it has been asked for').rejects.toMatchObject({ code: 'session_not_found' })
+  })
+
+  it('is unavailable, and nobody waits for ever, where no worker takes in what is asked', { timeout: 90_000 }, async () => {
+    const session = here.pawl.session('served-by-nobody', { agent: player.agent.name, taskQueue: 'served-by-nobody' })
+    await session.send('one')
+    const asked = [
+      session.checkpoint('now'),
+      session.fork(),
+      session.recover({ strategy: 'abandon' }),
+      session.approve('t_1_1_0', { digest: 'of-it' }),
+    ]
+    for (const outcome of await Promise.allSettled(asked)) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'session_unavailable' } })
+    }
   })
 })

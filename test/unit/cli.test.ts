@@ -232,6 +232,10 @@ describe('what is said', () => {
     vi.stubEnv('PAWL_DEBUG', '')
     const error = new CliError('no_agents', 'Export one.', { cause: new Error('broken import') })
     expect(describeError(error)).toBe('no_agents: Export one.\n  caused by: broken import')
+    const wrapped = new CliError('not_waiting', 'Decided before.', {
+      cause: new Error('Update failed', { cause: new Error('Decided before.') }),
+    })
+    expect(describeError(wrapped)).toBe('not_waiting: Decided before.')
     expect(describeError(new TypeError('x is not a function'))).toContain('internal_error: x is not a function')
     vi.stubEnv('PAWL_DEBUG', '1')
     expect(describeError(error)).toContain('cli.test.ts')

@@ -6,11 +6,11 @@ import type { Column } from './table.ts'
 
 const COLUMNS: Column<ListedCheckpoint>[] = [
   { name: 'version', of: (row) => row.version, right: true },
-  { name: 'turn', of: (row) => (row.run === null ? null : `${row.run}.${row.turn ?? 0}`) },
+  { name: 'turn', of: (row) => (row.run === null ? null : [row.run, row.turn].filter(Boolean).join('.')) },
   { name: 'seq', of: (row) => row.seq, right: true },
   { name: 'created', of: (row) => timeOf(row.createdAt) },
   { name: 'last message', of: (row) => row.lastMessageId },
-  { name: 'archived', of: (row) => (row.archivedSeq === null ? 'no' : `by ${row.archivedSeq}`) },
+  { name: 'archived', of: (row) => (row.archivedSeq === null ? 'no' : `at ${row.archivedSeq}`) },
   { name: 'reason', of: (row) => (row.by === null ? row.reason : `${row.reason} (${row.by})`) },
 ]
 

@@ -12,7 +12,7 @@ interface ErrorsOptions extends ListingOptions, SpanOptions {
 const COLUMNS: Column<ListedError>[] = [
   { name: 'at', of: (row) => timeOf(row.at) },
   { name: 'session', of: (row) => row.sessionId },
-  { name: 'turn', of: (row) => (row.run === null ? null : `${row.run}.${row.turn ?? 0}`) },
+  { name: 'turn', of: (row) => (row.run === null ? null : [row.run, row.turn].filter(Boolean).join('.')) },
   { name: 'context', of: (row) => row.context },
   { name: 'attempt', of: (row) => row.attempt, right: true },
   { name: 'retryable', of: (row) => (row.retryable ? 'yes' : 'no') },

@@ -40,9 +40,15 @@ export function askingCommand(name: string, description: string): Command {
 /** One that lists. */
 export function listingCommand(name: string, description: string): Command {
   return askingCommand(name, description)
-    .option('--limit <n>', 'how many', Number, 50)
+    .option('--limit <n>', 'how many', limitOf, 50)
     .option('--cursor <cursor>', 'go on where a list ended')
     .option('--all', 'all of them, page by page')
+}
+
+function limitOf(text: string): number {
+  const limit = Number(text)
+  if (!Number.isInteger(limit)) throw new InvalidArgumentError('Give a number from 1 to 1000.')
+  return limit
 }
 
 /** Adds the options of a span of time. */
