@@ -1,7 +1,7 @@
 // The part of the fold that is about tool calls: their states, what they wait for, and which effects they leave.
 import { shortHash } from './digest.ts'
 import type { Effect, EventOf } from './events.ts'
-import { jsonBytes } from './protocol.ts'
+import { jsonBytes } from './json.ts'
 import type { CallState, RunState, SessionState } from './state.ts'
 
 // A snapshot is twice in every execution's history: what grows with the session is bounded.

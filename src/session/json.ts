@@ -20,3 +20,8 @@ export function isTooDeep(value: unknown): boolean {
   }
   return false
 }
+
+/** UTF-8 bytes of a value's JSON. */
+export function jsonBytes(value: unknown): number {
+  return new TextEncoder().encode(JSON.stringify(value) ?? '').length
+}

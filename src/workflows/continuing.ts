@@ -1,7 +1,8 @@
 // Continue-as-new: early, because a crash waits for a replay; clean, because an activity that is pending at the call is lost.
 import { allHandlersFinished, condition, continueAsNew, workflowInfo } from '@temporalio/workflow'
 import type { Watermark } from '../session/events.ts'
-import { type Closing, CORE_VERSION, jsonBytes, type SessionStart } from '../session/protocol.ts'
+import { jsonBytes } from '../session/json.ts'
+import { type Closing, CORE_VERSION, type SessionStart } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'

@@ -1,7 +1,7 @@
 // What comes in from outside: checked, deduplicated and recorded. Nothing that anyone sends can fail the workflow.
 import { uuid4 } from '@temporalio/workflow'
 import { shortHash } from '../session/digest.ts'
-import { checkMessage } from '../session/protocol.ts'
+import { checkMessage } from '../session/incoming.ts'
 import type { Journal } from './journal.ts'
 
 /** Records a message, or its rejection; a repeated message id changes nothing. */

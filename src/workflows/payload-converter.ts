@@ -2,7 +2,7 @@
 // converter that throws there would fail its workflow task for ever, before any code of ours could see it.
 import { defaultPayloadConverter, type Payload, type PayloadConverter } from '@temporalio/common'
 import { isTooDeep, MAX_DEPTH } from '../session/json.ts'
-import { UNDECODABLE } from '../session/protocol.ts'
+import { UNDECODABLE } from '../session/incoming.ts'
 
 /** Wraps a converter so that decoding always gives a value. */
 export function totalConverter(inner: PayloadConverter): PayloadConverter {

@@ -12,7 +12,8 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import { decide, type Decision } from '../session/decide.ts'
-import { QUERIES, SIGNALS, UNDECODABLE, UPDATES } from '../session/protocol.ts'
+import { UNDECODABLE } from '../session/incoming.ts'
+import { QUERIES, SIGNALS, UPDATES } from '../session/protocol.ts'
 import type {
   AnswerRequest,
   ApproveRequest,

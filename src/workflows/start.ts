@@ -1,14 +1,7 @@
 // What an execution was started with: anyone can start a workflow, so all of it is checked, and what makes no sense is left out.
 import { ApplicationFailure, workflowInfo } from '@temporalio/workflow'
-import {
-  type ForkStart,
-  isSessionId,
-  sessionIdOf,
-  type SessionSettings,
-  type SessionStart,
-  UNDECODABLE,
-  workflowIdOf,
-} from '../session/protocol.ts'
+import { UNDECODABLE } from '../session/incoming.ts'
+import { type ForkStart, isSessionId, sessionIdOf, type SessionSettings, type SessionStart, workflowIdOf } from '../session/protocol.ts'
 
 /** Longer than that a timer of the server need not be. */
 const TEN_YEARS_MS = 10 * 365 * 24 * 3_600_000

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { BlobShelf, Patience } from '../../../src/activities/blobs.ts'
 import { recordResult } from '../../../src/activities/record.ts'
 import { defineTool, type ToolContext, type ToolOptions } from '../../../src/agent/tool.ts'
-import { jsonBytes } from '../../../src/session/protocol.ts'
+import { jsonBytes } from '../../../src/session/json.ts'
 import { type Blob, sha256Of } from '../../../src/store/blobs.ts'
 
 type Options = ToolOptions<z.ZodType, unknown>

@@ -1,0 +1,130 @@
+// What somebody sends into a session, checked: the client does it before it sends, the workflow because anyone can signal it.
+import { isImageSource, type UserBlock } from './content.ts'
+import type { BlobRef } from './events.ts'
+import { isTooDeep, type Json, jsonBytes, type JsonObject, MAX_DEPTH } from './json.ts'
+import type { MessageSignal } from './protocol.ts'
+
+/** Bytes of JSON that a message's content and metadata may have. */
+export const MAX_MESSAGE_BYTES = 1_000_000
+const MAX_METADATA_BYTES = 16_000
+const MAX_MESSAGE_ID = 200
+
+/** Why a message is refused. */
+export interface Refusal {
+  code: 'undecodable' | 'invalid_message' | 'empty_message' | 'message_too_large' | 'invalid_metadata' | 'invalid_message_id'
+  reason: string
+}
+
+/** Marks a value that the payload converter could not decode. */
+export const UNDECODABLE = '__pawl_undecodable__'
+
+/** Checks what somebody sent as a message. */
+export function checkMessage(raw: unknown): { message: MessageSignal } | { refusal: Refusal; messageId?: string } {
+  if (raw === null || typeof raw !== 'object' || Array.isArray(raw)) {
+    return refuse('invalid_message', 'The argument of `message` is no object: send { "messageId", "content" }.')
+  }
+  const given = raw as Record<string, unknown>
+  if (UNDECODABLE in given) return refuse('undecodable', `The signal's payload cannot be decoded: ${String(given[UNDECODABLE])}`)
+  if (isTooDeep(given)) return refuse('undecodable', `The message is nested deeper than ${MAX_DEPTH} levels: flatten it.`)
+  const { messageId, content, metadata, agent, context, blob } = given
+  if (messageId !== undefined && (typeof messageId !== 'string' || messageId === '' || messageId.length > MAX_MESSAGE_ID)) {
+    return refuse('invalid_message_id', `messageId must be a string of 1 to ${MAX_MESSAGE_ID} characters.`)
+  }
+  const withId = messageId === undefined ? {} : { messageId }
+  if (metadata !== undefined && (!isPlainObject(metadata) || jsonBytes(metadata) > MAX_METADATA_BYTES)) {
+    return { ...refuse('invalid_metadata', `metadata must be a JSON object of at most ${MAX_METADATA_BYTES} bytes.`), ...withId }
+  }
+  if (blob !== undefined && !isBlobRef(blob)) {
+    return { ...refuse('invalid_message', 'blob must be { sha256, bytes, preview }, as the client makes it.'), ...withId }
+  }
+  const refusal = checkContent(content)
+  if (refusal) return { refusal, ...withId }
+  return {
+    message: {
+      ...withId,
+      content: content as string | UserBlock[],
+      ...(metadata !== undefined && { metadata: metadata as JsonObject }),
+      ...(typeof agent === 'string' && { agent }),
+      ...(context !== undefined && { context: context as Json }),
+      ...(blob !== undefined && { blob: { sha256: blob.sha256, bytes: blob.bytes, preview: blob.preview } }),
+    },
+  }
+}
+
+const SHA256 = /^[0-9a-f]{64}$/
+const MAX_PREVIEW = 4_000
+
+function isBlobRef(blob: unknown): blob is BlobRef {
+  if (!isPlainObject(blob)) return false
+  const { sha256, bytes, preview } = blob
+  return (
+    typeof sha256 === 'string' &&
+    SHA256.test(sha256) &&
+    Number.isSafeInteger(bytes) &&
+    typeof preview === 'string' &&
+    preview.length <= MAX_PREVIEW
+  )
+}
+
+function refuse(code: Refusal['code'], reason: string): { refusal: Refusal } {
+  return { refusal: { code, reason } }
+}
+
+function checkContent(content: unknown): Refusal | undefined {
+  const bad = (code: Refusal['code'], reason: string): Refusal => ({ code, reason })
+  if (typeof content === 'string') {
+    if (content.trim() === '') return bad('empty_message', 'The message is empty: send some text.')
+  } else if (!Array.isArray(content) || !content.every(isUserBlock)) {
+    return bad(
+      'invalid_message',
+      'content must be a string or a list of blocks: text, and images as base64 (JPEG, PNG, GIF, WebP) or by URL.',
+    )
+  } else if (!content.some((block) => block.type === 'image' || block.text.trim() !== '')) {
+    return bad('empty_message', 'The message is empty: send some text or an image.')
+  }
+  const bytes = jsonBytes(content)
+  if (bytes > MAX_MESSAGE_BYTES) {
+    return bad(
+      'message_too_large',
+      `The message has ${bytes} bytes of JSON, the limit is ${MAX_MESSAGE_BYTES}: store it elsewhere and send a reference.`,
+    )
+  }
+  return undefined
+}
+
+function isUserBlock(block: unknown): block is UserBlock {
+  if (!isPlainObject(block)) return false
+  if (block.type === 'text') return typeof block.text === 'string'
+  return block.type === 'image' && isImageSource(block.source)
+}
+
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value)
+}
+
+/** Bytes of JSON that a session's context and its tags may have: they are carried along for as long as it lives. */
+const MAX_CONTEXT_BYTES = 100_000
+const MAX_TAGS_BYTES = 16_000
+
+/** What is wrong with a session's context, if anything is. */
+export function contextProblem(context: unknown): string | undefined {
+  if (context === undefined || (!isTooDeep(context) && bytesOf(context) <= MAX_CONTEXT_BYTES)) return undefined
+  return `The session's context must be JSON of at most ${MAX_CONTEXT_BYTES} bytes and ${MAX_DEPTH} levels: say whom it is for, and keep the rest elsewhere.`
+}
+
+/** What is wrong with a session's tags, if anything is. */
+export function tagsProblem(tags: unknown): string | undefined {
+  if (tags === undefined) return undefined
+  const areTags = Array.isArray(tags) && tags.every((tag) => typeof tag === 'string')
+  if (areTags && jsonBytes(tags) <= MAX_TAGS_BYTES) return undefined
+  return `The session's tags must be a list of text, at most ${MAX_TAGS_BYTES} bytes of JSON.`
+}
+
+/** Bytes of JSON; of what has none, endlessly many. */
+function bytesOf(value: unknown): number {
+  try {
+    return jsonBytes(value)
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}

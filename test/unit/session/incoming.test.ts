@@ -1,0 +1,104 @@
+// What a session takes as a message, and why it refuses what it does not.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { MAX_DEPTH } from '../../../src/session/json.ts'
+import { checkMessage, MAX_MESSAGE_BYTES, UNDECODABLE } from '../../../src/session/incoming.ts'
+
+const PIXEL = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' } }
+
+/** A value `depth` levels deep. */
+function nested(depth: number): unknown {
+  let value: unknown = 1
+  for (let level = 0; level < depth; level++) value = [value]
+  return value
+}
+
+function codeOf(raw: unknown): string {
+  const checked = checkMessage(raw)
+  return 'refusal' in checked ? checked.refusal.code : 'accepted'
+}
+
+describe('a message', () => {
+  it.each<[string, unknown]>([
+    ['text', { content: 'hello' }],
+    ['text with an id', { messageId: 'm', content: 'hello' }],
+    ['an id of 200 characters', { messageId: 'm'.repeat(200), content: 'hello' }],
+    ['blocks', { content: [{ type: 'text', text: 'look' }, PIXEL] }],
+    ['an image alone', { content: [PIXEL] }],
+    ['an image by URL', { content: [{ type: 'image', source: { type: 'url', url: 'https://example.com/a.png' } }] }],
+    ['NUL and half a character', { content: 'a\u0000b\ud800' }],
+    ['as much as there may be', { content: 'x'.repeat(MAX_MESSAGE_BYTES - 2) }],
+  ])('with %s is taken as it is', (_, raw) => {
+    expect(checkMessage(raw)).toEqual({ message: raw })
+  })
+
+  it('says for whom the session is, where it opens one', () => {
+    expect(checkMessage({ content: 'hi', agent: 'support', context: { tenant: 1 }, metadata: { a: [1] }, other: 1 })).toEqual({
+      message: { content: 'hi', agent: 'support', context: { tenant: 1 }, metadata: { a: [1] } },
+    })
+  })
+
+  it.each<[string, unknown, string]>([
+    ['nothing', undefined, 'invalid_message'],
+    ['null', null, 'invalid_message'],
+    ['a string', 'hello', 'invalid_message'],
+    ['a list', [{ content: 'hello' }], 'invalid_message'],
+    ['bytes', new Uint8Array(3), 'invalid_message'],
+    ['what cannot be decoded', { [UNDECODABLE]: 'Unexpected token' }, 'undecodable'],
+    ['what is nested too deep', { content: 'hi', context: nested(MAX_DEPTH + 1) }, 'undecodable'],
+    ['no content', {}, 'invalid_message'],
+    ['a number as content', { content: 7 }, 'invalid_message'],
+    ['no text', { content: '' }, 'empty_message'],
+    ['blank text', { content: ' \n\t' }, 'empty_message'],
+    ['no blocks', { content: [] }, 'empty_message'],
+    ['blank blocks', { content: [{ type: 'text', text: ' ' }] }, 'empty_message'],
+    ['a block of another kind', { content: [{ type: 'tool_result', tool_use_id: 't', content: 'x' }] }, 'invalid_message'],
+    ['null among the blocks', { content: [null] }, 'invalid_message'],
+    ['text that is none', { content: [{ type: 'text', text: 7 }] }, 'invalid_message'],
+    ['an image without source', { content: [{ type: 'image' }] }, 'invalid_message'],
+    ['an image with an empty source', { content: [{ type: 'image', source: {} }] }, 'invalid_message'],
+    [
+      'an image of a kind that no model knows',
+      { content: [{ type: 'image', source: { ...PIXEL.source, media_type: 'image/svg+xml' } }] },
+      'invalid_message',
+    ],
+    [
+      'an image that is no base64',
+      { content: [{ type: 'image', source: { ...PIXEL.source, data: 'data:image/png;base64,iVBO' } }] },
+      'invalid_message',
+    ],
+    ['an image from a file', { content: [{ type: 'image', source: { type: 'url', url: 'file:///etc/passwd' } }] }, 'invalid_message'],
+    ['one byte too much', { content: 'x'.repeat(MAX_MESSAGE_BYTES - 1) }, 'message_too_large'],
+    ['too many bytes in few characters', { content: '€'.repeat(MAX_MESSAGE_BYTES / 3) }, 'message_too_large'],
+    ['an empty id', { messageId: '', content: 'hi' }, 'invalid_message_id'],
+    ['a numeric id', { messageId: 7, content: 'hi' }, 'invalid_message_id'],
+    ['a long id', { messageId: 'm'.repeat(201), content: 'hi' }, 'invalid_message_id'],
+    ['a list as metadata', { content: 'hi', metadata: [] }, 'invalid_metadata'],
+    ['large metadata', { content: 'hi', metadata: { text: 'x'.repeat(16_000) } }, 'invalid_metadata'],
+  ])('of %s is refused', (_, raw, code) => {
+    expect(codeOf(raw)).toBe(code)
+  })
+
+  it('is refused under its id, where it has one', () => {
+    expect(checkMessage({ messageId: 'm1', content: '' })).toMatchObject({ messageId: 'm1', refusal: { code: 'empty_message' } })
+    expect(checkMessage({ messageId: '', content: '' })).not.toHaveProperty('messageId')
+  })
+
+  it('never makes the check throw, whatever it is', () => {
+    const raw = fc.oneof(
+      fc.anything(),
+      fc.record({ messageId: fc.anything(), content: fc.anything(), metadata: fc.jsonValue() }, { requiredKeys: [] }),
+    )
+    fc.assert(
+      fc.property(raw, (value) => {
+        const json: unknown = JSON.parse(
+          JSON.stringify(value, (_, one: unknown) => (typeof one === 'bigint' ? String(one) : one)) ?? 'null',
+        )
+        const checked = checkMessage(json)
+        if ('refusal' in checked) expect(checked.refusal.reason).not.toBe('')
+        // What is taken is taken again: checking twice, by the client and in the workflow, comes to the same.
+        else expect(checkMessage(checked.message)).toEqual(checked)
+      }),
+    )
+  })
+})
