@@ -23,11 +23,12 @@ export function crashTestCommand(): Command {
     .argument('<module>', 'TypeScript or JavaScript file whose default export is a crash test: { module, script, world, … }')
     .option('--only <pattern>', 'only boundaries whose name matches, such as "tool refund.*during"', patternOf)
     .option('--seed <n>', 'seed of the random rounds (default: random, printed)', countOf)
-    .option('--rounds <n>', 'random rounds; 0: none (default: 4)', countOf)
+    .option('--rounds <n>', 'random rounds; 0: none (default: 7, one for each kind)', countOf)
     .addOption(
-      new Option('--kinds <kinds>', 'what may happen in them, with commas between (default: kill,pause,postgres,temporal)').argParser(
-        (text) => text.split(',').map((kind) => kind.trim()) as TroubleKind[],
-      ),
+      new Option(
+        '--kinds <kinds>',
+        'what may happen in them, with commas between (default: all of kill,pause,supervisor,pause_supervisor,both,postgres,temporal)',
+      ).argParser((text) => text.split(',').map((kind) => kind.trim()) as TroubleKind[]),
     )
     .option('--processes <n>', 'worker processes (default: 2)', countOf)
     .option('--json', 'print the result as JSON instead of the table')
@@ -35,7 +36,7 @@ export function crashTestCommand(): Command {
 }
 
 async function crashTestModule(given: string, options: CrashTestCommandOptions): Promise<void> {
-  const path = await findModule(given)
+  const path = await findModule(given, 'your crash test')
   // Nothing here is worth finishing; what was started ends with this process.
   void listenForStop().stop.then(() => process.exit(INTERRUPTED))
   const [{ crashTest }, { loadCrashTest }] = await Promise.all([import('../testing/crash.ts'), import('../testing/crash/load.ts')])
@@ -57,9 +58,9 @@ function asAsked(test: CrashTestOptions, { only, seed, rounds, kinds, processes 
   }
 }
 
-/** The table is the result, and goes to standard output. */
+/** The table is the result, and goes to standard output; here a blank line stands for it. */
 function sayProgress(line: string): void {
-  if (!line.startsWith('\n')) process.stderr.write(`${line}\n`)
+  process.stderr.write(line.startsWith('\n') ? '\n' : `${line}\n`)
 }
 
 function patternOf(text: string): RegExp {

@@ -9,12 +9,12 @@ const EXTENSIONS = ['.ts', '.mts', '.js', '.mjs', '.cts', '.cjs']
  * The module's absolute path. Whether it loads and what it exports is for the worker processes to find out.
  * @throws CliError `module_not_found`.
  */
-export async function findModule(given: string): Promise<string> {
+export async function findModule(given: string, exporting = 'your agents'): Promise<string> {
   const path = resolve(given)
   const kind = await kindOf(path)
   if (kind === 'file') return path
   const meant = await withExtension(given)
-  const advice = meant ? `did you mean ${meant}?` : 'name the TypeScript or JavaScript file that exports your agents.'
+  const advice = meant ? `did you mean ${meant}?` : `name the TypeScript or JavaScript file that exports ${exporting}.`
   throw new CliError('module_not_found', `${path} ${kind === 'none' ? 'does not exist' : 'is not a file'}: ${advice}`)
 }
 

@@ -1,16 +1,21 @@
 // The crash kit: an agent as it should be passes, and each mistake that only a crash shows is found, with real processes and servers.
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { crashTest, type CrashTestOptions, type CrashTestResult, startStack, type Stack } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { until } from '../support/until.ts'
 import { bank } from './support/bank.ts'
 import { buildFixtures, type Fixtures } from './support/build.ts'
+import { isAlive } from './support/rig.ts'
 
 const CLI = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 const SUPPORT = new URL('./support/bank.ts', import.meta.url).href
 const DURING = /: tool .*during/
+/** Of its rounds, most begin with a trouble that comes about when about half of the boundaries have been reached. */
+const SEED_IN_THE_MIDDLE = 46
 
 describe('a crash test', () => {
   let fixtures: Fixtures
@@ -46,19 +51,23 @@ describe('a crash test', () => {
     const result = await test('good', 'charge:alice transfer:bob', { random: {} })
     expect(result.ok, result.table).toBe(true)
     const stages = (what: string) => new Set(result.boundaries.flatMap(({ boundary }) => (boundary.what === what ? [boundary.stage] : [])))
-    for (const what of ['model', 'tool', 'flush']) expect(stages(what), what).toEqual(new Set(['before', 'during', 'after']))
+    for (const what of ['model', 'tool', 'verify', 'flush']) expect(stages(what), what).toEqual(new Set(['before', 'during', 'after']))
     const reached = result.boundaries.filter(({ verdict }) => verdict === 'ok').map(({ boundary }) => boundary)
     expect(reached.filter(({ what }) => what !== 'flush')).toEqual(
       result.boundaries.map(({ boundary }) => boundary).filter(({ what }) => what !== 'flush'),
     )
     expect(new Set(result.rounds.flatMap(({ troubles }) => troubles.map((trouble) => trouble.split(' ')[0])))).toEqual(
-      new Set(['kill', 'pause', 'postgres', 'temporal']),
+      new Set(['kill', 'pause', 'supervisor', 'pause_supervisor', 'both', 'postgres', 'temporal']),
     )
+    expect(
+      result.table.split('\n').every((line) => line.length <= 80),
+      result.table,
+    ).toBe(true)
     expect(result.peace.effects).toMatchObject([
       { what: 'charge', account: 'alice' },
       { what: 'transfer', account: 'bob' },
     ])
-  }, 600_000)
+  }, 900_000)
 
   it('finds a tool that is external by nature and was declared idempotent', async () => {
     const result = await test('repeated', 'transfer:alice', { only: DURING })
@@ -91,6 +100,36 @@ describe('a crash test', () => {
     expect(effects(result)).toEqual([expect.stringMatching(/"transfer".* is missing/)])
   })
 
+  it('finds a verify that answers otherwise when it is asked again, by a second kill within it', async () => {
+    const result = await test('asks-once', 'transfer:alice', { only: /: (tool .*during|verify )/ })
+    expect(result.boundaries.filter(({ boundary }) => boundary.what === 'tool').map(({ verdict }) => verdict)).toEqual(['ok', 'ok'])
+    expect(differing(result).map(({ boundary }) => boundary.id)).toEqual([
+      'tool:t_1_1_0/end+verify:t_1_1_0/answer:1',
+      'tool:t_1_1_0/end+verify:t_1_1_0/end',
+    ])
+    expect(effects(result)).toEqual(Array(2).fill(expect.stringMatching(/"transfer".* once more than in peace/)))
+    expect(result.table).toContain('verify of transfer is asked again when its process dies')
+  })
+
+  it('comes to the boundaries within verify also where no others are chosen', async () => {
+    const result = await test('good', 'transfer:alice', { only: /verify transfer .*killed at end.*during/ })
+    expect(result.boundaries.map(({ boundary, verdict }) => [boundary.id, verdict])).toEqual([
+      ['tool:t_1_1_0/end+verify:t_1_1_0/answer:1', 'ok'],
+      ['tool:t_1_1_0/end+verify:t_1_1_0/end', 'ok'],
+    ])
+  })
+
+  it('finds what only the death of the supervisor and all its processes shows', async () => {
+    const result = await test('per-machine', 'charge:alice', {
+      only: /tool charge .*(answer 1 of|its body has ended)/,
+      random: { kinds: ['both'], rounds: 4, seed: SEED_IN_THE_MIDDLE },
+    })
+    expect(result.boundaries.map(({ verdict }) => verdict)).toEqual(['ok', 'ok'])
+    const found = result.rounds.filter(({ verdict }) => verdict === 'differs')
+    expect(found.length, result.table).toBeGreaterThan(0)
+    expect(found[0]?.differences[0]?.text).toMatch(/"charge".* once more than in peace/)
+  })
+
   it('says of an external tool without verify that nobody knows, and that nothing was done twice', async () => {
     const result = await test('unverified', 'transfer:alice', { only: DURING })
     expect(result.ok, result.table).toBe(true)
@@ -105,13 +144,50 @@ describe('a crash test', () => {
     await expect(crashTest({ module: fixtures.path('payers'), script: ['hello'], world: bank(), stack })).rejects.toMatchObject({
       code: 'invalid_option',
     })
-    await expect(test('nobody', 'balance:alice', { timeoutMs: 3_000 })).rejects.toMatchObject({ code: 'no_peace' })
+    await expect(test('nobody', 'balance:alice')).rejects.toMatchObject({ code: 'invalid_option' })
+  })
+
+  it('refuses a conversation that does not come off in peace: it does not end, or its run fails', async () => {
+    const endless = { script: [() => new Promise<void>(() => undefined)], timeoutMs: 3_000 }
+    await expect(test('good', '', endless)).rejects.toMatchObject({ code: 'no_peace', message: expect.stringContaining('did not end') })
+    await expect(test('good', 'fail:now')).rejects.toMatchObject({
+      code: 'no_peace',
+      message: expect.stringContaining('step 1 of the script ended as failed (invalid_script'),
+    })
   })
 
   it('leaves the environment as it was', async () => {
     const before = { ...process.env }
     await test('good', 'balance:alice', { only: /no such boundary/ })
     expect({ ...process.env }).toEqual(before)
+  })
+
+  it('says what is wrong with a world, and which calls of the script came to nothing', async () => {
+    const shut = { ...bank(), effects: () => expect.fail('the bank is shut') }
+    await expect(test('good', 'balance:alice', { world: shut })).rejects.toMatchObject({
+      code: 'world_failed',
+      message: "The world's `effects` threw: the bank is shut. Mend the world.",
+    })
+    const { peace, table } = await test('good', 'transfr:alice', { only: /no such boundary/ })
+    expect(peace.notes).toEqual([expect.stringContaining('a call of transfr was not executed: There is no tool "transfr".')])
+    expect(table).toContain('in peace, which need not be wrong: a call of transfr was not')
+  })
+
+  it('leaves no process when it is killed itself, while its supervisor stands still', async () => {
+    const folder = dirname(fixtures.path('payers'))
+    const [file, pidsFile] = [join(folder, 'killed.crash.mjs'), join(folder, 'pids')]
+    await writeFile(pidsFile, '')
+    const options = `{ module: ${JSON.stringify(fixtures.path('payers'))}, agent: 'good', script: ['balance:alice'] }`
+    const world = '{ reset() {}, snapshot: () => null, effects: () => [] }'
+    await writeFile(file, `export default { ...${options}, world: ${world} }\n`)
+    const env = { ...process.env, PAYERS_PIDS: pidsFile, BANK_URL: 'http://127.0.0.1:1' }
+    const command = spawn(process.execPath, [CLI, 'crash-test', file], { env, stdio: 'ignore' })
+    const pids = () => [...new Set(readFileSync(pidsFile, 'utf8').split(/\s+/).filter(Boolean).map(Number))]
+    await until('two workers and their supervisor', () => pids().length === 3, 120_000)
+    const [, supervisor] = pids()
+    process.kill(supervisor ?? expect.fail('no supervisor'), 'SIGSTOP')
+    command.kill('SIGKILL')
+    await until('all of them are gone', () => !pids().some(isAlive), 60_000)
   })
 
   it('runs from the command line, with the table on standard output and an exit code', async () => {

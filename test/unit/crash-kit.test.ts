@@ -1,12 +1,21 @@
 // The pure parts of the crash kit: which boundaries there are, how two runs compare, what is printed.
 import { describe, expect, it } from 'vitest'
-import { boundariesOf, boundaryOf, chosen, type Mark } from '../../src/testing/crash/boundaries.ts'
+import {
+  boundariesOf,
+  boundaryOf,
+  chosen,
+  killsOf,
+  leadsToVerify,
+  type Mark,
+  verifyBoundaries,
+} from '../../src/testing/crash/boundaries.ts'
 import { compare, firstDifference, type Outcome, withoutNames } from '../../src/testing/crash/compare.ts'
 import { checkOptions } from '../../src/testing/crash/options.ts'
 import { randomFrom } from '../../src/testing/crash/random.ts'
 import { tableOf } from '../../src/testing/crash/table.ts'
 import { drawTroubles } from '../../src/testing/crash/troubles.ts'
 import type { BoundaryResult, CrashTestOptions, RoundResult } from '../../src/testing/crash/types.ts'
+import { heldTo } from '../../src/testing/crash/world.ts'
 import { recordOf } from '../../src/testing/crash/worker/recorded.ts'
 
 const mark = (id: string, more: Partial<Mark> = {}): Mark => ({ id, pid: 1, ...more })
@@ -40,7 +49,7 @@ describe('the boundaries of a conversation', () => {
   })
 
   it('leave out what is none', () => {
-    expect(boundaryOf('verify:t_1_1_0/before')).toBeUndefined()
+    expect(boundaryOf('sleep:t_1_1_0/before')).toBeUndefined()
   })
 
   it('can be chosen by name, by id, or by a function', () => {
@@ -51,21 +60,45 @@ describe('the boundaries of a conversation', () => {
     expect(chosen(all, ({ what }) => what === 'checkpoint').map(({ id }) => id)).toEqual(['checkpoint:1/after'])
   })
 
+  it('within verify come after a kill in a call that has one: before its body has done a thing, and at its end', () => {
+    const verified = marks.map((one) => (one.tool === undefined ? one : { ...one, verifies: true as const }))
+    const leads = leadsToVerify(verified)
+    expect(leads.map(({ id }) => id)).toEqual(['tool:t_1_1_0/before', 'tool:t_1_1_0/end'])
+    expect(leadsToVerify(marks)).toEqual([])
+    const [, end] = leads
+    const asked = ['before', 'answer:1', 'answer:2', 'end', 'after'].map((step) => mark(`verify:t_1_1_0/${step}`))
+    const within = verifyBoundaries(end ?? expect.fail(), [...marks, ...asked, ...asked])
+    expect(within.map(({ id }) => id)).toEqual(asked.map(({ id }) => `tool:t_1_1_0/end+${id}`))
+    expect(within[1]).toMatchObject({
+      what: 'verify',
+      stage: 'during',
+      tool: 'refund',
+      name: 'run 1 turn 1: verify refund (t_1_1_0, killed at end), during (answer 1 of the outside is in)',
+    })
+    expect(killsOf(within[1]?.id ?? '')).toEqual(['tool:t_1_1_0/end', 'verify:t_1_1_0/answer:1'])
+    expect(verifyBoundaries(end ?? expect.fail(), marks)).toEqual([])
+    expect(verifyBoundaries(end ?? expect.fail()).map(({ stage }) => stage)).toEqual(['before', 'during', 'during', 'after'])
+  })
+
   it('after a call are its recorded outcomes', () => {
     expect(recordOf({ type: 'model_completed', run: 2, turn: 3 })).toBe('model:2:3/after')
     expect(recordOf({ type: 'tool_failed', callId: 't_1_1_0' })).toBe('tool:t_1_1_0/after')
     expect(recordOf({ type: 'checkpoint_made', version: 4 })).toBe('checkpoint:4/after')
+    expect(recordOf({ type: 'tool_resolved', callId: 't_1_1_0', by: 'verify' })).toBe('verify:t_1_1_0/after')
+    expect(recordOf({ type: 'tool_resolved', callId: 't_1_1_0', by: 'person' })).toBeUndefined()
     expect(recordOf({ type: 'tool_issued', callId: 't_1_1_0' })).toBeUndefined()
   })
 })
 
 const outcome = (more: Partial<Outcome> = {}): Outcome => ({
   ends: [{ status: 'completed', text: 'Done.' }],
+  failed: [],
   transcript: ['a', 'b'],
   world: { orders: { 7: 'refunded' } },
   effects: [{ refund: 7, cents: 100 }],
   unknown: [],
   unstable: [],
+  notes: [],
   problems: [],
   ...more,
 })
@@ -161,32 +194,53 @@ describe('the table', () => {
       at('tool:t_1_1_0/after', 'unknown'),
       at('flush:1/before', 'not_reached'),
     ]
-    const rounds: RoundResult[] = [{ round: 1, troubles: ['kill (process 7, after 3 boundaries)'], verdict: 'ok', differences: [], ms: 1 }]
-    expect(tableOf({ boundaries, rounds, problems: ['the key changes'], seed: 42 }).split('\n')).toEqual([
+    const troubles = ['kill 7, after boundary 3', 'both 8 and its 2 processes, after boundary 9']
+    const rounds: RoundResult[] = [{ round: 1, troubles, verdict: 'ok', differences: [], ms: 1 }]
+    expect(tableOf({ boundaries, rounds, problems: ['the key changes'], notes: [], seed: 42 }).split('\n')).toEqual([
       'killed at                            before       during   after',
       'run 1 turn 1: model                  ok           -        -',
       'run 1 turn 1: tool refund (t_1_1_0)  -            DIFFERS  not known',
       'flush 1                              not reached  -        -',
       '',
-      'random round 1  ok  kill (process 7, after 3 boundaries)',
+      'random round 1  ok  kill 7, after boundary 3',
+      '                    both 8 and its 2 processes, after boundary 9',
       '',
       '- in peace already: the key changes',
-      '- run 1 turn 1: tool refund (t_1_1_0), during (its body has ended, nobody knows yet)',
+      '- run 1 turn 1: tool refund (t_1_1_0), during (its body has ended, nobody knows',
+      '  yet)',
       '    effects: refund once more than in peace (repeated)',
       '',
-      'refund did again what was done: send ctx.idempotencyKey, the same at each attempt, to an outside that honours it; ' +
-        "or declare the tool 'external' and give it a `verify`.",
-      'refund cannot be asked whether it happened: give it a `verify`, or a person has to find out.',
+      'refund did again what was done: send ctx.idempotencyKey, the same at each',
+      "attempt, to an outside that honours it; or declare the tool 'external' and give",
+      'it a `verify`.',
+      'refund cannot be asked whether it happened: give it a `verify`, or a person has',
+      'to find out.',
       '',
-      '5 boundaries and 1 random rounds, 3 as in peace, 1 DIFFER, 1 end with nobody knowing, 1 not reached, 1 wrong in peace already, seed 42',
+      '5 boundaries and 1 random rounds, 3 as in peace, 1 DIFFER, 1 end with nobody',
+      'knowing, 1 not reached, 1 wrong in peace already, seed 42',
     ])
+  })
+
+  it('fits into 80 columns, whatever the tools are called', () => {
+    const name = 'find_the_order_of_the_customer_and_refund_it_to_where_it_came_fr'
+    const row = (id: string, verdict: BoundaryResult['verdict']): BoundaryResult => ({
+      boundary: boundaryOf(id, name) ?? expect.fail(id),
+      verdict,
+      differences: [],
+      ms: 1,
+    })
+    const boundaries = [row('tool:t_10_12_0/before', 'not_reached'), row('tool:t_10_12_0/end+verify:t_10_12_0/after', 'differs')]
+    const lines = tableOf({ boundaries, rounds: [], problems: [], notes: [`a call of ${name} was not executed`], seed: 1 }).split('\n')
+    expect(lines.filter((line) => line.length > 80)).toEqual([])
+    expect(lines[1]).toMatch(/^run 10 turn 12: tool find_the_\S*… \(t_10_12_0\) +not reached/)
+    expect(lines[2]).toMatch(/^run 10 turn 12: verify… \(t_10_12_0, killed at end\) +- +- +DIFFERS$/)
   })
 })
 
 describe('the random rounds', () => {
   it('are the same for the same seed and others for another', () => {
     const drawn = (seed: number) =>
-      drawTroubles(randomFrom(seed), ['kill', 'pause', 'postgres', 'temporal'], 'kill', { marks: 30, ms: 300 })
+      drawTroubles(randomFrom(seed), ['kill', 'both', 'pause_supervisor', 'temporal'], 'kill', { marks: 30, ms: 300 })
     expect(drawn(7)).toEqual(drawn(7))
     expect(drawn(7)).not.toEqual(drawn(8))
   })
@@ -209,12 +263,18 @@ describe('what a crash test is given', () => {
   }
 
   it('is completed', () => {
-    expect(checkOptions(good)).toMatchObject({ processes: 2, rounds: 4, kinds: ['kill', 'pause', 'postgres', 'temporal'] })
+    expect(checkOptions(good)).toMatchObject({
+      processes: 2,
+      rounds: 7,
+      kinds: ['kill', 'pause', 'supervisor', 'pause_supervisor', 'both', 'postgres', 'temporal'],
+    })
     expect(checkOptions({ ...good, random: false })).toMatchObject({ rounds: 0 })
   })
 
   it.each<[string, Partial<Record<keyof CrashTestOptions, unknown>>, string]>([
     ['a module that is not there', { module: './nowhere.ts' }, 'module_not_found'],
+    ['no module', { module: undefined }, 'invalid_option'],
+    ['a module that is not on this machine', { module: new URL('https://example.com/agents.js') }, 'invalid_option'],
     ['no script', { script: [] }, 'invalid_option'],
     ['a world that counts no effects', { world: { reset() {}, snapshot() {} } }, 'invalid_option'],
     ['no world', { world: undefined }, 'invalid_option'],
@@ -223,5 +283,28 @@ describe('what a crash test is given', () => {
     ['a trouble that there is not', { random: { kinds: ['earthquake'] } }, 'invalid_option'],
   ])('is refused when it is %s', (_, wrong, code) => {
     expect(() => checkOptions({ ...good, ...wrong } as CrashTestOptions)).toThrow(expect.objectContaining({ code }))
+  })
+})
+
+describe('a world', () => {
+  const world = { reset: () => undefined, snapshot: () => null, effects: () => [] }
+
+  it.each<[string, object, 'snapshot' | 'effects' | 'reset' | 'start', string]>([
+    ['throws', { snapshot: () => expect.fail('the shop is down') }, 'snapshot', '`snapshot` threw: the shop is down'],
+    ['does not come up', { start: () => Promise.reject(new Error('no port')) }, 'start', '`start` threw: no port'],
+    ['answers no list of effects', { effects: () => undefined }, 'effects', '`effects` answered undefined: give an array'],
+    ['answers what JSON would make nothing of', { snapshot: () => ({ paid: new Map([['A17', 1]]) }) }, 'snapshot', 'is no JSON'],
+    ['answers what is no JSON', { effects: () => [{ cents: 1n }] }, 'effects', 'is no JSON'],
+    ['answers nothing', { snapshot: () => undefined }, 'snapshot', 'is no JSON'],
+  ])('that %s is said to be at fault', async (_, wrong, part, text) => {
+    const held = heldTo({ ...world, ...wrong })
+    await expect(held[part]()).rejects.toMatchObject({ code: 'world_failed', message: expect.stringContaining(text) })
+  })
+
+  it('is asked for what it is at that moment', async () => {
+    const effects = ['a']
+    const given = await heldTo({ ...world, effects: () => effects }).effects()
+    effects.push('b')
+    expect(given).toEqual(['a'])
   })
 })

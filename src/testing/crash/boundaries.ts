@@ -2,9 +2,13 @@
 
 /** A place in a conversation at which a worker process can be killed. */
 export interface Boundary {
-  /** `model:1:2/before`, `tool:t_1_1_0/answer:1`, `flush:3/during`, `checkpoint:1/after`, …: the same in every run of the conversation. */
+  /**
+   * `model:1:2/before`, `tool:t_1_1_0/answer:1`, `flush:3/during`, `checkpoint:1/after`, …: the same in every run of the conversation.
+   * Two of them with a `+` between: a process is killed at the first and then one at the second, which only comes up by that:
+   * `tool:t_1_1_0/end+verify:t_1_1_0/before`.
+   */
   id: string
-  what: 'model' | 'tool' | 'flush' | 'checkpoint'
+  what: 'model' | 'tool' | 'verify' | 'flush' | 'checkpoint'
   /** `before` the body is entered, `during` it, `after`: what came of it is durable, and the workflow is about to go on with it. */
   stage: 'before' | 'during' | 'after'
   /** For people: `run 1 turn 2: tool refund_order (t_1_2_0), during (answer 1 of the outside)`. */
@@ -20,6 +24,8 @@ export interface Mark {
   pid: number
   /** Of a tool call. */
   tool?: string
+  /** The tool has a `verify`. */
+  verifies?: true
   /** The idempotency key that the call was given. */
   key?: string
   /** What is wrong with the call whatever happens to its process. */
@@ -38,7 +44,8 @@ export function boundariesOf(marks: readonly Mark[]): Boundary[] {
 
 /** The boundary of that id; undefined for what is none. */
 export function boundaryOf(id: string, tool?: string): Boundary | undefined {
-  const [place = '', step = ''] = id.split('/')
+  const [last = '', first] = killsOf(id).toReversed()
+  const [place = '', step = ''] = last.split('/')
   const [what = '', ...rest] = place.split(':')
   const stage = step === 'before' || step === 'after' ? step : 'during'
   const detail = detailOf(what, step)
@@ -53,9 +60,12 @@ export function boundaryOf(id: string, tool?: string): Boundary | undefined {
   switch (what) {
     case 'model':
       return boundary(`run ${rest[0]} turn ${rest[1]}: model`)
-    case 'tool': {
-      const [, run, turn] = /^t_(\d+)_(\d+)_\d+$/.exec(rest[0] ?? '') ?? []
-      return boundary(`run ${run} turn ${turn}: tool ${tool ?? '?'} (${rest[0]})`)
+    case 'tool':
+    case 'verify': {
+      const [callId = ''] = rest
+      const [, run, turn] = /^t_(\d+)_(\d+)_\d+$/.exec(callId) ?? []
+      const killed = first === undefined ? '' : first.endsWith('/before') ? ', killed before' : ', killed at end'
+      return boundary(`run ${run} turn ${turn}: ${what} ${tool ?? '?'} (${callId}${killed})`)
     }
     case 'flush':
     case 'checkpoint':
@@ -63,6 +73,29 @@ export function boundaryOf(id: string, tool?: string): Boundary | undefined {
     default:
       return undefined
   }
+}
+
+/** The places at which processes are killed for it, one after another. */
+export function killsOf(id: string): string[] {
+  return id.split('+')
+}
+
+/**
+ * The boundaries within the asking of `verify` to which a kill at `lead` has led, as the marks of such a run show them; without marks
+ * those that there may be.
+ */
+export function verifyBoundaries(lead: Boundary, marks?: readonly Mark[]): Boundary[] {
+  const [place = ''] = lead.id.replace(/^tool:/, 'verify:').split('/')
+  const steps = marks
+    ? [...new Set(marks.filter(({ id }) => id.startsWith(`${place}/`)).map(({ id }) => id))]
+    : ['before', 'answer:1', 'end', 'after'].map((step) => `${place}/${step}`)
+  return steps.flatMap((id) => boundaryOf(`${lead.id}+${id}`, lead.tool) ?? [])
+}
+
+/** Where a kill leads to a `verify`: before the call's body has done a thing, and when it has done all. */
+export function leadsToVerify(marks: readonly Mark[]): Boundary[] {
+  const verified = new Set(marks.filter(({ verifies }) => verifies).map(({ id }) => id))
+  return boundariesOf(marks).filter(({ id }) => verified.has(id) && /^tool:[^/]+\/(before|end)$/.test(id))
 }
 
 /** Which boundaries are meant: those whose name or id matches, or that the function chooses. Without a filter, all. */
@@ -76,9 +109,9 @@ export function chosen(boundaries: readonly Boundary[], only: RegExp | ((boundar
 
 function detailOf(what: string, step: string): string {
   const [kind, number] = step.split(':')
-  if (what === 'tool' && kind === 'answer') return ` (answer ${number} of the outside is in)`
+  if (kind === 'answer') return ` (answer ${number} of the outside is in)`
   if (what === 'tool' && kind === 'end') return ' (its body has ended, nobody knows yet)'
-  if (what === 'model' && kind === 'during') return ' (it has answered, nobody knows yet)'
+  if ((what === 'model' && kind === 'during') || (what === 'verify' && kind === 'end')) return ' (it has answered, nobody knows yet)'
   if (what === 'flush' && kind === 'during') return ' (written, not committed)'
   return ''
 }

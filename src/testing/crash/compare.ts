@@ -5,6 +5,8 @@ import type { Json } from '../../session/json.ts'
 export interface Outcome {
   /** How each of the script's messages ended. */
   ends: Json[]
+  /** Messages whose run failed, and why. */
+  failed: string[]
   /** Roles and contents of the transcript. */
   transcript: Json[]
   world: Json
@@ -13,6 +15,8 @@ export interface Outcome {
   unknown: string[]
   /** What is wrong even in peace: idempotency keys that differ each time they are asked for. */
   unstable: string[]
+  /** Calls that were answered without being executed: nothing was learnt of their tools. */
+  notes: string[]
   /** What no run may come to: a conversation that did not end, a side store that misses something. */
   problems: string[]
 }

@@ -30,6 +30,8 @@ export interface ConversationOptions extends Pick<CrashTestOptions, 'context' | 
 /** What was said, and how it ended; the rest of the outcome is asked for when all servers are back. */
 export interface Conversation {
   ends: Json[]
+  /** Messages whose run failed, and why. */
+  failed: string[]
   /** Why it did not come to its end. */
   stuck?: string
 }
@@ -48,15 +50,20 @@ export async function converse(options: ConversationOptions): Promise<Conversati
     return run
   }
   const ends: Json[] = []
+  const failed: string[] = []
   try {
-    for (const step of options.script) ends.push(await stopped(carryOut(step, { pawl, session, send }, over.signal), over.signal))
-    return { ends }
+    for (const [index, step] of options.script.entries()) {
+      const { end, failure } = await stopped(carryOut(step, { pawl, session, send }, over.signal), over.signal)
+      ends.push(end)
+      if (failure !== undefined) failed.push(`step ${index + 1} of the script ${failure}`)
+    }
+    return { ends, failed }
   } catch (error) {
     const status = await session.state().then(
       (state) => `${state.status}${state.error ? ` (${state.error.code}: ${state.error.reason})` : ''}`,
       () => 'not to be had',
     )
-    return { ends, stuck: `step ${ends.length + 1} of the script failed: ${messageOf(error)}; the session's status is ${status}` }
+    return { ends, failed, stuck: `step ${ends.length + 1} of the script failed: ${messageOf(error)}; the session's status is ${status}` }
   } finally {
     clearTimeout(timer)
     over.abort()
@@ -65,30 +72,39 @@ export async function converse(options: ConversationOptions): Promise<Conversati
 
 /** What the conversation came to, as transcript, world and effects tell it. */
 export async function outcomeOf(
-  { ends, stuck }: Conversation,
+  { ends, failed, stuck }: Conversation,
   { session, world, marks }: { session: SessionHandle; world: CrashWorld; marks: readonly Mark[] },
 ): Promise<Outcome> {
   const unstable = [...new Set(marks.flatMap(({ problem }) => (problem === undefined ? [] : [problem])))]
   const problems = stuck === undefined ? [] : [stuck]
   const events = await eventsOf(session).catch((error: unknown) => {
     problems.push(`the session's events cannot be read: ${messageOf(error)}`)
-    return []
+    return undefined
   })
-  const transcript = messageRowsOf(events).map(said)
-  const missing = await missingInStore(session, transcript)
+  const transcript = messageRowsOf(events ?? []).map(said)
+  const missing = events && (await missingInStore(session, transcript))
   if (missing !== undefined) problems.push(`the side store differs from the session: ${missing}`)
   const rest = await worldAtRest(world)
   const names = namesIn(session.id, marks)
   return withoutNames(
-    { ends, transcript, ...rest, unknown: unknownTools(events), unstable, problems } as unknown as Json,
+    {
+      ends,
+      failed,
+      transcript,
+      ...rest,
+      unknown: unknownTools(events ?? []),
+      unstable,
+      notes: notExecuted(events ?? []),
+      problems,
+    } as unknown as Json,
     names,
   ) as unknown as Outcome
 }
 
-async function carryOut(step: CrashStep, conversation: CrashConversation, signal: AbortSignal): Promise<Json> {
+async function carryOut(step: CrashStep, conversation: CrashConversation, signal: AbortSignal): Promise<End> {
   if (typeof step === 'function') {
     await step(conversation)
-    return 'done'
+    return { end: 'done' }
   }
   const { send: content, ...more } = typeof step === 'string' ? { send: step } : step
   const run = await conversation.send(content, more)
@@ -101,22 +117,29 @@ async function carryOut(step: CrashStep, conversation: CrashConversation, signal
   }
 }
 
-async function endOf(run: RunHandle, signal: AbortSignal): Promise<Json> {
+/** How a step ended. */
+interface End {
+  end: Json
+  failure?: string
+}
+
+async function endOf(run: RunHandle, signal: AbortSignal): Promise<End> {
   const settled = await run.settled({ signal })
   const { status } = settled
-  if (settled.status === 'completed') return { status, text: settled.text }
-  return { status, ...('code' in settled && { code: settled.code }) }
+  if (settled.status === 'completed') return { end: { status, text: settled.text } }
+  if (!('code' in settled)) return { end: { status } }
+  return { end: { status, code: settled.code }, failure: `ended as ${status} (${settled.code}: ${settled.reason})` }
 }
 
 /** A session that waits for a person will not end its run by itself. */
-async function waits(session: SessionHandle, signal: AbortSignal): Promise<Json> {
+async function waits(session: SessionHandle, signal: AbortSignal): Promise<End> {
   for (;;) {
     await sleep(WAITING_LOOK_MS, undefined, { signal }).catch(() => new Promise<never>(() => undefined))
     const status = await session.state().then(
       (state) => state.status,
       () => undefined,
     )
-    if (status === 'waiting') return { status }
+    if (status === 'waiting') return { end: { status } }
   }
 }
 
@@ -188,6 +211,13 @@ function unknownTools(events: readonly SessionEvent[]): string[] {
     if (event.type === 'tool_resolved') open.delete(event.callId)
   }
   return [...open.values()]
+}
+
+function notExecuted(events: readonly SessionEvent[]): string[] {
+  const texts = events.flatMap((event) =>
+    event.type === 'tool_failed' && event.attempt === 0 ? [`a call of ${event.tool} was not executed: ${event.message}`] : [],
+  )
+  return [...new Set(texts)]
 }
 
 /** What stands for the session and its keys, which are others in each session. */

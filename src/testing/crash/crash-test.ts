@@ -2,16 +2,18 @@
 import { randomUUID } from 'node:crypto'
 import { Pawl } from '../../client/pawl.ts'
 import { startStack, type Stack } from '../stack.ts'
-import { type Boundary, boundariesOf, chosen, type Mark } from './boundaries.ts'
+import { type Boundary, boundariesOf, chosen, killsOf, leadsToVerify, type Mark, verifyBoundaries } from './boundaries.ts'
 import { compare, type Difference, type Outcome } from './compare.ts'
 import { converse, outcomeOf } from './conversation.ts'
 import { CrashTestError } from './errors.ts'
+import type { ServedAgent } from './marks.ts'
 import { checkOptions, type CrashTestSettings } from './options.ts'
 import { type Random, randomFrom } from './random.ts'
 import { tableOf } from './table.ts'
-import { drawTroubles, makeTroubles, type Trouble } from './troubles.ts'
-import type { BoundaryResult, CrashTestOptions, CrashTestResult, CrashWorld, RoundResult, TroubleKind } from './types.ts'
+import { drawTroubles, makeTroubles, takesSupervisor, type Trouble } from './troubles.ts'
+import type { BoundaryResult, CrashTestOptions, CrashTestResult, RoundResult, TroubleKind } from './types.ts'
 import { type CrashWorkers, startWorkers } from './workers.ts'
+import { type HeldWorld, heldTo } from './world.ts'
 
 /** Flushes are not numbered the same way in every run, for turns that follow one another fast share one; and troubles may come too late. */
 const TRIES = 3
@@ -20,10 +22,10 @@ const TRIES = 3
 export async function runCrashTest(options: CrashTestOptions): Promise<CrashTestResult> {
   const settings = checkOptions(options)
   const ends: (() => unknown)[] = []
+  const world = heldTo(settings.world)
   try {
-    const { world } = settings
-    ends.push(() => world.stop?.())
-    ends.push(setEnvironment({ PAWL_LOG_LEVEL: process.env.PAWL_LOG_LEVEL ?? 'error', ...(await world.start?.()) }))
+    ends.push(setEnvironment({ PAWL_LOG_LEVEL: process.env.PAWL_LOG_LEVEL ?? 'error', ...(await started(world)) }))
+    ends.push(() => world.stop())
     const stack = settings.stack ?? (await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] }))
     if (!settings.stack) ends.push(() => stack.stop())
     const postgres = await stack.createDatabase()
@@ -34,20 +36,41 @@ export async function runCrashTest(options: CrashTestOptions): Promise<CrashTest
     ends.push(() => workers.stop())
     const pawl = await Pawl.connect({ temporal, postgres, taskQueue })
     ends.push(() => pawl.close())
-    const agent = settings.agent ?? onlyAgent(await workers.marks.agents())
+    const agent = agentOf(await workers.marks.agents(), settings.agent)
     return await carryOut(settings, { world, stack, workers, pawl, agent })
   } finally {
-    for (const end of ends.toReversed()) await end()
+    await endAll(ends.toReversed())
+  }
+}
+
+/** A world that failed to start is stopped all the same: part of it may be there. */
+async function started(world: HeldWorld): Promise<Record<string, string>> {
+  try {
+    return await world.start()
+  } catch (error) {
+    await world.stop().catch(ignore)
+    throw error
+  }
+}
+
+/** Ends all, also where one cannot be ended. */
+async function endAll(ends: readonly (() => unknown)[]): Promise<void> {
+  const [end, ...more] = ends
+  if (!end) return
+  try {
+    await end()
+  } finally {
+    await endAll(more)
   }
 }
 
 /** What the conversations run on. */
 interface Ground {
-  world: CrashWorld
+  world: HeldWorld
   stack: Stack
   workers: CrashWorkers
   pawl: Pawl
-  agent: string
+  agent: ServedAgent
 }
 
 /** One conversation, carried out. */
@@ -55,7 +78,7 @@ interface Carried {
   outcome: Outcome
   marks: Mark[]
   ms: number
-  /** Whether a process died as planned. */
+  /** Whether processes died as planned. */
   killed: boolean
   troubles: string[]
 }
@@ -71,30 +94,25 @@ async function carryOut(settings: CrashTestSettings, ground: Ground): Promise<Cr
     `crash test: in peace ${all.length} boundaries in ${peace.ms} ms; ${boundaries.length} to kill at, ${rounds} random rounds, seed ${seed}`,
   )
 
-  const killed: BoundaryResult[] = []
-  for (const boundary of boundaries) {
-    const result = await atBoundary(run, peace.outcome, boundary)
-    killed.push(result)
-    log(`${killed.length}/${boundaries.length} ${boundary.name}: ${result.verdict} (${result.ms} ms)${firstOf(result.differences)}`)
-  }
+  const killed = await atBoundaries(run, { peace, boundaries, only: settings.only, log })
 
-  const kinds = settings.kinds.filter((kind) => kind === 'kill' || kind === 'pause' || ground.stack[kind].origin === 'embedded')
+  const kinds = settings.kinds.filter((kind) => (kind !== 'postgres' && kind !== 'temporal') || ground.stack[kind].origin === 'embedded')
   const stormy: RoundResult[] = []
   const draw = drawing(randomFrom(seed), kinds, peace)
   while (kinds.length > 0 && stormy.length < rounds) {
     const result = await inTrouble(run, peace.outcome, stormy.length + 1, draw)
     stormy.push(result)
     log(
-      `random round ${result.round}/${rounds}: ${result.verdict} (${result.ms} ms): ${result.troubles.join(', ')}${firstOf(result.differences)}`,
+      `random round ${result.round}/${rounds}: ${result.verdict} (${result.ms} ms): ${result.troubles.join('; ')}${firstOf(result.differences)}`,
     )
   }
 
-  const table = tableOf({ boundaries: killed, rounds: stormy, problems, seed })
+  const table = tableOf({ boundaries: killed, rounds: stormy, problems, notes: peace.outcome.notes, seed })
   log(`\n${table}`)
-  const { effects, world, transcript } = peace.outcome
+  const { effects, world, transcript, notes } = peace.outcome
   return {
     ok: problems.length === 0 && [...killed, ...stormy].every(passes),
-    peace: { effects, world, transcript, ms: peace.ms },
+    peace: { effects, world, transcript, notes, ms: peace.ms },
     problems,
     boundaries: killed,
     rounds: stormy,
@@ -109,45 +127,45 @@ function passes(result: BoundaryResult | RoundResult): boolean {
   return result.verdict !== 'differs'
 }
 
-type RunConversation = (disturb?: { killAt?: string; troubles?: readonly Trouble[] }) => Promise<Carried>
+type RunConversation = (disturb?: { killAt?: readonly string[]; troubles?: readonly Trouble[] }) => Promise<Carried>
 
 /** Carries out one conversation after another, each in a session and a world of its own, with all processes there at its beginning. */
 function conversations(settings: CrashTestSettings, { world, stack, workers, pawl, agent }: Ground): RunConversation {
   const { script, context, tags, timeoutMs } = settings
   const name = randomUUID().slice(0, 8)
   let conversation = 0
-  return async ({ killAt, troubles = [] } = {}) => {
+  return async ({ killAt = [], troubles = [] } = {}) => {
     conversation += 1
     const sessionId = `crash-test-${name}-${conversation}`
     await workers.complete()
     await world.reset()
-    workers.marks.setPlan({ conversation, sessionId, ...(killAt !== undefined && { killAt }) })
-    const making = makeTroubles(troubles, { marks: workers.marks, conversation, pids: () => workers.pids(), stack })
+    workers.marks.setPlan({ conversation, sessionId, killAt })
+    const making = makeTroubles(troubles, { marks: workers.marks, conversation, group: () => workers.group(), stack })
     const begun = Date.now()
     const carried = await converse({
       pawl,
       sessionId,
-      agent,
+      agent: agent.name,
       script,
-      timeoutMs,
+      timeoutMs: timeoutMs + troubles.filter(takesSupervisor).length * agent.slowestMs,
       ...(context !== undefined && { context }),
       ...(tags && { tags }),
     })
     const ms = Date.now() - begun
     const made = await making.end()
-    const session = pawl.session(sessionId, { agent })
+    const session = pawl.session(sessionId, { agent: agent.name })
     const marks = await workers.marks.marks(conversation)
     const outcome = await outcomeOf(carried, { session, world, marks })
     // Nobody speaks to it again; a process that dies would have one execution more to hand over.
     await session.close().catch(() => undefined)
-    return { outcome, marks, ms, killed: workers.marks.wasKilled(conversation), troubles: made }
+    return { outcome, marks, ms, killed: killAt.length > 0 && workers.marks.killed(conversation) === killAt.length, troubles: made }
   }
 }
 
 /** The peaceful run; two of them, for what differs between those would be found at every boundary. */
 async function inPeace(run: RunConversation): Promise<Carried> {
   const [first, second] = [await run(), await run()]
-  const [problem] = [...first.outcome.problems, ...second.outcome.problems]
+  const [problem] = [first, second].flatMap(({ outcome }) => [...outcome.problems, ...outcome.failed])
   if (problem !== undefined) {
     throw new CrashTestError('no_peace', `The conversation does not come off although nothing is killed: ${problem}. Mend that first.`)
   }
@@ -163,11 +181,44 @@ async function inPeace(run: RunConversation): Promise<Carried> {
   return second
 }
 
-async function atBoundary(run: RunConversation, peace: Outcome, boundary: Boundary): Promise<BoundaryResult> {
+/** A kill at each boundary, and at those within `verify`, which only come up in runs in which a call was killed before. */
+async function atBoundaries(
+  run: RunConversation,
+  {
+    peace,
+    boundaries,
+    only,
+    log,
+  }: { peace: Carried; boundaries: readonly Boundary[]; only: CrashTestOptions['only'] | undefined; log: (line: string) => void },
+): Promise<BoundaryResult[]> {
+  const results: BoundaryResult[] = []
+  const marksAt = new Map<string, Mark[]>()
+  const killAtAll = async (these: readonly Boundary[]): Promise<void> => {
+    const all = results.length + these.length
+    for (const boundary of these) {
+      const { result, marks } = await atBoundary(run, peace.outcome, boundary)
+      results.push(result)
+      marksAt.set(boundary.id, marks)
+      log(`${results.length}/${all} ${boundary.name}: ${result.verdict} (${result.ms} ms)${firstOf(result.differences)}`)
+    }
+  }
+  await killAtAll(boundaries)
+  const leads = leadsToVerify(peace.marks).filter((lead) => chosen(verifyBoundaries(lead), only).length > 0)
+  const within: Boundary[] = []
+  for (const lead of leads) {
+    const marks = marksAt.get(lead.id) ?? (await run({ killAt: [lead.id] })).marks
+    within.push(...chosen(verifyBoundaries(lead, marks), only))
+  }
+  if (within.length > 0) log(`a kill in a call led to a verify: ${within.length} boundaries more, within it`)
+  await killAtAll(within)
+  return results
+}
+
+async function atBoundary(run: RunConversation, peace: Outcome, boundary: Boundary): Promise<{ result: BoundaryResult; marks: Mark[] }> {
   for (let tries = 1; ; tries++) {
-    const { outcome, ms, killed } = await run({ killAt: boundary.id })
-    if (killed) return { boundary, ms, ...compare(peace, outcome) }
-    if (tries >= TRIES || boundary.what !== 'flush') return { boundary, ms, verdict: 'not_reached', differences: [] }
+    const { outcome, ms, killed, marks } = await run({ killAt: killsOf(boundary.id) })
+    if (killed) return { result: { boundary, ms, ...compare(peace, outcome) }, marks }
+    if (tries >= TRIES || boundary.what !== 'flush') return { result: { boundary, ms, verdict: 'not_reached', differences: [] }, marks }
   }
 }
 
@@ -188,11 +239,15 @@ async function inTrouble(run: RunConversation, peace: Outcome, round: number, dr
   }
 }
 
-/** @throws CrashTestError `invalid_option`. */
-function onlyAgent(agents: readonly string[]): string {
+/** The agent that is meant. @throws CrashTestError `invalid_option`. */
+function agentOf(agents: readonly ServedAgent[], wanted: string | undefined): ServedAgent {
+  const names = agents.map(({ name }) => name).join(', ')
   const [only, ...more] = agents
-  if (only !== undefined && more.length === 0) return only
-  throw new CrashTestError('invalid_option', `The module serves ${agents.join(', ')}: say with \`agent\` whom the session talks to.`)
+  const found = wanted === undefined && more.length === 0 ? only : agents.find(({ name }) => name === wanted)
+  if (found) return found
+  if (wanted === undefined)
+    throw new CrashTestError('invalid_option', `The module serves ${names}: say with \`agent\` whom the session talks to.`)
+  throw new CrashTestError('invalid_option', `\`agent\` is ${JSON.stringify(wanted)}, and the module serves ${names}: name one of them.`)
 }
 
 function firstOf([difference]: readonly Difference[]): string {
@@ -210,3 +265,5 @@ function setEnvironment(variables: Record<string, string>): () => void {
     }
   }
 }
+
+function ignore(): void {}

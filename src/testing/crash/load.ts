@@ -12,8 +12,7 @@ import type { CrashTestOptions } from './types.ts'
 export async function loadCrashTest(path: string): Promise<CrashTestOptions> {
   const file = resolve(path)
   if (!existsSync(file)) throw new CrashTestError('module_not_found', `There is no module ${file}: give the path of your crash test.`)
-  const exported = await importModule(file)
-  const given: unknown = typeof exported === 'function' ? await exported() : exported
+  const given = await importModule(file)
   if (typeof given === 'object' && given !== null && 'script' in given && 'world' in given) return given as CrashTestOptions
   throw new CrashTestError(
     'no_crash_test',
@@ -22,10 +21,10 @@ export async function loadCrashTest(path: string): Promise<CrashTestOptions> {
 }
 
 async function importModule(file: string): Promise<unknown> {
+  if (/\.[mc]?tsx?$/.test(file)) await loadTypescript(file)
   try {
-    if (/\.[mc]?tsx?$/.test(file)) await loadTypescript()
     const { default: exported } = (await import(pathToFileURL(file).href)) as { default?: unknown }
-    return exported
+    return typeof exported === 'function' ? await exported() : exported
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : String(cause)
     throw new CrashTestError('crash_test_failed_to_load', `${file} could not be loaded: ${message}. Mend the module.`, { cause })
@@ -33,9 +32,17 @@ async function importModule(file: string): Promise<unknown> {
 }
 
 /** What worker processes are started with for a TypeScript module. Without the optional package, Node may know TypeScript itself. */
-async function loadTypescript(): Promise<void> {
+async function loadTypescript(file: string): Promise<void> {
   if ((process.features as { typescript?: unknown }).typescript) return
   const loader = 'tsx'
-  await import(loader)
+  try {
+    await import(loader)
+  } catch (cause) {
+    throw new CrashTestError(
+      'crash_test_failed_to_load',
+      `${file} is TypeScript and the optional package tsx is not installed: npm install tsx, or give a compiled module.`,
+      { cause },
+    )
+  }
   await import('../../worker/typescript.ts')
 }

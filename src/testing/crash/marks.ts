@@ -10,8 +10,15 @@ import { CrashTestError } from './errors.ts'
 export interface Plan {
   conversation: number
   sessionId: string
-  /** Id of a boundary. */
-  killAt?: string
+  /** Places of boundaries: one process dies at the first, then one at the second. */
+  killAt?: readonly string[]
+}
+
+/** What there is to know of an agent that the worker module serves. */
+export interface ServedAgent {
+  name: string
+  /** The longest timeout of its tools, in milliseconds. */
+  slowestMs: number
 }
 
 const PLAN = 'plan.json'
@@ -23,10 +30,10 @@ export interface MarkReader {
   setPlan(plan: Plan): void
   /** The places that the conversation reached so far. */
   marks(conversation: number): Promise<Mark[]>
-  /** Whether somebody was killed as planned. */
-  wasKilled(conversation: number): boolean
+  /** How many were killed as planned. */
+  killed(conversation: number): number
   /** The agents that the worker module serves, once one has loaded it. */
-  agents(): Promise<string[]>
+  agents(): Promise<ServedAgent[]>
 }
 
 /** Reads the folder. */
@@ -46,14 +53,14 @@ export function markReader(folder: string): MarkReader {
       })
       return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Mark]))
     },
-    wasKilled: (conversation) => existsSync(join(folder, killFile(conversation))),
-    agents: async () => JSON.parse(await readFile(join(folder, AGENTS), 'utf8')) as string[],
+    killed: (conversation) => killsIn(folder, conversation),
+    agents: async () => JSON.parse(await readFile(join(folder, AGENTS), 'utf8')) as ServedAgent[],
   }
 }
 
 /** A worker process's side. Synchronous: nothing else may happen between reaching a place and dying there. */
 export interface MarkWriter {
-  tellAgents(names: readonly string[]): void
+  tellAgents(agents: readonly ServedAgent[]): void
   /** The session of the conversation that is going on. */
   session(): string | undefined
   /** Says that a place of the session was reached; does not return where the process is to die there. */
@@ -83,13 +90,15 @@ export function markWriter(folder: string): MarkWriter {
     }
   }
   return {
-    tellAgents: (names) => writeFileSync(join(folder, AGENTS), JSON.stringify(names)),
+    tellAgents: (agents) => writeFileSync(join(folder, AGENTS), JSON.stringify(agents)),
     session: () => plan()?.sessionId,
     reach(sessionId, mark) {
       const current = plan()
       if (current?.sessionId !== sessionId) return
       appendFileSync(join(folder, marksFile(current.conversation)), `${JSON.stringify({ ...mark, pid: process.pid } satisfies Mark)}\n`)
-      if (current.killAt === mark.id && claim(killFile(current.conversation))) process.kill(process.pid, 'SIGKILL')
+      if (!current.killAt?.includes(mark.id)) return
+      const kills = killsIn(folder, current.conversation)
+      if (current.killAt[kills] === mark.id && claim(killFile(current.conversation, kills))) process.kill(process.pid, 'SIGKILL')
     },
     next(name) {
       const conversation = plan()?.conversation ?? 0
@@ -101,4 +110,10 @@ export function markWriter(folder: string): MarkWriter {
 }
 
 const marksFile = (conversation: number): string => `marks-${conversation}`
-const killFile = (conversation: number): string => `killed-${conversation}`
+const killFile = (conversation: number, kills: number): string => `killed-${conversation}-${kills}`
+
+function killsIn(folder: string, conversation: number): number {
+  let kills = 0
+  while (existsSync(join(folder, killFile(conversation, kills)))) kills++
+  return kills
+}

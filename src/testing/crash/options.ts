@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { CrashTestError } from './errors.ts'
 import type { CrashTestOptions, TroubleKind } from './types.ts'
 
-const TROUBLES: readonly TroubleKind[] = ['kill', 'pause', 'postgres', 'temporal']
-const DEFAULT_ROUNDS = 4
+const TROUBLES: readonly TroubleKind[] = ['kill', 'pause', 'supervisor', 'pause_supervisor', 'both', 'postgres', 'temporal']
+const DEFAULT_ROUNDS = TROUBLES.length
 const DEFAULT_TIMEOUT_MS = 60_000
 
 /** The options, complete. */
@@ -24,8 +24,7 @@ export interface CrashTestSettings extends CrashTestOptions {
 /** Completes the options. @throws CrashTestError `invalid_option`, `module_not_found`. */
 export function checkOptions(options: CrashTestOptions): CrashTestSettings {
   const { script, world, processes = 2, timeoutMs = DEFAULT_TIMEOUT_MS, random = {} } = options
-  const module =
-    options.module instanceof URL || options.module.startsWith('file:') ? fileURLToPath(options.module) : resolve(options.module)
+  const module = pathOf(options.module)
   if (!existsSync(module)) {
     throw new CrashTestError('module_not_found', `There is no module ${module}: give the path of the worker module that serves the agent.`)
   }
@@ -42,6 +41,15 @@ export function checkOptions(options: CrashTestOptions): CrashTestSettings {
   const stranger = kinds.find((kind) => !TROUBLES.includes(kind))
   if (stranger !== undefined) throw invalid('random.kinds', `has ${JSON.stringify(stranger)}: choose of ${TROUBLES.join(', ')}.`)
   return { ...options, module, processes, timeoutMs, log: options.log ?? sayOnStderr, seed, rounds: kinds.length > 0 ? rounds : 0, kinds }
+}
+
+/** @throws CrashTestError `invalid_option`. */
+function pathOf(module: unknown): string {
+  if (module instanceof URL ? module.protocol === 'file:' : typeof module === 'string' && module.startsWith('file:')) {
+    return fileURLToPath(module as string | URL)
+  }
+  if (typeof module === 'string' && module !== '') return resolve(module)
+  throw invalid('module', 'is no path and no file URL: give that of the worker module, such as new URL("./agents.ts", import.meta.url).')
 }
 
 function invalid(option: string, what: string): CrashTestError {

@@ -2,7 +2,9 @@
 import type { Boundary } from './boundaries.ts'
 import type { Difference } from './compare.ts'
 import type { BoundaryResult, RoundResult } from './types.ts'
+import { COLUMNS, shortened, wrapped } from './wrapped.ts'
 
+const GAP = '  '
 const STAGES = ['before', 'during', 'after'] as const
 const WORST_FIRST = ['differs', 'unknown', 'not_reached', 'ok'] as const
 const SHOWN = { ok: 'ok', differs: 'DIFFERS', unknown: 'not known', not_reached: 'not reached' } as const
@@ -12,17 +14,24 @@ export function tableOf(result: {
   boundaries: readonly BoundaryResult[]
   rounds: readonly RoundResult[]
   problems: readonly string[]
+  notes: readonly string[]
   seed: number
 }): string {
-  const { boundaries, rounds, problems, seed } = result
+  const { boundaries, rounds, problems, notes, seed } = result
   const subjects = [...new Set(boundaries.map(({ boundary }) => boundary.subject))]
-  const lines = subjects.map((subject) => [subject, ...STAGES.map((stage) => cell(boundaries, subject, stage))])
-  const grid = boundaries.length > 0 ? aligned([['killed at', ...STAGES], ...lines]) : []
+  const cells = aligned([[...STAGES], ...subjects.map((subject) => STAGES.map((stage) => cell(boundaries, subject, stage)))])
+  const room = COLUMNS - GAP.length - Math.max(...cells.map((line) => line.length))
+  const labels = ['killed at', ...subjects.map((subject) => shortened(subject, room))]
+  const grid = boundaries.length > 0 ? aligned(labels.map((label, row) => [label, cells[row] ?? ''])) : []
   const roundLines = aligned(
-    rounds.map(({ round, troubles, verdict }) => [`random round ${round}`, SHOWN[verdict], troubles.join(', ') || 'no trouble came about']),
+    rounds.flatMap(({ round, troubles, verdict }) => {
+      const [first = 'no trouble came about', ...more] = troubles
+      return [[`random round ${round}`, SHOWN[verdict], first], ...more.map((trouble) => ['', '', trouble])]
+    }),
   )
   const details = [
-    ...problems.map((text) => `- in peace already: ${text}`),
+    ...notes.flatMap((text) => wrapped(`in peace, which need not be wrong: ${text}`, '- ')),
+    ...problems.flatMap((text) => wrapped(`in peace already: ${text}`, '- ')),
     ...boundaries.flatMap(({ boundary, differences }) => detail(boundary.name, differences)),
     ...rounds.flatMap(({ round, differences }) => detail(`random round ${round}`, differences)),
   ]
@@ -30,16 +39,17 @@ export function tableOf(result: {
     ...grid,
     ...section(roundLines),
     ...section(details),
-    ...section(advice(boundaries)),
+    ...section(advice(boundaries).flatMap((text) => wrapped(text))),
     '',
-    closing(boundaries, rounds, problems, seed),
+    ...wrapped(closing(boundaries, rounds, problems, seed)),
   ]
     .join('\n')
     .trimStart()
 }
 
 function detail(name: string, differences: readonly Difference[]): string[] {
-  return differences.length === 0 ? [] : [`- ${name}`, ...differences.map(({ where, text }) => `    ${where}: ${text}`)]
+  if (differences.length === 0) return []
+  return [...wrapped(name, '- '), ...differences.flatMap(({ where, text }) => wrapped(`${where}: ${text}`, '    '))]
 }
 
 /** What usually is behind it, where a kill during a tool call has changed what was done. */
@@ -54,6 +64,9 @@ function advice(boundaries: readonly BoundaryResult[]): string[] {
   ]
   const repeated = toolsWhere(/more than in peace/)
   const missing = toolsWhere(/is missing/)
+  const asking = boundaries.flatMap(({ boundary, verdict }) =>
+    boundary.what === 'verify' && verdict === 'differs' ? [boundary.tool ?? '?'] : [],
+  )
   const unknown = [...new Set(boundaries.flatMap(({ boundary, verdict }) => (verdict === 'unknown' ? [boundary.tool ?? '?'] : [])))]
   return [
     ...(repeated.length > 0
@@ -63,6 +76,12 @@ function advice(boundaries: readonly BoundaryResult[]): string[] {
         ]
       : []),
     ...(missing.length > 0 ? [`${missing.join(', ')} took for done what was not: note that a thing is done after it, never before.`] : []),
+    ...(asking.length > 0
+      ? [
+          `verify of ${[...new Set(asking)].join(', ')} is asked again when its process dies, and must answer the same then: ` +
+            'let it look and change nothing.',
+        ]
+      : []),
     ...(unknown.length > 0
       ? [`${unknown.join(', ')} cannot be asked whether it happened: give it a \`verify\`, or a person has to find out.`]
       : []),
@@ -102,7 +121,7 @@ function aligned(rows: readonly (readonly string[])[]): string[] {
   return rows.map((row) =>
     row
       .map((text, column) => text.padEnd(widths[column] ?? 0))
-      .join('  ')
+      .join(GAP)
       .trimEnd(),
   )
 }

@@ -4,6 +4,8 @@ import type { Stack } from '../../local/index.ts'
 import type { MarkReader } from './marks.ts'
 import type { Random } from './random.ts'
 import type { TroubleKind } from './types.ts'
+import { until } from './until.ts'
+import type { CrashWorkers } from './workers.ts'
 
 /** One trouble, as drawn: when so many boundaries were reached, and so many milliseconds later. */
 export interface Trouble {
@@ -22,6 +24,8 @@ const MOST_TROUBLES = 3
 const PAUSE_MS = [4_000, 7_000] as const
 const AWAY_MS = [300, 2_500] as const
 const LOOK_MS = 5
+/** How long a supervisor may take to be there again, with a worker process that starts. */
+const THERE_MS = 60_000
 
 /** What a round of the peaceful length is like. */
 export interface Pace {
@@ -34,7 +38,7 @@ export interface Pace {
 export function drawTroubles(random: Random, kinds: readonly TroubleKind[], first: TroubleKind, { marks, ms }: Pace): Trouble[] {
   const between = Math.ceil(ms / Math.max(1, marks))
   const draw = (kind: TroubleKind, latest: number): Trouble => {
-    const [least, most] = kind === 'pause' ? PAUSE_MS : AWAY_MS
+    const [least, most] = kind.startsWith('pause') ? PAUSE_MS : AWAY_MS
     return {
       kind,
       afterMarks: random.integer(0, Math.max(0, latest)),
@@ -56,7 +60,7 @@ export interface Troubles {
 /** Makes the troubles come about as the conversation gets on. */
 export function makeTroubles(
   troubles: readonly Trouble[],
-  on: { marks: MarkReader; conversation: number; pids: () => number[]; stack: Stack },
+  on: { marks: MarkReader; conversation: number; group: CrashWorkers['group']; stack: Stack },
 ): Troubles {
   const over = new AbortController()
   const done: string[] = []
@@ -64,29 +68,62 @@ export function makeTroubles(
   /** A server is stopped and started by one trouble at a time. */
   const servers = new Map<TroubleKind, Promise<void>>()
 
-  const make = async (trouble: Trouble, reached: number): Promise<void> => {
-    const { kind, lastsMs } = trouble
-    const when = `after ${reached} boundaries`
-    if (kind === 'kill' || kind === 'pause') {
-      const pids = on.pids()
-      const pid = pids[Math.floor(trouble.choice * pids.length)]
-      if (pid === undefined || !signal(pid, kind === 'kill' ? 'SIGKILL' : 'SIGSTOP')) return
-      done.push(`${kind} (process ${pid}${kind === 'pause' ? `, ${lastsMs} ms` : ''}, ${when})`)
-      if (kind === 'kill') return
-      await sleep(lastsMs)
-      // The supervisor may have killed it for standing still.
-      signal(pid, 'SIGCONT')
-      return
+  const strike = (kind: 'kill' | 'supervisor' | 'both', choice: number): string | undefined => {
+    const { supervisor, workers } = on.group()
+    if (kind === 'kill') {
+      const worker = workers[Math.floor(choice * workers.length)]
+      return signal(worker, 'SIGKILL') ? `kill ${worker}` : undefined
     }
+    // It first, who could tell of their deaths.
+    if (!signal(supervisor, 'SIGKILL')) return undefined
+    if (kind === 'supervisor') return `supervisor ${supervisor}`
+    for (const worker of workers) signal(worker, 'SIGKILL')
+    return `both ${supervisor} and its ${workers.length} processes`
+  }
+
+  const stop = async (kind: 'pause' | 'pause_supervisor', { choice, lastsMs }: Trouble, at: string): Promise<void> => {
+    const { supervisor, workers } = on.group()
+    const pid = kind === 'pause' ? workers[Math.floor(choice * workers.length)] : supervisor
+    if (!signal(pid, 'SIGSTOP')) return
+    done.push(`${kind} ${pid} for ${seconds(lastsMs)}, ${at}`)
+    await sleep(lastsMs)
+    // A worker may have been killed by its supervisor for standing still.
+    signal(pid, 'SIGCONT')
+  }
+
+  const restart = (kind: 'postgres' | 'temporal', lastsMs: number, at: string): Promise<void> => {
     const restarted = (servers.get(kind) ?? Promise.resolve()).then(async () => {
       const server = on.stack[kind]
-      done.push(`${kind} (away for ${lastsMs} ms, ${when})`)
+      done.push(`${kind} away for ${seconds(lastsMs)}, ${at}`)
       await server.stop('crash')
       await sleep(lastsMs)
       await server.start()
     })
     servers.set(kind, restarted)
     return restarted
+  }
+
+  const make = async (trouble: Trouble, reached: number): Promise<void> => {
+    const { kind, choice, lastsMs } = trouble
+    const at = `after boundary ${reached}`
+    // After the death of a supervisor there may be nobody for a moment.
+    if (kind !== 'postgres' && kind !== 'temporal') await until(() => over.signal.aborted || isThere(on.group()), THERE_MS)
+    if (over.signal.aborted) return
+    switch (kind) {
+      case 'kill':
+      case 'supervisor':
+      case 'both': {
+        const struck = strike(kind, choice)
+        if (struck !== undefined) done.push(`${struck}, ${at}`)
+        return
+      }
+      case 'pause':
+      case 'pause_supervisor':
+        return stop(kind, trouble, at)
+      case 'postgres':
+      case 'temporal':
+        return restart(kind, lastsMs, at)
+    }
   }
 
   const follow = async (): Promise<void> => {
@@ -116,8 +153,20 @@ export function makeTroubles(
   }
 }
 
+/** Troubles after which nobody may know of a call's death before its time is over. */
+export function takesSupervisor({ kind }: Trouble): boolean {
+  return kind === 'supervisor' || kind === 'pause_supervisor' || kind === 'both'
+}
+
+function isThere({ supervisor, workers }: ReturnType<CrashWorkers['group']>): boolean {
+  return supervisor !== undefined && workers.length > 0
+}
+
+const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`
+
 /** Whether there was such a process. */
-function signal(pid: number, name: NodeJS.Signals): boolean {
+function signal(pid: number | undefined, name: NodeJS.Signals): boolean {
+  if (pid === undefined) return false
   try {
     return process.kill(pid, name)
   } catch (error) {

@@ -44,8 +44,12 @@ export type CrashStep =
   | { send: string | UserBlock[]; metadata?: JsonObject }
   | ((conversation: CrashConversation) => void | Promise<void>)
 
-/** What may happen in a random round. */
-export type TroubleKind = 'kill' | 'pause' | 'postgres' | 'temporal'
+/**
+ * What may happen in a random round: a worker process is killed or stands still (`pause`); so does its supervisor, which when it is
+ * killed is started anew, as a process manager does; supervisor and workers are killed together (`both`: the machine has died); a
+ * server is killed and comes back after a while.
+ */
+export type TroubleKind = 'kill' | 'pause' | 'supervisor' | 'pause_supervisor' | 'both' | 'postgres' | 'temporal'
 
 /** What `crashTest` takes. */
 export interface CrashTestOptions {
@@ -61,13 +65,17 @@ export interface CrashTestOptions {
   /** Which boundaries to kill at: an expression over their names and ids, or a function. Default: all. */
   only?: RegExp | ((boundary: Boundary) => boolean)
   /**
-   * Rounds with random troubles after the boundaries: `rounds` (default 4, one for each kind) conversations with kills, pauses, and restarts of Postgres and
-   * Temporal, drawn from `seed` (default: random, printed). `kinds`: which of them. `false`: none.
+   * Rounds with random troubles after the boundaries: `rounds` (default 7, one for each kind) conversations with kills and pauses of
+   * workers and supervisor, and restarts of Postgres and Temporal, drawn from `seed` (default: random, printed). `kinds`: which of
+   * them. `false`: none.
    */
   random?: { seed?: number; rounds?: number; kinds?: readonly TroubleKind[] } | false
   /** Worker processes. Default 2. */
   processes?: number
-  /** Milliseconds that a conversation may take before it counts as stuck. Default 60,000. */
+  /**
+   * Milliseconds that a conversation may take before it counts as stuck. Default 60,000. Each time that the supervisor is killed
+   * or stands still, the longest `timeout` of the agent's tools is added: as long may it take until an `external` call is surely dead.
+   */
   timeoutMs?: number
   /** A stack of yours, in which a database is made for the test. Default: one of the test's own, whatever the environment names. */
   stack?: Stack
@@ -86,7 +94,7 @@ export interface BoundaryResult {
 /** What came of one random round. `not_reached`: it was over before any trouble came about. */
 export interface RoundResult {
   round: number
-  /** What was done, in order: `kill (process 4711, after 7 boundaries)`. */
+  /** What was done, in order: `kill 4711, after boundary 7`. */
   troubles: string[]
   verdict: Verdict | 'not_reached'
   differences: Difference[]
@@ -97,8 +105,8 @@ export interface RoundResult {
 export interface CrashTestResult {
   /** Whether nothing differs, nothing is wrong in peace, and something was killed at every chosen boundary that its run came by. */
   ok: boolean
-  /** What the peaceful run came to. */
-  peace: { effects: Json[]; world: Json; transcript: Json[]; ms: number }
+  /** What the peaceful run came to. `notes`: calls that were not executed in it, such as those of a tool that the agent does not have. */
+  peace: { effects: Json[]; world: Json; transcript: Json[]; notes: string[]; ms: number }
   /** What is wrong even when nothing is killed: idempotency keys that differ each time they are asked for. */
   problems: string[]
   boundaries: BoundaryResult[]

@@ -37,6 +37,11 @@ export function bank(): CrashWorld {
         return found(transfers.get(key))
       case 'GET transfers':
         return found(transfers.get(name))
+      case 'DELETE transfers': {
+        const taken = transfers.get(name)
+        transfers.delete(name)
+        return found(taken)
+      }
       case 'GET balances':
         return found(String(balances()[name] ?? 0))
       case 'PUT notes':

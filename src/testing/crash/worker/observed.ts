@@ -28,31 +28,30 @@ async function observedModel(declared: Agent['model'], ctx: AgentContext, marks:
 }
 
 function observedTool(tool: Tool, marks: MarkWriter, answers: Answers): Tool {
-  const { execute } = tool
+  const { execute, verify } = tool
   // Somebody else carries it out: it has no body here.
   if (!execute) return tool
+  const about = (ctx: ToolContext) => ({
+    tool: tool.name,
+    ...(ctx.idempotencyKey !== '' && { key: ctx.idempotencyKey }),
+    ...(verify && { verifies: true as const }),
+  })
+  /** Enters the body, tells of each answer that it gets, and of its end. */
+  const within = async <T>(place: string, ctx: ToolContext, problem: string | undefined, body: () => T): Promise<Awaited<T>> => {
+    const reach = (step: string, more: { problem?: string } = {}): void =>
+      marks.reach(ctx.sessionId, { id: `${place}/${step}`, ...about(ctx), ...more })
+    reach('before', problem === undefined ? {} : { problem })
+    let count = 0
+    try {
+      return await answers.during(() => reach(`answer:${++count}`), body)
+    } finally {
+      reach('end')
+    }
+  }
   return {
     ...tool,
-    async execute(input, ctx) {
-      const place = `tool:${ctx.callId}`
-      const about = { tool: tool.name, ...(ctx.idempotencyKey !== '' && { key: ctx.idempotencyKey }) }
-      const reach = (step: string): void => marks.reach(ctx.sessionId, { id: `${place}/${step}`, ...about })
-      const problem = keyProblem(tool, input, ctx)
-      marks.reach(ctx.sessionId, { id: `${place}/before`, ...about, ...(problem !== undefined && { problem }) })
-      const leave = (): void => reach('end')
-      let count = 0
-      try {
-        const result = await answers.during(
-          () => reach(`answer:${++count}`),
-          () => execute(input, ctx),
-        )
-        leave()
-        return result
-      } catch (error) {
-        leave()
-        throw error
-      }
-    },
+    execute: (input, ctx) => within(`tool:${ctx.callId}`, ctx, keyProblem(tool, input, ctx), () => execute(input, ctx)),
+    ...(verify && { verify: (input, ctx) => within(`verify:${ctx.callId}`, ctx, undefined, () => verify(input, ctx)) }),
   }
 }
 

@@ -24,17 +24,20 @@ interface RecordedEvent {
   run?: number
   turn?: number
   callId?: string
+  by?: string
   version?: number
 }
 
 /** The boundary that an event stands for, if it does. */
-export function recordOf({ type, run, turn, callId, version }: RecordedEvent): string | undefined {
+export function recordOf({ type, run, turn, callId, by, version }: RecordedEvent): string | undefined {
   switch (type) {
     case 'model_completed':
       return `model:${run}:${turn}/after`
     case 'tool_completed':
     case 'tool_failed':
       return `tool:${callId}/after`
+    case 'tool_resolved':
+      return by === 'verify' ? `verify:${callId}/after` : undefined
     case 'checkpoint_made':
       return `checkpoint:${version}/after`
     default:

@@ -1,0 +1,102 @@
+// Keeps a supervisor running in a process of its own, as an operator's process manager would: one that dies is followed by another.
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { extname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { FromSupervisor, Supervising } from './worker/supervising.ts'
+
+/** A supervisor that is kept running. */
+export interface KeptSupervisor {
+  /** Its pid; undefined where one has died and the next is not there yet. */
+  pid(): number | undefined
+  /** Its worker processes. */
+  workers(): number[]
+  /** How many of them serve. */
+  serving(): number
+  /** Why the first one cannot serve, once it is known. */
+  failure(): string | undefined
+  /** Resolves when it and its processes have finished what they hold and are gone. */
+  stop(): Promise<void>
+  /** Kills them, at the end of this process. */
+  abandon(): void
+}
+
+/** One life of it: the process, and its workers by pid, with whether they serve. */
+interface Life {
+  process: ChildProcess
+  workers: Map<number, { serves: boolean }>
+}
+
+/** As systemd does by default; and so one that cannot start does not start all the time. */
+const START_AGAIN_MS = 100
+
+/** Starts it. */
+export function keepSupervisor(supervising: Supervising): KeptSupervisor {
+  let stopping = false
+  let served = false
+  let failure: string | undefined
+  let life: Life | undefined = start()
+  let next: NodeJS.Timeout | undefined
+
+  function start(): Life {
+    const process = forkSupervisor(supervising)
+    const workers: Life['workers'] = new Map()
+    process.on('message', (message: FromSupervisor) => {
+      if (message.type === 'failed') {
+        if (!served) failure ??= message.message
+      } else if (message.type === 'worker_died') workers.delete(message.pid)
+      else workers.set(message.pid, { serves: message.type === 'worker_ready' })
+      if (message.type === 'worker_ready') served = true
+    })
+    process.once('error', (error) => {
+      if (!served) failure ??= error.message
+    })
+    process.once('exit', (code, signal) => {
+      life = undefined
+      if (!served) failure ??= `the supervisor ended with ${signal ?? code}`
+      if (!stopping) next = setTimeout(() => void (life = start()), START_AGAIN_MS)
+    })
+    return { process, workers }
+  }
+
+  const workersNow = (): [number, { serves: boolean }][] => [...(life?.workers ?? [])]
+  return {
+    pid: () => life?.process.pid,
+    workers: () => workersNow().map(([pid]) => pid),
+    serving: () => workersNow().filter(([, { serves }]) => serves).length,
+    failure: () => failure,
+    async stop() {
+      stopping = true
+      clearTimeout(next)
+      if (!life) return
+      const ended = once(life.process, 'exit')
+      if (life.process.connected) life.process.send('stop', ignore)
+      await ended
+    },
+    abandon() {
+      stopping = true
+      // The workers first: they could finish what they hold otherwise, and would be told to by its death.
+      for (const pid of [...workersNow().map(([worker]) => worker), life?.process.pid]) if (pid !== undefined) kill(pid)
+    },
+  }
+}
+
+/** Its output is ours: of a worker module that prints, or fails. */
+function forkSupervisor(supervising: Supervising): ChildProcess {
+  const script = new URL(`./worker/supervising${extname(import.meta.url)}`, import.meta.url)
+  return fork(fileURLToPath(script), [], {
+    env: { ...process.env, PAWL_CRASH_SUPERVISOR: JSON.stringify(supervising) },
+    execArgv: process.execArgv.filter((arg) => !arg.startsWith('--inspect')),
+    stdio: ['ignore', 2, 2, 'ipc'],
+  })
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,33 @@
+// A worker process ends with the test that it serves: also one whose supervisor was killed or stands still, so that nobody tells it.
+import { existsSync, rmSync } from 'node:fs'
+
+const LOOK_MS = 1_000
+
+/** From now on this process dies once the test's process or its folder is gone, and its supervisor with it. */
+export function leaveWith({ test, folder }: { test: number; folder: string }): void {
+  const supervisor = process.ppid
+  const look = (): void => {
+    if (isAlive(test) && existsSync(folder)) return
+    // Only while it is its parent: once it is gone, its number may be somebody else's.
+    if (!isAlive(test) && process.ppid === supervisor && process.connected) kill(supervisor)
+    rmSync(folder, { recursive: true, force: true })
+    kill(process.pid)
+  }
+  setInterval(look, LOOK_MS).unref()
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // Another one was faster.
+  }
+}

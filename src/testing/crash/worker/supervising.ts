@@ -1,0 +1,60 @@
+// The supervisor of a crash test's workers, in a process of its own, so that it can be killed and stopped as well: what its options are
+// stands in its environment, what happens to its processes it tells the test.
+import { rmSync } from 'node:fs'
+import { PawlError } from '../../../session/errors.ts'
+import { superviseWorkers } from '../../../worker/index.ts'
+import type { Supervisor, SuperviseOptions } from '../../../worker/options.ts'
+
+/** What a supervising process tells. */
+export type FromSupervisor =
+  | { type: 'worker_started' | 'worker_ready' | 'worker_died'; pid: number }
+  /** It cannot supervise, or its first process cannot serve. */
+  | { type: 'failed'; message: string }
+
+/** What it is given; `folder` is the test's, removed where the test can no longer do it. */
+export interface Supervising {
+  options: Omit<SuperviseOptions, 'logger' | 'onEvent'>
+  folder: string
+}
+
+const SILENT = { debug: ignore, info: ignore, warn: ignore, error: ignore }
+
+function tell(message: FromSupervisor, told: () => void = ignore): void {
+  if (process.connected) process.send?.(message, undefined, undefined, told)
+}
+
+function failureOf(error: unknown): FromSupervisor {
+  return { type: 'failed', message: error instanceof PawlError ? error.message : String((error as Error)?.stack ?? error) }
+}
+
+/** The test is gone: nobody wants what its workers still do, and one that stands still would not go by itself. */
+function abandon(supervisor: Supervisor | undefined, folder: string): void {
+  for (const pid of supervisor?.pids() ?? []) process.kill(pid, 'SIGKILL')
+  rmSync(folder, { recursive: true, force: true })
+  process.exit(1)
+}
+
+async function supervise({ options, folder }: Supervising): Promise<void> {
+  let supervisor: Supervisor | undefined
+  process.once('disconnect', () => abandon(supervisor, folder))
+  const stop = new Promise<void>((resolve) => process.once('message', () => resolve()))
+  supervisor = await superviseWorkers({
+    ...options,
+    logger: SILENT,
+    onEvent(event) {
+      if (event.event !== 'call_resumed') tell({ type: event.event, pid: event.pid })
+    },
+  })
+  supervisor.ready().catch((error: unknown) => tell(failureOf(error)))
+  await stop
+  await supervisor.shutdown()
+}
+
+function ignore(): void {}
+
+try {
+  await supervise(JSON.parse(process.env.PAWL_CRASH_SUPERVISOR ?? '{}') as Supervising)
+  process.exit(0)
+} catch (error) {
+  tell(failureOf(error), () => process.exit(1))
+}

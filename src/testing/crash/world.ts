@@ -1,0 +1,55 @@
+// The user's world, held to what a world must do: what it throws, or answers that cannot be compared, is said to be the world's.
+import type { Json } from '../../session/json.ts'
+import { CrashTestError } from './errors.ts'
+import type { CrashWorld } from './types.ts'
+
+/** A world that answers whatever it is asked, or says what is wrong with it. */
+export interface HeldWorld {
+  start(): Promise<Record<string, string>>
+  reset(): Promise<void>
+  snapshot(): Promise<Json>
+  effects(): Promise<Json[]>
+  stop(): Promise<void>
+}
+
+/** The world; whatever goes wrong in it is a CrashTestError `world_failed`. */
+export function heldTo(world: CrashWorld): HeldWorld {
+  const ask = async <T>(part: keyof CrashWorld, asked: () => T): Promise<Awaited<T>> => {
+    try {
+      return await asked()
+    } catch (cause) {
+      throw failed(part, `threw: ${cause instanceof Error ? cause.message : String(cause)}`, cause)
+    }
+  }
+  return {
+    start: async () => (await ask('start', () => world.start?.())) ?? {},
+    reset: () => ask('reset', () => world.reset()),
+    snapshot: async () => comparable('snapshot', await ask('snapshot', () => world.snapshot())),
+    async effects() {
+      const effects: unknown = await ask('effects', () => world.effects())
+      if (!Array.isArray(effects))
+        throw failed('effects', `answered ${typeof effects}: give an array, one entry a time that something was done`)
+      return comparable('effects', effects as Json[])
+    },
+    stop: () => ask('stop', () => world.stop?.()),
+  }
+}
+
+/** As it is now, in JSON: a world may go on to change what it gave. */
+function comparable<T extends Json>(part: keyof CrashWorld, value: T): T {
+  try {
+    return JSON.parse(JSON.stringify(value, noLoss)) as T
+  } catch (cause) {
+    throw failed(part, 'answered what is no JSON: give plain objects, arrays, texts, numbers, booleans and null', cause)
+  }
+}
+
+/** JSON would make `{}` of these, which is always the same. */
+function noLoss(_: string, value: unknown): unknown {
+  if (value instanceof Map || value instanceof Set || value instanceof Promise) throw new TypeError(`it has a ${value.constructor.name}`)
+  return value
+}
+
+function failed(part: keyof CrashWorld, what: string, cause?: unknown): CrashTestError {
+  return new CrashTestError('world_failed', `The world's \`${part}\` ${what}. Mend the world.`, cause === undefined ? {} : { cause })
+}
