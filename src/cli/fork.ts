@@ -43,5 +43,7 @@ async function fork(session: string, options: ForkCommandOptions): Promise<void>
     })
     return made.id
   })
-  process.stdout.write(json ? `${JSON.stringify({ sessionId: copy, from: session })}\n` : `session ${copy}, forked from ${session}\n`)
+  process.stdout.write(
+    json ? `${JSON.stringify({ event: 'forked', sessionId: copy, from: session })}\n` : `session ${copy}, forked from ${session}\n`,
+  )
 }

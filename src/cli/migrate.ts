@@ -47,5 +47,7 @@ async function migrate({ appRole, check, json, ...where }: MigrateCommandOptions
     ...(grantedTo === undefined ? [] : [`Granted "${grantedTo}" what workers need.`]),
     ...(pending.length > 0 ? ['Run `pawl migrate` without --check to apply what is missing.'] : []),
   ]
-  process.stdout.write(json ? `${JSON.stringify(report)}\n` : lines.map((line) => `${line}\n`).join(''))
+  process.stdout.write(
+    json ? `${JSON.stringify({ event: check ? 'checked' : 'migrated', ...report })}\n` : lines.map((line) => `${line}\n`).join(''),
+  )
 }

@@ -17,6 +17,6 @@ export function resumeCommand(): Command {
 
 async function resume(session: string, options: DeploymentOptions & { json?: true }): Promise<void> {
   const state = await onDeployment(options, (pawl) => pawl.session(session).resume())
-  const lines = options.json ? [JSON.stringify(state)] : linesOfState(state)
+  const lines = options.json ? [JSON.stringify({ event: 'resumed', ...state })] : linesOfState(state)
   process.stdout.write(`${lines.join('\n')}\n`)
 }

@@ -30,7 +30,7 @@ async function rollback(session: string, options: RollbackCommandOptions): Promi
   const moved = await onDeployment(options, (pawl) =>
     pawl.session(session).rollback({ ...target, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) }),
   )
-  const lines = json ? [JSON.stringify(moved)] : linesOfMove(session, moved)
+  const lines = json ? [JSON.stringify({ event: 'rolled_back', sessionId: session, ...moved })] : linesOfMove(session, moved)
   process.stdout.write(`${lines.join('\n')}\n`)
 }
 

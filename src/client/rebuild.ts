@@ -36,8 +36,8 @@ export type Executions = readonly Execution[]
 
 /** Restores sessions. */
 export interface Rebuilder {
-  /** Restores one; asked twice, it is done once. Never rejects. */
-  restore(sessionId: string): Promise<RebuiltSession>
+  /** Restores one; asked twice, it is done once. Never rejects. Undefined: nothing was ever said in it, somebody only asked for it. */
+  restore(sessionId: string): Promise<RebuiltSession | undefined>
 }
 
 /** A part of the session's past: the events above `base`, up to `upTo` (absent: all), of one execution. */
@@ -61,10 +61,10 @@ const SILENCES = 2
 
 /** `executionsOf` is asked for the sessions that forks were made from, too. */
 export function rebuilder(client: Client, store: Store, executionsOf: (sessionId: string) => Promise<Executions>): Rebuilder {
-  const restoring = new Map<string, Promise<RebuiltSession>>()
+  const restoring = new Map<string, Promise<RebuiltSession | undefined>>()
   const silences = new Map<string, number>()
 
-  function restore(sessionId: string): Promise<RebuiltSession> {
+  function restore(sessionId: string): Promise<RebuiltSession | undefined> {
     const known = restoring.get(sessionId)
     if (known) return known
     const started = restoreNow(sessionId)
@@ -72,10 +72,11 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     return started
   }
 
-  async function restoreNow(sessionId: string): Promise<RebuiltSession> {
+  async function restoreNow(sessionId: string): Promise<RebuiltSession | undefined> {
     const done: RebuiltSession = { sessionId, outcome: 'complete', events: 0, upTo: 0, missing: [], missingValues: [] }
     try {
       await bringRows(done, await executionsOf(sessionId))
+      if (done.upTo === 0) return undefined
       const origin = await store.upkeep.origin(sessionId)
       if (origin > 0) done.missing.push({ fromSeq: 1, toSeq: origin })
       if (done.missing.length + done.missingValues.length > 0) done.outcome = 'partial'

@@ -66,9 +66,11 @@ async function rebuild({ client, taskQueue: own }: UpkeepParts, store: Store, op
       return
     }
     const done = await restore(id)
+    if (!done) return
     count(report, done)
     onSession?.(done)
   })
+  if (session !== undefined && report.sessions === 0 && !report.stopped) throw new SessionNotFound(session)
   const { incomplete, ...sums } = report
   const details = { ...(session === undefined ? { taskQueue } : { session }), ...sums, incomplete: incomplete.slice(0, NAMED) }
   if (report.events > 0) await store.upkeep.noteRebuild(by, details)

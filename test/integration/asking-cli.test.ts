@@ -189,7 +189,7 @@ describe('the commands that move a session', () => {
       /^session asked-moved is again where it was after its event \d+\nnot undone, 1 effect\(s\):\n- t_2_1_0 put completed/,
     )
     const again = await json(['rollback', 'asked-moved', '--run', '1', ...queue])
-    expect(again).toMatchObject([{ effects: [{ callId: 't_2_1_0' }], moreEffects: 0, toSeq: expect.any(Number) }])
+    expect(again).toMatchObject([{ event: 'rolled_back', effects: [{ callId: 't_2_1_0' }], moreEffects: 0, toSeq: expect.any(Number) }])
     await until('it is stored', async () => (await here.pawl.messages({ session: 'asked-moved' })).items.length === 0)
     expect((await json(['messages', 'asked-moved', '--archived'])).length).toBeGreaterThan(2)
   })
@@ -197,12 +197,14 @@ describe('the commands that move a session', () => {
   it('fork, and resume what has closed', async () => {
     const queue = ['--task-queue', here.taskQueue]
     player.play(here.pawl, {}, { id: 'copy' })
-    expect(await json(['fork', 'talked', '--checkpoint', '1', '--id', 'copy', ...queue])).toEqual([{ sessionId: 'copy', from: 'talked' }])
+    expect(await json(['fork', 'talked', '--checkpoint', '1', '--id', 'copy', ...queue])).toEqual([
+      { event: 'forked', sessionId: 'copy', from: 'talked' },
+    ])
     await until('the copy is stored', async () => (await here.pawl.sessions.get('copy')).parent === 'talked')
     expect(await json(['messages', 'copy'])).toHaveLength(2)
     await here.pawl.session('copy').close()
     await until('it has closed', async () => (await here.pawl.sessions.get('copy')).status === 'closed')
-    expect(await json(['resume', 'copy', ...queue])).toMatchObject([{ sessionId: 'copy', status: 'idle' }])
+    expect(await json(['resume', 'copy', ...queue])).toMatchObject([{ event: 'resumed', sessionId: 'copy', status: 'idle' }])
   })
 
   it('a chat goes on with a session whose workflow was terminated, and shows how its run ends', async () => {

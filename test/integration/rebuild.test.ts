@@ -340,6 +340,14 @@ describe('a rebuild that cannot be', () => {
     await expect(without.rebuild()).rejects.toMatchObject({ code: 'no_store' })
   })
 
+  it('finds no session where somebody only asked for one', async () => {
+    await expect(here.pawl.session('only-asked-for').resume()).rejects.toMatchObject({ code: 'session_not_found' })
+    await expect(here.pawl.rebuild({ session: 'only-asked-for' })).rejects.toMatchObject({ code: 'session_not_found' })
+    const sessions: string[] = []
+    await here.pawl.rebuild({ onSession: ({ sessionId }) => sessions.push(sessionId) })
+    expect(sessions).not.toContain('only-asked-for')
+  })
+
   it('leaves an erased session erased', async () => {
     const played = play()
     await say(played, 'one')

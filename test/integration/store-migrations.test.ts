@@ -177,7 +177,7 @@ describe('pawl migrate', () => {
     expect([checked.code, checked.stdout]).toEqual([1, expect.stringContaining('missing 0001_sessions_and_their_rows\n')])
     expect(await sql(`select 1 from pg_namespace where nspname = 'pawl'`)).toEqual([])
     const applied = await command('--json')
-    expect([applied.code, JSON.parse(applied.stdout)]).toMatchObject([0, { schema: 'pawl', pending: [] }])
+    expect([applied.code, JSON.parse(applied.stdout)]).toMatchObject([0, { event: 'migrated', schema: 'pawl', pending: [] }])
     expect((await command()).stdout).toBe('The schema "pawl" is up to date.\n')
     expect((await command('--check')).code).toBe(0)
   })
