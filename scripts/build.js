@@ -48,9 +48,12 @@ async function bundle() {
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(made, 'workflows/index.js'),
     payloadConverterPath: join(made, 'workflows/payload-converter.js'),
+    preloadModules: [join(made, 'workflows/preloaded.js')],
     webpackConfigHook: portable,
     logger: { log: ignore, trace: ignore, debug: ignore, info: ignore, warn: console.warn, error: console.error },
   })
+  // The package says of which modules alone a bundler may think that they do something by being loaded.
+  if (!code.includes('stackTraceLimit')) throw new Error('The bundle lacks workflows/preloaded.js: see "sideEffects" in package.json.')
   const { version } = require('@temporalio/worker/package.json')
   writeFileSync(join(made, 'workflow-bundle.js'), code)
   writeFileSync(join(made, 'workflow-bundle.json'), `${JSON.stringify({ sdk: version })}\n`)

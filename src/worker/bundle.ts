@@ -33,6 +33,7 @@ export async function workflowBundle(
       options.payloadConverterPath === undefined ? TOTAL_CONVERTER : await wrapConverter(folder, options.payloadConverterPath)
     const { code } = await bundleWorkflowCode({
       workflowsPath: here(`../workflows/index.${extension}`),
+      preloadModules: [here(`../workflows/preloaded.${extension}`)],
       payloadConverterPath,
       ...(options.workflowInterceptors && { workflowInterceptorModules: [...options.workflowInterceptors] }),
       logger: SILENT,

@@ -49,6 +49,8 @@ interface Snapshot {
 /** The continuing of one execution. */
 export function startContinuing({ start, journal, flushing, stopping, closing }: Continued): Continuing {
   let triedAt = 0
+  /** How far the store was when a try failed: until it has got further, it is away, and no turn is held up for it. */
+  let storedThen: number | undefined
   let tooLargeAt: number | undefined
 
   return {
@@ -58,7 +60,9 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
       if (!allHandlersFinished()) return false
       if (tooLargeAt !== undefined && historyLength < tooLargeAt + EVENTS_BETWEEN_TRIES) return false
       if ((historyLength < EVENTS_DUE && historySize < BYTES_DUE) || stopping.isRequested()) return false
-      return mustWait() || flushing.isDrained() || triedAt === 0 || historyLength >= triedAt + EVENTS_BETWEEN_TRIES
+      if (mustWait() || flushing.isDrained() || triedAt === 0) return true
+      if (storedThen !== undefined && flushing.storedSeq() <= storedThen) return false
+      return historyLength >= triedAt + EVENTS_BETWEEN_TRIES
     },
     async attempt() {
       triedAt = workflowInfo().historyLength
@@ -83,6 +87,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
     if (patienceMs === undefined) await condition(held.isStored)
     else await condition(held.isStored, patienceMs)
     const isStored = held.isStored()
+    storedThen = isStored ? undefined : flushing.storedSeq()
     if (isStored) await continueIfClean(snapshot)
     held.release()
     return isStored

@@ -14,6 +14,8 @@ export interface Flushing {
   drained(): Promise<void>
   /** Whether no flush is pending and all is stored. */
   isDrained(): boolean
+  /** Up to where everything is confirmed stored. */
+  storedSeq(): number
   /** Has what is in the journal now stored, and begins no other flush until it is released: a steady stream would always have one. */
   hold(): Held
 }
@@ -54,6 +56,7 @@ export function startFlushing(journal: Journal, flushedSeq: number): Flushing {
   return {
     nudge,
     isDrained,
+    storedSeq: () => flushed,
     async drained() {
       while (!isDrained()) {
         nudge()

@@ -26,7 +26,7 @@ beforeAll(async () => {
   stack = await startStack({ temporal: ['address'], postgres: ['embedded'] })
   shared = { ...inject('stack'), databaseUrl: stack.databaseUrl }
   here = await deploy({ stack: shared })
-  await here.startWorker({ agents: [agent()] })
+  await here.startWorker({ agents: [agent(), counter()] })
 })
 afterAll(async () => {
   await here?.stop()
@@ -57,6 +57,40 @@ function agent(): Agent {
     tools: [fetchPage],
   }) as Agent
 }
+
+/** Many turns that make little: some 2,200 events. */
+function counter(): Agent {
+  const count = defineTool({
+    name: 'count',
+    description: 'Counts.',
+    input: z.object({ n: z.number() }),
+    effect: 'read',
+    execute: ({ n }) => n,
+  })
+  return defineAgent({
+    name: 'counter',
+    instructions: 'Count.',
+    limits: { maxTurns: 1_000 },
+    model: scripted((request: ModelRequest) => {
+      const n = answersIn(request)
+      return n < 180 ? [{ type: 'tool_use', id: 'toolu_count', name: 'count', input: { n } }] : 'counted'
+    }),
+    tools: [count],
+  }) as Agent
+}
+
+it('holds up no turn for a store that is away, but one: it asks again when the store has moved', { timeout: 120_000 }, async () => {
+  await stack.postgres.stop()
+  const session = here.pawl.session('many-turns', { agent: 'counter' })
+  const run = await session.send('count', { isNew: true })
+  expect(await run.result({ timeoutMs: 60_000 })).toMatchObject({ text: 'counted' })
+  const { events } = await here.temporal.workflow.getHandle('pawl:many-turns').fetchHistory()
+  expect(events?.length).toBeGreaterThan(2_000)
+  const waits = events?.filter(({ timerStartedEventAttributes: timer }) => timer && Number(timer.startToFireTimeout?.seconds) === 2)
+  expect(waits).toHaveLength(1)
+  await stack.postgres.start()
+  await rowsMatchEvents(shared, 'many-turns', { timeoutMs: 60_000 })
+})
 
 it('waits in error: archive_unavailable, takes messages meanwhile, and goes on by itself when Postgres is back', {
   timeout: 400_000,
