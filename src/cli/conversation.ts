@@ -54,6 +54,9 @@ interface Current {
 
 const SILENCE = 'no worker has taken it up yet; it is recorded and goes on once one serves (pawl dev, pawl worker)'
 
+/** Who sits before a terminal may have misspelt the agent: a deploy's grace time of two minutes is not for them. */
+const NOT_SERVED_AFTER_MS = 10_000
+
 /**
  * Talks until the input ends or somebody leaves.
  * @throws SessionNotFound for a `resume` that nobody knows; CliError `agent_mismatch`.
@@ -120,7 +123,8 @@ async function carryOut(talk: Talk, command: Command): Promise<void> {
 
 function begin(talk: Talk): void {
   const { agent = '', context, sessionId } = talk.options
-  const session = talk.sessions.session(sessionId, { agent, ...(context !== undefined && { context }) })
+  const notServedAfter = NOT_SERVED_AFTER_MS
+  const session = talk.sessions.session(sessionId, { agent, notServedAfter, ...(context !== undefined && { context }) })
   enter(talk, session, agent, 0)
   talk.screen.print([note(`session ${session.id} with ${agent}; /help lists the commands`)])
 }

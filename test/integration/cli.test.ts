@@ -92,6 +92,14 @@ describe('pawl dev', () => {
     expect(await chat.ended).toMatchObject({ code: 0 })
   }, 60_000)
 
+  it('says in a chat that nobody serves its agent, and does not keep a misspelt one waiting for a deploy', async () => {
+    const chat = start(['chat', 'ecko'])
+    chat.type('hello\n')
+    await chat.says(/agent_not_served.*"ecko"/)
+    chat.kill('SIGTERM')
+    await chat.ended
+  }, 60_000)
+
   it('shows how a session stands, and refuses to resume one that does not exist or talks to another agent', async () => {
     const chat = await start(['chat', 'echo', '--session', 'walk-in'], { input: 'hello\n/state\n/resume nowhere\n' }).ended
     expect(chat.stdout).toMatch(/status {4}idle/)
