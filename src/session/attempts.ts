@@ -15,11 +15,12 @@ const UNHEARD = 'not_begun'
 
 /** The attempt as a row of errors, of which the last that was heard is `heard`, if anything was. */
 export function lostAttempt(attempt: number, heard: { attempt: number; worker: string } | undefined): FailedAttempt {
-  const wasHeard = heard?.attempt === attempt
   const said = { attempt, class: 'HeartbeatTimeout', retryable: true } as const
-  if (wasHeard) return { ...said, message: 'The worker was not heard of again.', worker: heard.worker }
-  if (attempt === 1) return { ...said, message: 'The worker was not heard of again.' }
-  return { ...said, code: UNHEARD, message: 'No worker was heard of: it stood or was gone before the attempt began.' }
+  const wasHeard = heard?.attempt === attempt
+  if (!wasHeard && attempt > 1) {
+    return { ...said, code: UNHEARD, message: 'No worker was heard of: it stood or was gone before the attempt began.' }
+  }
+  return { ...said, message: 'The worker was not heard of again.', ...(wasHeard && { worker: heard.worker }) }
 }
 
 /** Whether the attempt took its worker with it, or threw, or never began. */

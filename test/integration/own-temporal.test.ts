@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Deployment, deploy, SILENT } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { inOrder, resultsIn, type Stage, stage, use } from '../support/scenes.ts'
+import { startSlowProxy } from '../support/slow-proxy.ts'
 import { until } from '../support/until.ts'
 
 let here: Deployment
@@ -183,5 +184,23 @@ describe('their connections', () => {
     } finally {
       await own.stop()
     }
+  })
+})
+
+describe('a client whose server went away', () => {
+  it('can be closed in the middle of a call: the call fails, and nothing else does', async () => {
+    const { temporalAddress, namespace } = here.stack
+    const between = await startSlowProxy(`http://${temporalAddress}`)
+    const pawl = await Pawl.connect({ temporal: { address: new URL(between.url).host, namespace }, postgres: false, logger: SILENT })
+    await between.close()
+    const sent = pawl.session('nobody-hears', { agent: player.agent.name }).send('hello')
+    const failed = sent.then(
+      () => 'sent',
+      () => 'failed',
+    )
+    // Let it fail once: it is tried again out of a timer, on a connection that is closed by then.
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    await pawl.close()
+    expect(await failed).toBe('failed')
   })
 })
