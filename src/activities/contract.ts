@@ -123,24 +123,6 @@ export type VerifyToolResult =
   | { kind: 'cannot_tell'; message: string }
   | { kind: 'not_begun' }
 
-/** What is known of an attempt that did not report back: heartbeat details, and the details of `WorkerDied`. */
-export interface AttemptReport {
-  attempt: number
-  /** Whether the body may have been entered. */
-  begun: boolean
-  /** Failed attempts of this activity so far. */
-  failed: FailedAttempt[]
-  worker: string
-  /** The last that the body said of how far it is. */
-  progress?: Json
-}
-
-/** Details of the failure `WorkerDied`. */
-export interface DeathReport extends AttemptReport {
-  /** `neighbour`: the process was killed because of another call that it held. */
-  cause: 'crash' | 'stuck_loop' | 'overdue' | 'neighbour'
-}
-
 export type FlushInput = EventsInput
 
 export interface FlushResult {

@@ -5,7 +5,7 @@ import { sessionIdOf } from '../session/protocol.ts'
 import { checkTarget, effectsAfter, locate, TargetRefused } from '../session/targets.ts'
 import { beating } from './beating.ts'
 import type { FindPlaceInput, FindPlaceResult } from './contract.ts'
-import { StaleWatermark } from './errors.ts'
+import { StaleWatermark } from '../jobs/errors.ts'
 import type { SessionReader } from './session-reader.ts'
 
 /** Makes the activity. */

@@ -4,7 +4,8 @@ import type { Logger } from '../agent/tool.ts'
 import type { Watermark } from '../session/events.ts'
 import { StoreError } from '../store/errors.ts'
 import type { LateFlush, Store } from '../store/store.ts'
-import type { ReadTarget, SessionReader } from './session-reader.ts'
+import type { ReadTarget } from '../jobs/session-views.ts'
+import type { SessionReader } from './session-reader.ts'
 import { watchLoop } from './standstill.ts'
 
 /** Flushes sessions. */

@@ -1,30 +1,23 @@
-// The activities of a worker process.
+// The activities of an orchestrator.
 import { Context } from '@temporalio/activity'
+import { StaleWatermark } from '../jobs/errors.ts'
 import { sessionIdOf } from '../session/protocol.ts'
 import { beating } from './beating.ts'
-import { blobShelf } from './blobs.ts'
-import { callModelActivity } from './call-model.ts'
 import type { FlushInput, FlushResult, PawlActivities } from './contract.ts'
-import { StaleWatermark } from './errors.ts'
-import { executeToolActivity } from './execute-tool.ts'
 import { findPlaceActivity } from './find-place.ts'
-import { type Flusher, startFlusher } from './flusher.ts'
+import type { Flusher } from './flusher.ts'
 import { loadForkActivity } from './load-fork.ts'
 import { loadSessionActivity } from './load-session.ts'
 import type { ActivityNeeds } from './needs.ts'
-import { checkAnswerActivity, resolveToolActivity } from './outside.ts'
-import { sessionReader } from './session-reader.ts'
-import { verifyToolActivity } from './verify-tool.ts'
+import { userCodeActivities } from './proxies.ts'
+import type { SessionReader } from './session-reader.ts'
 
 /** A worker whose execution was a task that was rejected says what it should not; the next one may know better. */
 const STALE_TRIES = 3
 
-/** The activities over `needs`, and the flusher behind them. */
-export function createActivities(needs: ActivityNeeds): { activities: PawlActivities; flusher: Flusher } {
+/** The activities over `needs`. */
+export function createActivities(needs: ActivityNeeds, reader: SessionReader, flusher: Flusher): PawlActivities {
   const { store } = needs
-  const shelf = blobShelf(store, needs.logger)
-  const reader = sessionReader(needs.log, store, shelf)
-  const flusher = startFlusher(store, reader, needs.logger)
 
   async function flush({ epoch, watermark, origin }: FlushInput): Promise<FlushResult> {
     const { client, info } = Context.current()
@@ -40,17 +33,10 @@ export function createActivities(needs: ActivityNeeds): { activities: PawlActivi
   }
 
   return {
-    activities: {
-      callModel: callModelActivity(needs, reader, flusher),
-      executeTool: executeToolActivity(needs, flusher, shelf),
-      verifyTool: verifyToolActivity(needs, shelf),
-      flush,
-      loadSession: loadSessionActivity(needs, reader),
-      loadFork: loadForkActivity(store),
-      findPlace: findPlaceActivity(reader),
-      resolveTool: resolveToolActivity(needs, reader),
-      checkAnswer: checkAnswerActivity(needs, shelf),
-    },
-    flusher,
+    ...userCodeActivities(needs, flusher),
+    flush,
+    loadSession: loadSessionActivity(needs, reader),
+    loadFork: loadForkActivity(store),
+    findPlace: findPlaceActivity(reader),
   }
 }

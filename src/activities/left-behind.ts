@@ -5,7 +5,7 @@ import { type EventsPage, QUERIES, workflowIdOf } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import { StoreError } from '../store/errors.ts'
 import type { Store } from '../store/store.ts'
-import { StaleWatermark } from './errors.ts'
+import { StaleWatermark } from '../jobs/errors.ts'
 import type { SessionReader } from './session-reader.ts'
 
 /** How executions end that nobody lets flush first. */

@@ -1,40 +1,46 @@
-// A call that takes long is shown in the ledger while it runs: who runs it, and how far it is. Best effort: nothing depends on it.
-import { Context } from '@temporalio/activity'
+// A call that takes long is shown in the ledger while it runs: who runs it, and its progress. Best effort: nothing depends on it.
+import type { Client } from '@temporalio/client'
+import type { Logger } from '../agent/tool.ts'
+import type { JobOrder } from '../jobs/contract.ts'
 import type { Json } from '../session/json.ts'
-import type { Attempt } from './attempt.ts'
-import type { ExecuteToolInput } from './contract.ts'
+import type { Store } from '../store/store.ts'
 import type { Flusher } from './flusher.ts'
-import type { ActivityNeeds } from './needs.ts'
 
 /** Most calls are over before anyone could look. */
 const SHOW_AFTER_MS = 200
-/** How often what a body says of its progress is written, at most. */
+/** How often reported progress is written, at most. */
 const PROGRESS_EVERY_MS = 500
 /** A store that could not be written is tried again: a call may take as long as an outage. */
 const AGAIN_AFTER_MS = 3_000
 
-/** The row of a call that is going on. */
+/** The row of a running call. */
 export interface LiveRow {
-  /** The newest that the body said of how far it is. */
+  /** The newest progress that the body reported. */
   progress(value: Json): void
   stop(): void
 }
 
-/** Shows the call from a moment on until it is stopped. */
+/** What rows are written with. */
+export interface LiveRowNeeds {
+  store: Store
+  client: Client
+  flusher: Flusher
+  logger: Logger
+}
+
+/** Shows the call, which `worker` runs, from a moment on until it is stopped. */
 export function startLiveRow(
-  needs: ActivityNeeds,
-  flusher: Flusher,
-  input: ExecuteToolInput,
-  attempt: Pick<Attempt, 'sessionId' | 'executionId' | 'number'>,
-  callId: string,
+  { store, client, flusher, logger }: LiveRowNeeds,
+  { input, ticket, attempt }: JobOrder<'executeTool'>,
+  worker: string,
 ): LiveRow {
-  const { client } = Context.current()
-  const { sessionId, executionId, number } = attempt
+  const { sessionId, executionId, call: callId } = ticket
+  const { number } = attempt
   const { epoch, watermark, origin } = input
   let said: { value: Json } | undefined
   let shown = false
   let stopped = false
-  /** Whether a write is going on, or was just now, or is to come. */
+  /** Whether a write is running, or was just now, or is to come. */
   let busy = true
   let timer = setTimeout(() => void write(), SHOW_AFTER_MS)
 
@@ -47,22 +53,22 @@ export function startLiveRow(
     } catch (err) {
       said ??= progress
       nextMs = AGAIN_AFTER_MS
-      needs.logger.debug({ err, sessionId, callId }, 'a running call could not be shown')
+      logger.debug({ err, sessionId, callId }, 'a running call could not be shown')
     }
-    if (!stopped) timer = setTimeout(goOn, nextMs)
+    if (!stopped) timer = setTimeout(next, nextMs)
   }
 
   async function show(progress: { value: Json } | undefined): Promise<void> {
     if (!shown) {
       await flusher.flush({ sessionId, executionId, epoch, watermark, ...(origin && { origin }) }, client)
       if (stopped) return
-      await needs.store.markRunning(sessionId, callId, number, needs.worker)
+      await store.markRunning(sessionId, callId, number, worker)
       shown = true
     }
-    if (progress) await needs.store.markProgress(sessionId, callId, number, progress.value)
+    if (progress) await store.markProgress(sessionId, callId, number, progress.value)
   }
 
-  function goOn(): void {
+  function next(): void {
     busy = !shown || said !== undefined
     if (busy) void write()
   }
@@ -70,7 +76,7 @@ export function startLiveRow(
   return {
     progress(value) {
       said = { value }
-      if (!busy && !stopped) goOn()
+      if (!busy && !stopped) next()
     },
     stop() {
       stopped = true

@@ -16,7 +16,7 @@ export interface Announcer {
   /** Something takes a while. */
   progress(text: string): void
   worker(event: SupervisorEvent): void
-  ready(stack: ServedStack): void
+  ready(stack: ServedStack, orchestratorPid?: number): void
   stopping(): void
 }
 
@@ -26,10 +26,19 @@ export function announceAsJson(): Announcer {
   return {
     progress: (text) => process.stderr.write(`${text}\n`),
     worker(event) {
-      if (event.event === 'worker_started') tell({ event: event.event, pid: event.pid })
-      if (event.event === 'worker_died') tell({ event: event.event, pid: event.pid, code: event.code, signal: event.signal })
+      switch (event.event) {
+        case 'worker_started':
+        case 'worker_ready':
+        case 'orchestrator_started':
+          return tell({ event: event.event, pid: event.pid })
+        case 'worker_died':
+        case 'orchestrator_died':
+          return tell({ event: event.event, pid: event.pid, code: event.code, signal: event.signal })
+        default:
+          return
+      }
     },
-    ready: (stack) => tell({ event: 'ready', ...stack }),
+    ready: (stack, orchestratorPid) => tell({ event: 'ready', ...stack, ...(orchestratorPid !== undefined && { orchestratorPid }) }),
     stopping() {},
   }
 }
@@ -56,6 +65,13 @@ function workerLine(event: SupervisorEvent): string[] {
       const held = event.calls.map((call) => `${call.sessionId} ${call.tool ?? call.call}`).join(', ')
       const how = event.signal ?? `exit code ${event.code}`
       return [paint('red', oneLine(`worker ${event.pid} died (${how})${held && ` in the middle of: ${held}`}`))]
+    }
+    case 'orchestrator_started':
+    case 'orchestrator_ready':
+      return []
+    case 'orchestrator_died': {
+      if (event.code === 0) return []
+      return [paint('red', `orchestrator ${event.pid} died (${event.signal ?? `exit code ${event.code}`})`)]
     }
     case 'call_resumed':
       return [paint('green', oneLine(`${event.sessionId} ${event.call} goes on, ${Math.round(event.ms)} ms after the death`))]

@@ -23,7 +23,7 @@ export async function serve(
     const begin = await Promise.race([supervisor.ready().then(() => 'ready' as const), requests.stop.then(() => 'stop' as const)])
     if (begin === 'ready') {
       await io.whenReady?.()
-      announcer.ready(stack)
+      announcer.ready(stack, supervisor.orchestratorPid())
       await Promise.race([requests.stop, supervisor.finished])
       if (!requests.stopping()) {
         throw new CliError('workers_gone', 'All worker processes ended without being asked to: see the log above for why.')
@@ -40,19 +40,11 @@ async function drain(supervisor: Supervisor, requests: StopRequests): Promise<vo
   const drained = Promise.all([supervisor.shutdown(), supervisor.finished])
   const end = await Promise.race([drained.then(() => 'drained' as const), requests.hurry.then(() => 'hurry' as const)])
   if (end === 'drained') return
-  for (const pid of supervisor.pids()) kill(pid)
+  supervisor.kill()
   let timer: NodeJS.Timeout | undefined
   const grace = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, KILL_GRACE_MS)
   })
   await Promise.race([drained, grace])
   clearTimeout(timer)
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It is gone already.
-  }
 }

@@ -1,5 +1,5 @@
 // `pawl/client`: what a backend uses. Imports nothing of the worker and no native file.
-export { ConnectError } from '../connect/temporal.ts'
+export { ConnectError } from '../connect/errors.ts'
 export type { TemporalAddress } from '../connect/temporal.ts'
 export type { SessionEvent } from '../session/events.ts'
 export type { SessionState } from '../session/state.ts'

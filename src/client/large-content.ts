@@ -5,7 +5,8 @@ import type { SessionEvent } from '../session/events.ts'
 import { checkMessage, contextProblem, tagsProblem, MAX_MESSAGE_BYTES } from '../session/incoming.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
 import type { MessageSignal } from '../session/protocol.ts'
-import { type Blob, blobOfJson } from '../store/blobs.ts'
+import { type Blob, blobOfJson } from '../session/blobs.ts'
+import { sha256Of } from '../store/blobs.ts'
 import { type Store, StoreError } from '../store/index.ts'
 import { InvalidMessage } from './errors.ts'
 
@@ -32,7 +33,7 @@ export async function signalOf(store: Store | undefined, sessionId: string, mess
     )
   }
   if (bytes <= BLOB_THRESHOLD_BYTES) return message
-  const blob = blobOfJson(content as unknown as Json, beginningOf(content))
+  const blob = blobOfJson(content as unknown as Json, beginningOf(content), sha256Of)
   const kept = { ...message, content: placeholderOf(blob.ref), blob: blob.ref }
   if (isLarge) {
     await keepLarge(store, sessionId, blob)

@@ -2,14 +2,15 @@
 import { Client, Connection, type ConnectionOptions } from '@temporalio/client'
 import type { DataConverter } from '@temporalio/common'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
-import { PawlError } from '../session/errors.ts'
 import { interceptors } from './closed-channel.ts'
+import { ConnectError } from './errors.ts'
 
 /** Where Temporal is, as plain data; what is left out comes from `TEMPORAL_*` and the profile file. */
 export interface TemporalAddress {
   address?: string
   namespace?: string
-  apiKey?: string
+  /** A function is asked at each connection, and about once a minute, so that keys can be rotated. */
+  apiKey?: string | (() => string)
   tls?: NonNullable<ConnectionOptions['tls']>
 }
 
@@ -18,11 +19,6 @@ export interface ResolvedTemporal extends TemporalAddress {
   address: string
   namespace: string
   metadata?: Record<string, string>
-}
-
-/** No Temporal server answers. Code `no_temporal`. */
-export class ConnectError extends PawlError {
-  override readonly name = 'ConnectError'
 }
 
 const CONNECT_TIMEOUT_MS = 10_000

@@ -1,5 +1,6 @@
 // What a lost attempt of a call says about the call: how many may be lost before it is given up.
 import type { FailedAttempt } from './events.ts'
+import type { Json } from './json.ts'
 
 /** Attempts of one call that may die with their worker before the call is given up. */
 export const MAX_DEATHS = 5
@@ -28,3 +29,47 @@ export function fateOf(attempt: FailedAttempt): 'death' | 'failure' | 'unheard' 
   if (attempt.class !== 'WorkerDied' && attempt.class !== 'HeartbeatTimeout') return 'failure'
   return attempt.code === UNHEARD ? 'unheard' : 'death'
 }
+
+/** What is known of an attempt that did not report back: heartbeat details, and the details of `WorkerDied`. */
+export interface AttemptReport {
+  attempt: number
+  /** Whether the body may have been entered. */
+  begun: boolean
+  /** Failed attempts of this activity so far. */
+  failed: FailedAttempt[]
+  worker: string
+  /** The last that the body said of how far it is. */
+  progress?: Json
+}
+
+/**
+ * The report in heartbeat details. Details that are there but cannot be read (another converter wrote them) say nothing of the body, so it
+ * counts as entered: only a readable report that says otherwise, or none at all, means that it was not.
+ */
+export function readReport(details: unknown): AttemptReport | undefined {
+  if (details === undefined || details === null) return undefined
+  const { attempt, begun, failed, worker, progress } = (typeof details === 'object' ? details : {}) as Partial<AttemptReport>
+  const isReadable = Number.isInteger(attempt) && typeof begun === 'boolean'
+  return {
+    attempt: isReadable ? (attempt as number) : 0,
+    begun: isReadable ? begun === true : true,
+    failed: Array.isArray(failed) ? failed : [],
+    worker: typeof worker === 'string' ? worker : 'unknown',
+    ...(progress !== undefined && { progress }),
+  }
+}
+
+/** Details of the failure `WorkerDied`. */
+export interface DeathReport extends AttemptReport {
+  /** `neighbour`: the process was killed because of another call that it held. */
+  cause: 'crash' | 'stuck_loop' | 'overdue' | 'neighbour'
+}
+
+/** The report in the details of `WorkerDied`. */
+export function readDeath(details: unknown): DeathReport | undefined {
+  const report = readReport(details)
+  const { cause } = (details ?? {}) as { cause?: unknown }
+  return report && { ...report, cause: CAUSES.find((one) => one === cause) ?? 'crash' }
+}
+
+const CAUSES = ['crash', 'stuck_loop', 'overdue', 'neighbour'] as const

@@ -3,6 +3,27 @@ import type { UserBlock } from './content.ts'
 import type { BlobRef, EventOf, ResultContent, SessionEvent } from './events.ts'
 import type { Json } from './json.ts'
 
+/** Characters of a value's beginning that are part of events. */
+const PREVIEW_CHARACTERS = 2_000
+
+/** A value as it is kept. `json` is plain ASCII where Postgres could not hold it: JSON escapes NUL bytes and lone surrogates. */
+export interface Blob {
+  ref: BlobRef
+  json: string
+}
+
+/** The value as a blob; `begins` is its text, as people and models read it, `sha256` the hex digest of UTF-8 text. */
+export function blobOfJson(value: Json, begins: string, sha256: (text: string) => string): Blob {
+  const json = JSON.stringify(value)
+  return { json, ref: { sha256: sha256(json), bytes: new TextEncoder().encode(json).length, preview: beginningOf(begins) } }
+}
+
+/** How a text begins; a pair of surrogates is not cut in two. */
+function beginningOf(text: string): string {
+  const cut = text.slice(0, PREVIEW_CHARACTERS)
+  return cut.length < text.length ? cut.replace(/[\ud800-\udbff]$/, '') : cut
+}
+
 /** Bytes of JSON from which a value goes to the side store where it can. */
 export const BLOB_THRESHOLD_BYTES = 128_000
 

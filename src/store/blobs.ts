@@ -1,6 +1,7 @@
 // Values too large for history: kept by the sha256 of their JSON text, each once a session, and put back into rows by readers.
 import { createHash } from 'node:crypto'
 import type { Message, UserBlock } from '../session/content.ts'
+import type { Blob } from '../session/blobs.ts'
 import type { BlobRef, ResultContent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { resultText } from '../session/transcript.ts'
@@ -10,16 +11,8 @@ import type { Schema } from './schema.ts'
 import type { MessageRow, ToolCallRow } from './store.ts'
 import { safeKey } from './text.ts'
 
-/** Characters of a value's beginning that stand in events. */
-const PREVIEW_CHARACTERS = 2_000
 /** What one statement reads. */
 const READ_BYTES = 16_000_000
-
-/** A value as it is kept. `json` is plain ASCII where Postgres could not hold it: JSON escapes NUL bytes and lone surrogates. */
-export interface Blob {
-  ref: BlobRef
-  json: string
-}
 
 /** The large values of the store. Every method rejects with `StoreError` (`store_unavailable`, `schema_behind`, …). */
 export interface Blobs {
@@ -31,21 +24,9 @@ export interface Blobs {
   copy(from: string, to: string, sha256s: readonly string[]): Promise<void>
 }
 
-/** The value as a blob; `begins` is its text, as people and models read it. */
-export function blobOfJson(value: Json, begins: string): Blob {
-  const json = JSON.stringify(value)
-  return { json, ref: { sha256: sha256Of(json), bytes: Buffer.byteLength(json), preview: beginningOf(begins) } }
-}
-
 /** Sha256 of UTF-8 text, hex. */
 export function sha256Of(text: string): string {
   return createHash('sha256').update(text, 'utf8').digest('hex')
-}
-
-/** How a text begins; a pair of surrogates is not cut in two. */
-function beginningOf(text: string): string {
-  const cut = text.slice(0, PREVIEW_CHARACTERS)
-  return cut.length < text.length ? cut.replace(/[\ud800-\udbff]$/, '') : cut
 }
 
 /** The blobs in a schema; `prepared` and `reading` prepare the store for each call. */

@@ -1,10 +1,10 @@
 // `pawl/worker`: what serves agents.
-export { ConnectError } from '../connect/temporal.ts'
 export type { TemporalAddress } from '../connect/temporal.ts'
-export { createWorker, runWorker } from './create-worker.ts'
+export { ConnectError } from '../connect/errors.ts'
 export { defineWorker } from './definition.ts'
 export type { WorkerDefinition } from './definition.ts'
 export { WorkerError } from './errors.ts'
+export { createWorker, runWorker } from './one-process/index.ts'
 export type {
   CreateWorkerOptions,
   HeldCall,
@@ -13,4 +13,4 @@ export type {
   Supervisor,
   SupervisorEvent,
 } from './options.ts'
-export { superviseWorkers } from './supervisor.ts'
+export { superviseWorkers } from './parent/supervise.ts'

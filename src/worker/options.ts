@@ -38,35 +38,50 @@ export interface PawlWorker {
   status(): { state: string; activities: number; sessions: number }
 }
 
-/** What `superviseWorkers` takes. Plain data: it crosses into the child processes. */
+/** What `superviseWorkers` takes. */
 export interface SuperviseOptions {
   /** Path of the worker module (TypeScript or JavaScript): default export of `defineWorker`, an agent, a list of agents, or `agents`. */
   module: string
-  /** Worker processes. Default 2: one is warm while another is replaced. */
+  /** Executors: processes that run the module. Default 2: one is warm while another is replaced. 1 to 64. */
   processes?: number
+  /** Megabytes of heap that an executor may use; above that it ends, and what it held is resumed. Default: Node's own limit. */
+  executorMemory?: number
+  /** Where Temporal is; certificates and keys go to the orchestrator alone. Default: `TEMPORAL_*`. */
   temporal?: TemporalAddress
+  /** Default `pawl`. */
   taskQueue?: string
   /** URL of the side store. Default: `DATABASE_URL`. */
   postgres?: string
+  /** Postgres schema. Default `pawl`. */
   schema?: string
+  /** As for `createWorker`. */
   migrate?: 'auto' | 'check' | 'off'
-  /** Milliseconds an event loop may stand still before its process is killed. Default 60,000, at most 110,000. */
+  /** Path of a module that exports a `dataConverter` (a payload converter's path, codecs); the orchestrator loads it. */
+  dataConverter?: string
+  /** Path of a module that exports `interceptors`; the orchestrator loads it. */
+  interceptors?: string
+  /** Milliseconds an executor's event loop may stand still before it is killed. Default 60,000, at most 110,000. */
   stuckLoopMs?: number
+  /** Log lines of the orchestrator and of this parent. Default: pino on stderr, level `PAWL_LOG_LEVEL` or `warn`. */
   logger?: Logger
   /** Told of what happens to the processes. */
   onEvent?: (event: SupervisorEvent) => void
 }
 
-/** What a supervisor tells of its processes. */
+/** What a supervisor tells of its processes. `worker_…` events are about executors. */
 export type SupervisorEvent =
   | { event: 'worker_started'; pid: number }
-  /** The process polls: it is serving. */
+  /** The executor has loaded the module and can be given jobs. */
   | { event: 'worker_ready'; pid: number }
   | { event: 'worker_died'; pid: number; code: number | null; signal: string | null; at: number; calls: HeldCall[] }
-  /** A call that a dead process held is running again (or is being verified), `ms` after the death. */
+  /** A call that a dead executor held is running again (or is being verified), `ms` after the death. */
   | { event: 'call_resumed'; pid: number; sessionId: string; call: string; ms: number }
+  | { event: 'orchestrator_started'; pid: number }
+  /** It polls. */
+  | { event: 'orchestrator_ready'; pid: number }
+  | { event: 'orchestrator_died'; pid: number; code: number | null; signal: string | null; at: number }
 
-/** A model call or tool call that a process held. */
+/** A model call or tool call that an executor held. */
 export interface HeldCall {
   sessionId: string
   /** `model:<run>:<turn>`, or the tool's call id. */
@@ -74,14 +89,23 @@ export interface HeldCall {
   tool?: string
 }
 
-/** A running supervisor. */
+/** A running supervisor: the parent of an orchestrator and its executors. */
 export interface Supervisor {
-  /** Pids of the worker processes alive now. */
+  /** Pids of the executors alive now. */
   pids(): number[]
-  /** Resolves when at least one process polls (rejects with `WorkerError` `worker_start_failed` when none can start). */
+  /** Pid of the orchestrator alive now. */
+  orchestratorPid(): number | undefined
+  /** Resolves when the orchestrator polls and an executor is ready. Rejects with `WorkerError` when the module cannot be served. */
   ready(): Promise<void>
-  /** SIGTERM to all processes: they stop polling, finish what they hold, exit. */
+  /**
+   * Replaces the executors by new ones, which load the module anew; the old ones finish what they hold.
+   * Rejects with `WorkerError`, and the old ones keep serving, if the new ones cannot serve.
+   */
+  reload(): Promise<void>
+  /** No new work; resolves when what is held has finished and all processes have ended. */
   shutdown(): Promise<void>
+  /** Ends all processes at once; what they held is resumed by another worker. */
+  kill(): void
   /** Resolves when all has ended. */
   finished: Promise<void>
 }

@@ -8,8 +8,8 @@ import {
   TimeoutFailure,
   type ActivityOptions,
 } from '@temporalio/workflow'
-import type { AttemptReport, DeathReport, PawlActivities } from '../activities/contract.ts'
-import { MAX_DEATHS, MAX_UNHEARD } from '../session/attempts.ts'
+import type { PawlActivities } from '../activities/contract.ts'
+import { type DeathReport, MAX_DEATHS, MAX_UNHEARD, readDeath, readReport } from '../session/attempts.ts'
 import type { Resolution } from '../session/events.ts'
 
 /** How much longer than its timeout an attempt may last: its event loop may stand still for a minute before it is killed. */
@@ -93,7 +93,7 @@ export function whyLost(error: unknown): Lost {
   const { cause } = error
   if (cause instanceof CancelledFailure) return { how: 'cancelled' }
   if (cause instanceof TimeoutFailure) {
-    const report = cause.lastHeartbeatDetails as AttemptReport | undefined
+    const report = readReport(cause.lastHeartbeatDetails)
     return {
       how: 'died',
       confirmed: false,
@@ -103,7 +103,7 @@ export function whyLost(error: unknown): Lost {
     }
   }
   if (cause instanceof ApplicationFailure && cause.type === 'WorkerDied') {
-    const report = cause.details?.[0] as DeathReport | undefined
+    const report = readDeath(cause.details?.[0])
     return { how: 'died', confirmed: true, report, message: cause.message, failureClass: 'WorkerDied' }
   }
   const message = cause?.message ?? error.message

@@ -44,5 +44,5 @@ async function loadTypescript(file: string): Promise<void> {
       { cause },
     )
   }
-  await import('../../worker/typescript.ts')
+  await import('../../worker/executor/typescript.ts')
 }

@@ -9,9 +9,9 @@ import type { FromSupervisor, Supervising } from './worker/supervising.ts'
 export interface KeptSupervisor {
   /** Its pid; undefined where one has died and the next is not there yet. */
   pid(): number | undefined
-  /** Its worker processes. */
+  /** Its processes: executors and their orchestrator. */
   workers(): number[]
-  /** How many of them serve. */
+  /** How many executors serve; none while there is no orchestrator. */
   serving(): number
   /** Why the first one cannot serve, once it is known. */
   failure(): string | undefined
@@ -21,10 +21,11 @@ export interface KeptSupervisor {
   abandon(): void
 }
 
-/** One life of it: the process, and its workers by pid, with whether they serve. */
+/** One life of it: the process, and its own processes by pid, with whether they serve. */
 interface Life {
   process: ChildProcess
-  workers: Map<number, { serves: boolean }>
+  executors: Map<number, { serves: boolean }>
+  orchestrator?: { pid: number; serves: boolean }
 }
 
 /** As systemd does by default; and so one that cannot start does not start all the time. */
@@ -40,13 +41,27 @@ export function keepSupervisor(supervising: Supervising): KeptSupervisor {
 
   function start(): Life {
     const process = forkSupervisor(supervising)
-    const workers: Life['workers'] = new Map()
+    const mine: Life = { process, executors: new Map() }
     process.on('message', (message: FromSupervisor) => {
-      if (message.type === 'failed') {
-        if (!served) failure ??= message.message
-      } else if (message.type === 'worker_died') workers.delete(message.pid)
-      else workers.set(message.pid, { serves: message.type === 'worker_ready' })
-      if (message.type === 'worker_ready') served = true
+      switch (message.type) {
+        case 'failed':
+          if (!served) failure ??= message.message
+          return
+        case 'worker_started':
+        case 'worker_ready':
+          mine.executors.set(message.pid, { serves: message.type === 'worker_ready' })
+          served ||= message.type === 'worker_ready'
+          return
+        case 'worker_died':
+          mine.executors.delete(message.pid)
+          return
+        case 'orchestrator_started':
+        case 'orchestrator_ready':
+          mine.orchestrator = { pid: message.pid, serves: message.type === 'orchestrator_ready' }
+          return
+        case 'orchestrator_died':
+          if (mine.orchestrator?.pid === message.pid) delete mine.orchestrator
+      }
     })
     process.once('error', (error) => {
       if (!served) failure ??= error.message
@@ -56,14 +71,14 @@ export function keepSupervisor(supervising: Supervising): KeptSupervisor {
       if (!served) failure ??= `the supervisor ended with ${signal ?? code}`
       if (!stopping) next = setTimeout(() => void (life = start()), START_AGAIN_MS)
     })
-    return { process, workers }
+    return mine
   }
 
-  const workersNow = (): [number, { serves: boolean }][] => [...(life?.workers ?? [])]
+  const workersNow = (): number[] => [...(life?.executors.keys() ?? []), ...(life?.orchestrator ? [life.orchestrator.pid] : [])]
   return {
     pid: () => life?.process.pid,
-    workers: () => workersNow().map(([pid]) => pid),
-    serving: () => workersNow().filter(([, { serves }]) => serves).length,
+    workers: workersNow,
+    serving: () => (life?.orchestrator?.serves ? [...life.executors.values()].filter(({ serves }) => serves).length : 0),
     failure: () => failure,
     async stop() {
       stopping = true
@@ -76,7 +91,7 @@ export function keepSupervisor(supervising: Supervising): KeptSupervisor {
     abandon() {
       stopping = true
       // The workers first: they could finish what they hold otherwise, and would be told to by its death.
-      for (const pid of [...workersNow().map(([worker]) => worker), life?.process.pid]) if (pid !== undefined) kill(pid)
+      for (const pid of [...workersNow(), life?.process.pid]) if (pid !== undefined) kill(pid)
     },
   }
 }
@@ -84,9 +99,11 @@ export function keepSupervisor(supervising: Supervising): KeptSupervisor {
 /** Its output is ours: of a worker module that prints, or fails. */
 function forkSupervisor(supervising: Supervising): ChildProcess {
   const script = new URL(`./worker/supervising${extname(import.meta.url)}`, import.meta.url)
+  const watcher = new URL(`./worker/orchestrating${extname(import.meta.url)}`, import.meta.url)
   return fork(fileURLToPath(script), [], {
-    env: { ...process.env, PAWL_CRASH_SUPERVISOR: JSON.stringify(supervising) },
-    execArgv: process.execArgv.filter((arg) => !arg.startsWith('--inspect')),
+    env: { ...process.env, PAWL_CRASH_SUPERVISOR: JSON.stringify({ ...supervising, test: process.pid }) },
+    // A supervisor hands on to its processes how it was started itself: so the orchestrator is watched, too.
+    execArgv: [...process.execArgv.filter((arg) => !arg.startsWith('--inspect')), '--import', watcher.href],
     stdio: ['ignore', 2, 2, 'ipc'],
   })
 }

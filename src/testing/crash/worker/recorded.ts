@@ -1,21 +1,18 @@
-// When what came of a call is recorded: durable in Temporal's history, and the workflow is about to go on with it. Its events pass
-// through this process's channel to the supervisor within that workflow task.
-import type { FromWorker } from '../../../worker/messages.ts'
+// When what came of a call is recorded: durable in Temporal's history, and the workflow is about to act on it. Its events pass through
+// the orchestrator's event log within that workflow task.
+import { subscribe } from 'node:diagnostics_channel'
+import { EVENTS_CHANNEL, type LoggedEvents } from '../../../worker/orchestrator/events-channel.ts'
 import type { MarkWriter } from '../marks.ts'
 
-/** Watches what this process tells its supervisor. */
+/** Watches the events that this process logs. */
 export function watchRecords(marks: MarkWriter): void {
-  const send = process.send?.bind(process)
-  if (!send) return
-  process.send = ((message: FromWorker, ...rest: []) => {
-    if (message.type === 'log') {
-      for (const { json } of message.entries) {
-        const id = recordOf(JSON.parse(json) as RecordedEvent)
-        if (id !== undefined) marks.reach(message.key.sessionId, { id })
-      }
+  subscribe(EVENTS_CHANNEL, (message) => {
+    const { sessionId, entries } = message as LoggedEvents
+    for (const { json } of entries) {
+      const id = recordOf(JSON.parse(json) as RecordedEvent)
+      if (id !== undefined) marks.reach(sessionId, { id })
     }
-    return send(message, ...rest)
-  }) as NonNullable<typeof process.send>
+  })
 }
 
 /** The members of events that name a place; a session's checkpoints count up. */

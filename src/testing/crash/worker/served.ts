@@ -1,6 +1,6 @@
 // What the worker processes of a crash test load instead of the user's module: the same, watched from around it. It tells of every
 // boundary that it reaches, and dies at the one that is planned.
-import { loadWorkerModule } from '../../../worker/load-module.ts'
+import { loadWorkerModule } from '../../../worker/executor/load-module.ts'
 import type { Agent } from '../../../agent/agent.ts'
 import type { WorkerDefinition } from '../../../worker/definition.ts'
 import { type ServedAgent, markWriter } from '../marks.ts'
@@ -8,7 +8,6 @@ import { listenForAnswers } from './answers.ts'
 import { leaveWith } from './leaving.ts'
 import { observedAgent } from './observed.ts'
 import { watchPostgres } from './postgres.ts'
-import { watchRecords } from './recorded.ts'
 
 /** The definition of the user's module, watched; `folder` is where marks go, `test` the process that carries the test out. */
 export async function served({ module, folder, test }: { module: string; folder: string; test: number }): Promise<WorkerDefinition> {
@@ -16,7 +15,6 @@ export async function served({ module, folder, test }: { module: string; folder:
   const marks = markWriter(folder)
   const answers = listenForAnswers()
   watchPostgres(marks, answers)
-  watchRecords(marks)
   const definition = await loadWorkerModule(module)
   marks.tellAgents(definition.agents.map(about))
   return { ...definition, agents: definition.agents.map((agent) => observedAgent(agent, marks, answers)) }

@@ -3,11 +3,11 @@
 import { rmSync } from 'node:fs'
 import { PawlError } from '../../../session/errors.ts'
 import { superviseWorkers } from '../../../worker/index.ts'
-import type { Supervisor, SuperviseOptions } from '../../../worker/options.ts'
+import type { Supervisor, SuperviseOptions, SupervisorEvent } from '../../../worker/options.ts'
 
 /** What a supervising process tells. */
 export type FromSupervisor =
-  | { type: 'worker_started' | 'worker_ready' | 'worker_died'; pid: number }
+  | { type: Exclude<SupervisorEvent['event'], 'call_resumed'>; pid: number }
   /** It cannot supervise, or its first process cannot serve. */
   | { type: 'failed'; message: string }
 
@@ -29,7 +29,7 @@ function failureOf(error: unknown): FromSupervisor {
 
 /** The test is gone: nobody wants what its workers still do, and one that stands still would not go by itself. */
 function abandon(supervisor: Supervisor | undefined, folder: string): void {
-  for (const pid of supervisor?.pids() ?? []) process.kill(pid, 'SIGKILL')
+  supervisor?.kill()
   rmSync(folder, { recursive: true, force: true })
   process.exit(1)
 }

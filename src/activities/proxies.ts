@@ -1,0 +1,135 @@
+// The activities whose work is user code: each counts its attempt, has an executor carry out the job, and returns what it answers.
+import { ApplicationFailure, Context } from '@temporalio/activity'
+import { callIdOf } from '../session/events.ts'
+import { sessionIdOf } from '../session/protocol.ts'
+import type { JobInput, JobKind, JobOrder, JobResult, Ticket } from '../jobs/contract.ts'
+import { type Counted, countAttempt, type Earlier, reportOf } from './attempt.ts'
+import type { CallModelInput, ExecuteToolInput, PawlActivities, ToolCallInput } from './contract.ts'
+import type { Flusher } from './flusher.ts'
+import { startLiveRow } from './live-row.ts'
+import type { ActivityNeeds } from './needs.ts'
+
+const DEFAULT_HEARTBEAT_MS = 10_000
+const NO_EXECUTOR_RETRY_MS = 1_000
+
+/** Makes them. */
+export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick<PawlActivities, JobKind> {
+  const { client, worker } = needs
+
+  /** Has the job carried out; undefined if no executor could take it on. */
+  async function run<K extends JobKind>(order: JobOrder<K>): Promise<JobResult<K> | undefined> {
+    // From its second attempt on any call begins once the server has heard of the attempt: one that was handed to a process that is
+    // frozen or gone says nothing against the call.
+    if (order.attempt.number > 1) await needs.announce(order)
+    const done = await needs.dispatch(order)
+    return done && (done.result as JobResult<K>)
+  }
+
+  async function callModel(input: CallModelInput): Promise<Awaited<ReturnType<PawlActivities['callModel']>>> {
+    const { run: number, turn, prior, untilServed } = input
+    const { attempt, isGivenUp } = count({ prior, ...(untilServed && { uncounted: true }) })
+    if (isGivenUp) {
+      const reason = 'The model call took too many worker processes with it.'
+      return { kind: 'failed', code: 'worker_died', reason, ...(attempt.failed.length > 0 && { failed: attempt.failed }) }
+    }
+    const order = orderOf('callModel', input, attempt, { call: `model:${number}:${turn}` })
+    const { epoch, watermark, origin } = input
+    const { sessionId, executionId } = order.ticket
+    flusher.nudge({ sessionId, epoch, executionId, watermark, ...(origin && { origin }) }, client)
+    const result = await run(order)
+    if (result) return result
+    if (untilServed) throw noExecutor(worker)
+    return { kind: 'not_served' }
+  }
+
+  async function executeTool(input: ExecuteToolInput): Promise<Awaited<ReturnType<PawlActivities['executeTool']>>> {
+    const { prior, progress, untilServed, resolution } = input
+    const { attempt, isGivenUp } = count({ prior, progress, ...(untilServed && { uncounted: true }) })
+    if (isGivenUp) {
+      const message = 'This call took too many worker processes with it and was given up.'
+      return { kind: 'failed', attempt: attempt.number, code: 'worker_died', message, failed: attempt.failed }
+    }
+    const order = orderOf('executeTool', input, attempt, {
+      ...aboutCall(input),
+      ...(resolution.effect === 'external' && { once: true }),
+    })
+    const result = await shown(order)
+    if (result) return result
+    if (untilServed) throw noExecutor(worker)
+    return { kind: 'not_begun', attempt: attempt.number - 1 }
+  }
+
+  /** Runs a tool, and shows it in the ledger while it runs. */
+  async function shown(order: JobOrder<'executeTool'>): Promise<JobResult<'executeTool'> | undefined> {
+    if (order.attempt.number > 1) await needs.announce(order)
+    let row: ReturnType<typeof startLiveRow> | undefined
+    try {
+      const done = await needs.dispatch(order, {
+        entered: (on) => (row ??= startLiveRow({ ...needs, flusher }, order, on)),
+        progress: (value) => row?.progress(value),
+      })
+      return done && (done.result as JobResult<'executeTool'>)
+    } finally {
+      row?.stop()
+    }
+  }
+
+  function orderOf<K extends JobKind>(
+    kind: K,
+    input: JobInput<K>,
+    attempt: Counted['attempt'],
+    about: Pick<Ticket, 'call' | 'tool' | 'once'>,
+  ): JobOrder<K> {
+    const { taskToken, workflowExecution, heartbeatTimeoutMs = DEFAULT_HEARTBEAT_MS } = Context.current().info
+    const { workflowId = '', runId: executionId = '' } = workflowExecution ?? {}
+    const ticket = {
+      taskToken,
+      sessionId: sessionIdOf(workflowId),
+      workflowId,
+      executionId,
+      heartbeatTimeoutMs,
+      report: reportOf(attempt, worker),
+      ...about,
+    }
+    return { kind, input, attempt, ticket }
+  }
+
+  return {
+    callModel,
+    executeTool,
+    async verifyTool(input) {
+      const { call, tool } = aboutCall(input)
+      return (await run(orderOf('verifyTool', input, question(), { call: `verify:${call}`, tool }))) ?? { kind: 'not_begun' }
+    },
+    async resolveTool(input) {
+      const call = `resolve:${callIdOf(input.run, input.turn, input.index)}`
+      return (await run(orderOf('resolveTool', input, question(), { call, tool: input.tool }))) ?? { kind: 'not_served' }
+    },
+    async checkAnswer(input) {
+      const { call, tool } = aboutCall(input)
+      return (await run(orderOf('checkAnswer', input, question(), { call: `answer:${call}`, tool }))) ?? { kind: 'not_served' }
+    },
+  }
+}
+
+/** Has Temporal ask again: executors may be on their way. */
+function noExecutor(worker: string): ApplicationFailure {
+  return ApplicationFailure.create({
+    type: 'NotServed',
+    message: `${worker} has no executor that could take the job on`,
+    nextRetryDelay: NO_EXECUTOR_RETRY_MS,
+  })
+}
+
+function count(earlier: Earlier): Counted {
+  return countAttempt(Context.current().info, earlier)
+}
+
+/** What only asks has no attempts of its own: Temporal repeats it. */
+function question(): Counted['attempt'] {
+  return { number: 1, failed: [], failures: 0 }
+}
+
+function aboutCall({ run, turn, resolution }: ToolCallInput): { call: string; tool: string } {
+  return { call: callIdOf(run, turn, resolution.index), tool: resolution.tool }
+}

@@ -1,0 +1,214 @@
+// The job `callModel`: reads the transcript up to the watermark, calls the model, resolves the calls it asks for.
+import type { CallModelInput, CallModelResult } from '../activities/contract.ts'
+import type { Agent } from '../agent/agent.ts'
+import { isModelError, ModelError } from '../agent/errors.ts'
+import type { Model, ModelRequest, ModelResponse } from '../agent/model.ts'
+import type { AgentContext } from '../agent/tool.ts'
+import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
+import { NO_USAGE } from '../session/content.ts'
+import type { FailedAttempt, Resolution, RunLimits } from '../session/events.ts'
+import { jsonBytes } from '../session/json.ts'
+import { backoff, failedAttempt } from './attempt.ts'
+import { ArchiveUnavailable, archiveAway, notServed, StaleWatermark, TryAgain } from './errors.ts'
+import { plainJson } from './json.ts'
+import type { Job, JobNeeds } from './needs.ts'
+import { resolveCall } from './resolve.ts'
+import type { SessionView } from './session-views.ts'
+import { unlessAborted } from './unless-aborted.ts'
+
+/** A model's answer must fit into an activity's result; the server's limit is 2 MB. */
+const MAX_ANSWER_BYTES = 1_500_000
+const STORE_RETRY_MS = 500
+
+/** Carries out the job. @throws TryAgain. */
+export async function callModel(needs: JobNeeds, job: Job, input: CallModelInput): Promise<CallModelResult> {
+  const agent = needs.agents.get(input.agent)
+  if (!agent) {
+    if (!input.untilServed) return { kind: 'not_served' }
+    throw notServed(needs.worker, `the agent "${input.agent}"`)
+  }
+  const { sessionId, executionId, attempt } = job
+  const failed = [...attempt.failed]
+  const withFailed = (result: CallModelResult): CallModelResult => ({ ...result, ...(failed.length > 0 && { failed }) })
+  try {
+    const { epoch, watermark, origin } = input
+    const view = await needs.views.view({ sessionId, epoch, executionId, watermark, ...(origin && { origin }) }, job.along)
+    // What the answer adds to the failed attempts is in the result, too.
+    return withFailed(await answer(needs, agent, input, { ...job, attempt: { ...attempt, failed } }, view))
+  } catch (error) {
+    if (error instanceof StaleWatermark) return withFailed({ kind: 'stale_watermark' })
+    if (error instanceof ArchiveUnavailable) {
+      if (input.untilServed) throw archiveAway(error.message)
+      return withFailed({ kind: 'archive_unavailable', reason: error.message })
+    }
+    // Not the model's failure: the events could not be read just now.
+    const unread = failedAttempt(attempt.number, error, { retryable: true, worker: needs.worker })
+    throw new TryAgain('AttemptFailed', unread.message, { afterMs: STORE_RETRY_MS, failed: unread })
+  }
+}
+
+async function answer(needs: JobNeeds, agent: Agent, input: CallModelInput, job: Job, view: SessionView): Promise<CallModelResult> {
+  const { state } = view
+  const context = agent.context?.safeParse(state.context)
+  if (context && !context.success) {
+    return {
+      kind: 'failed',
+      code: 'invalid_context',
+      reason: `The session's context does not fit the agent's schema: ${context.error.message}`.slice(0, 4_000),
+    }
+  }
+  const ctx: AgentContext = {
+    sessionId: job.sessionId,
+    agent: agent.name,
+    run: input.run,
+    turn: input.turn,
+    context: state.context,
+    metadata: state.current?.metadata ?? {},
+    tags: state.tags,
+    services: needs.services,
+    log: needs.logger,
+  }
+  const left = timeLeft(agent, input)
+  if (left <= 0) return deadlineExceeded(agent)
+  const signal = Number.isFinite(left) ? AbortSignal.any([job.link.signal, AbortSignal.timeout(left)]) : job.link.signal
+  try {
+    const model = await modelFor(agent, ctx)
+    const system = typeof agent.instructions === 'string' ? agent.instructions : await agent.instructions(structuredClone(state), ctx)
+    const request: ModelRequest = {
+      system,
+      messages: view.transcript.messages.slice(),
+      tools: [...agent.tools.values()].map((tool) => ({ name: tool.name, description: tool.description, input_schema: tool.inputSchema })),
+      sessionId: job.sessionId,
+      run: input.run,
+      turn: input.turn,
+    }
+    const response = await unlessAborted(signal, model.generate(request, { signal, attempt: job.attempt.number, onDelta: () => undefined }))
+    const { content, stopReason, usage } = checkResponse(response)
+    const calls = await resolveCalls(agent, content, input, view, ctx)
+    return {
+      kind: 'completed',
+      attempt: job.attempt.number,
+      content,
+      stopReason,
+      usage,
+      model: response.model ?? model.name,
+      calls,
+      limits: limitsOf(agent),
+      ...(agent.checkpoint !== 'turn' && { checkpoint: agent.checkpoint }),
+    }
+  } catch (error) {
+    if (job.link.signal.aborted) return { kind: 'interrupted' }
+    if (signal.aborted) return deadlineExceeded(agent)
+    return giveUpOrRetry(needs, agent, input, job.attempt, error)
+  }
+}
+
+function limitsOf(agent: Agent): RunLimits {
+  return { maxTurns: agent.limits.maxTurns, ...(agent.limits.deadlineMs !== undefined && { deadlineMs: agent.limits.deadlineMs }) }
+}
+
+/** Milliseconds until the run's deadline. */
+function timeLeft(agent: Agent, { startedAt }: CallModelInput): number {
+  const { deadlineMs } = agent.limits
+  return deadlineMs === undefined ? Number.POSITIVE_INFINITY : startedAt + deadlineMs - Date.now()
+}
+
+function deadlineExceeded(agent: Agent): CallModelResult {
+  return {
+    kind: 'failed',
+    code: 'deadline_exceeded',
+    reason: `The run took longer than ${agent.limits.deadlineMs} ms, its limit (limits.deadline).`,
+  }
+}
+
+async function modelFor(agent: Agent, ctx: AgentContext): Promise<Model> {
+  const chosen = typeof agent.model === 'function' ? await agent.model(ctx) : agent.model
+  if (typeof chosen !== 'string') return chosen
+  // The SDK behind it takes a tenth of a second to load: a worker that does not need it boots without.
+  const { modelOf } = await import('../models/index.ts')
+  return modelOf(chosen)
+}
+
+function giveUpOrRetry(
+  needs: JobNeeds,
+  agent: Agent,
+  input: CallModelInput,
+  attempt: { number: number; failures: number; failed: FailedAttempt[] },
+  error: unknown,
+): CallModelResult {
+  const told = isModelError(error) ? error : undefined
+  const retryable = told?.retryable ?? true
+  const retry = attempt.failures + 1
+  if (!retryable || retry > agent.retry.maxRetries) {
+    const failed = failedAttempt(attempt.number, error, { retryable, worker: needs.worker })
+    attempt.failed.push(failed)
+    return { kind: 'failed', code: told?.code ?? 'model_call_failed', reason: failed.message }
+  }
+  const nextDelayMs = told?.retryAfterMs ?? backoff(agent.retry.baseDelayMs, retry)
+  attempt.failed.push(failedAttempt(attempt.number, error, { retryable, worker: needs.worker, nextDelayMs }))
+  // The deadline comes first: the run then ends when it is due.
+  return { kind: 'again', afterMs: Math.max(0, Math.min(nextDelayMs, timeLeft(agent, input))) }
+}
+
+const STOP_REASONS: readonly string[] = [
+  'end_turn',
+  'max_tokens',
+  'stop_sequence',
+  'tool_use',
+  'pause_turn',
+  'refusal',
+  'model_context_window_exceeded',
+]
+
+/** The response as plain JSON of the right shape and size: a Model is somebody else's code. */
+function checkResponse(response: ModelResponse): { content: AssistantBlock[]; stopReason: StopReason; usage: Usage } {
+  const bad = (what: string): never => {
+    throw new ModelError('invalid_response', `The model's answer cannot be used: ${what}. Mend the Model's generate().`, {
+      retryable: false,
+    })
+  }
+  if (!Array.isArray(response?.content)) return bad('content is no list of blocks')
+  const content = plainJson(response.content) as unknown as AssistantBlock[]
+  for (const block of content) {
+    if (!isSound(block)) bad(`a block of type ${JSON.stringify(block?.type)} is malformed`)
+    if (block.type === 'tool_use') block.input ??= {}
+  }
+  const bytes = jsonBytes(content)
+  if (bytes > MAX_ANSWER_BYTES) bad(`it has ${bytes} bytes, the limit is ${MAX_ANSWER_BYTES}`)
+  if (!STOP_REASONS.includes(response.stopReason)) bad(`the stop reason is ${JSON.stringify(response.stopReason)}`)
+  const usage = { ...NO_USAGE }
+  for (const kind of Object.keys(usage) as (keyof Usage)[]) usage[kind] = Number(response.usage?.[kind]) || 0
+  return { content, stopReason: response.stopReason, usage }
+}
+
+function isSound(block: AssistantBlock | null): boolean {
+  switch (block?.type) {
+    case 'text':
+      return typeof block.text === 'string'
+    case 'thinking':
+      return typeof block.thinking === 'string'
+    case 'redacted_thinking':
+      return typeof block.data === 'string'
+    case 'tool_use':
+      return typeof block.name === 'string'
+    default:
+      return false
+  }
+}
+
+async function resolveCalls(
+  agent: Agent,
+  content: AssistantBlock[],
+  { run, turn }: CallModelInput,
+  { state: { keysOf }, transcript: { keys: completed } }: SessionView,
+  ctx: AgentContext,
+): Promise<Resolution[]> {
+  const { sessionId } = ctx
+  const asked = content.flatMap((block) => (block.type === 'tool_use' ? [block] : []))
+  return Promise.all(
+    asked.map((block, index) => {
+      const call = { sessionId, run, turn, index, tool: block.name, input: block.input, ...(keysOf !== undefined && { keysOf }) }
+      return resolveCall(agent, call, { completed, ctx })
+    }),
+  )
+}

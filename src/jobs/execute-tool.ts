@@ -1,0 +1,159 @@
+// The job `executeTool`: enters a tool's body at most as often as its effect allows, and says what came of it.
+import type { ExecuteToolInput, ExecuteToolResult, ToolCallInput } from '../activities/contract.ts'
+import type { Agent } from '../agent/agent.ts'
+import { isToolError } from '../agent/errors.ts'
+import type { Tool, ToolContext } from '../agent/tool.ts'
+import { callIdOf, type Effect } from '../session/events.ts'
+import { agentContext } from './agent-context.ts'
+import { backoff, failedAttempt, type Notes, notesOf } from './attempt.ts'
+import { ABANDON_AFTER_MS, GIVE_UP_AFTER_MS, runBody, TimedOut } from './body.ts'
+import { InvalidResult, notServed } from './errors.ts'
+import type { Job, JobNeeds } from './needs.ts'
+import { outputProblem, tellingOf } from './output.ts'
+import { recordResult, type Shelving } from './record.ts'
+import { parseInput, resolveCall } from './resolve.ts'
+
+/** How long a result that history cannot hold is offered to the store; the grace is less than that of an attempt that is overdue. */
+const SHELVE_MS = 30_000
+const SHELVE_GRACE_MS = 3_000
+const STRICTNESS = { read: 0, idempotent: 1, external: 2 } as const
+
+/** The tool that may run the call, as it was resolved; undefined if this build has another one, or none. */
+function servedTool(needs: JobNeeds, input: ToolCallInput): { agent: Agent; tool: Tool } | undefined {
+  const agent = needs.agents.get(input.agent)
+  const tool = agent?.tools.get(input.resolution.tool)
+  if (!agent || !tool?.execute) return undefined
+  const { effect, schemaDigest } = input.resolution
+  if (tool.schemaDigest !== schemaDigest || STRICTNESS[tool.effect] > STRICTNESS[effect]) return undefined
+  return { agent, tool }
+}
+
+/** Carries out the job. @throws TryAgain. */
+export async function executeTool(needs: JobNeeds, job: Job, input: ExecuteToolInput): Promise<ExecuteToolResult> {
+  const served = servedTool(needs, input)
+  const { attempts: before } = input.prior ?? { attempts: 0 }
+  if (!served) {
+    const other = await otherResolution(needs, job, input)
+    if (input.untilServed && !other.resolution) throw notServed(needs.worker, `the tool "${input.resolution.tool}"`)
+    return { kind: 'not_begun', attempt: before, ...other }
+  }
+  if (input.untilServed) return { kind: 'not_begun', attempt: before }
+  const failed = [...job.attempt.failed]
+  const notes = notesOf(job.attempt, job.link)
+  const result = await execute(needs, served.tool, input, { ...job, attempt: { ...job.attempt, failed } }, notes)
+  return { ...result, ...(failed.length > 0 && { failed }), ...notes.said() }
+}
+
+/** The call's id, from the place of its request. */
+export function callIdOfInput({ run, turn, resolution }: ToolCallInput): string {
+  return callIdOf(run, turn, resolution.index)
+}
+
+/** How this build would resolve the call, if it knows the tool. */
+async function otherResolution(
+  needs: JobNeeds,
+  { sessionId }: Job,
+  input: ExecuteToolInput,
+): Promise<Partial<Pick<ExecuteToolResult & { kind: 'not_begun' }, 'resolution'>>> {
+  const agent = needs.agents.get(input.agent)
+  const { tool, index } = input.resolution
+  if (!agent?.tools.has(tool)) return {}
+  const { run, turn, keysOf } = input
+  const call = { sessionId, run, turn, index, tool, input: input.input, ...(keysOf !== undefined && { keysOf }) }
+  const resolution = await resolveCall(agent, call, { ctx: agentContext(needs, sessionId, input) })
+  return { resolution }
+}
+
+async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job: Job, notes: Notes): Promise<ExecuteToolResult> {
+  const { number } = job.attempt
+  const parsed = await parseInput(tool, input.input)
+  if ('problem' in parsed) return { kind: 'failed', attempt: number, code: 'invalid_arguments', message: parsed.problem }
+  const { effect } = input.resolution
+  if (effect === 'external') {
+    try {
+      // Only a confirmed heartbeat lets an external body be entered: without it, a lost attempt has surely not begun.
+      await job.link.begin()
+    } catch {
+      return { kind: 'not_begun', attempt: number }
+    }
+  }
+  // Also an attempt that was stopped before it could begin; the heartbeat that confirmed it may have told of the stop.
+  if (job.link.signal.aborted) return { kind: 'interrupted', attempt: number, begun: false }
+  const startedAt = Date.now()
+  let given: { value: unknown; ctx: ToolContext }
+  try {
+    const bounds = { timeoutMs: tool.timeoutMs, stop: job.link.signal, ...abandonment(needs, effect) }
+    given = await runBody(bounds, async (signal) => {
+      job.link.entered(tool.timeoutMs)
+      const ctx = toolContext(needs, input, job, signal, notes)
+      return { value: await tool.execute?.(parsed.input, ctx), ctx }
+    })
+  } catch (error) {
+    return whenThrown(needs, tool, effect, job, error)
+  }
+  const { value, ctx } = given
+  const problem = await outputProblem(tool, value)
+  if (problem !== undefined && effect === 'read') return notFitting(needs, job.attempt, problem)
+  const shelving = shelvingFor(needs, job, startedAt, tool.timeoutMs)
+  const recorded = await recordResult(problem === undefined ? tool : tellingOf(tool, problem), value, ctx, shelving)
+  return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...recorded }
+}
+
+/** A body that may be repeated is abandoned when its time is over; any other must have ended before `verify` is asked. */
+function abandonment({ killsOverdue }: JobNeeds, effect: Effect): { abandonAfterMs?: number } {
+  if (effect !== 'external') return { abandonAfterMs: ABANDON_AFTER_MS }
+  return killsOverdue ? {} : { abandonAfterMs: GIVE_UP_AFTER_MS }
+}
+
+/** A read that gave something else than it promises has no result; its code would give the same again. */
+function notFitting(needs: JobNeeds, { number, failed }: Job['attempt'], problem: string): ExecuteToolResult {
+  const error = new InvalidResult(problem)
+  failed.push(failedAttempt(number, error, { retryable: false, worker: needs.worker }))
+  return { kind: 'failed', attempt: number, code: error.code, message: error.message }
+}
+
+/** A body's result may wait for the store, but not so long that its attempt is overdue. */
+export function shelvingFor({ values }: JobNeeds, { link }: Job, startedAt: number, timeoutMs: number): Shelving {
+  const leftMs = startedAt + timeoutMs + SHELVE_GRACE_MS - Date.now()
+  return { values, waitMs: Math.max(0, Math.min(SHELVE_MS, leftMs)), signal: link.signal }
+}
+
+/** `effect` is the one that the call was resolved with: a tool that has become laxer since changes nothing for it. */
+function whenThrown(needs: JobNeeds, tool: Tool, effect: Effect, { attempt, link }: Job, error: unknown): ExecuteToolResult {
+  const { number, failed, failures } = attempt
+  const told = isToolError(error) ? error : undefined
+  const surelyNot = told?.happened === false
+  if (link.signal.aborted) return { kind: 'interrupted', attempt: number, begun: !surelyNot }
+  const mayRetry = effect !== 'external' && (told?.retryable ?? true) && failures < tool.retry.maxRetries
+  if (mayRetry) {
+    const nextDelayMs = told?.retryAfterMs ?? backoff(tool.retry.baseDelayMs, failures + 1)
+    failed.push(failedAttempt(number, error, { retryable: true, worker: needs.worker, nextDelayMs }))
+    return { kind: 'again', attempt: number, afterMs: nextDelayMs }
+  }
+  const last = failedAttempt(number, error, { retryable: false, worker: needs.worker })
+  failed.push(last)
+  if (effect === 'external' && !surelyNot) return { kind: 'unknown', attempt: number, message: last.message }
+  const code = (told && last.code) ?? (error instanceof TimedOut ? 'timeout' : 'tool_failed')
+  return { kind: 'failed', attempt: number, code, message: last.message }
+}
+
+/** What `execute` and `verify` are given. */
+export function toolContext(
+  needs: JobNeeds,
+  input: ToolCallInput,
+  { sessionId, attempt, link }: Pick<Job, 'sessionId' | 'attempt' | 'link'>,
+  signal: AbortSignal,
+  { progress, lastProgress, milestone }: Pick<Notes, 'progress' | 'lastProgress' | 'milestone'>,
+): ToolContext {
+  return {
+    ...agentContext(needs, sessionId, input),
+    callId: callIdOfInput(input),
+    attempt: attempt.number,
+    idempotencyKey: input.resolution.key ?? '',
+    signal,
+    stillMine: () => link.stillMine(),
+    progress,
+    lastProgress,
+    milestone,
+  }
+}

@@ -1,0 +1,16 @@
+// What an executor can carry out, by the kind of job.
+import { callModel } from './call-model.ts'
+import type { JobInput, JobKind, JobResult } from './contract.ts'
+import { executeTool } from './execute-tool.ts'
+import type { Job, JobNeeds } from './needs.ts'
+import { checkAnswer, resolveTool } from './outside.ts'
+import { verifyTool } from './verify-tool.ts'
+
+type CarryOut<K extends JobKind> = (needs: JobNeeds, job: Job, input: JobInput<K>) => Promise<JobResult<K>>
+
+const JOBS: { [K in JobKind]: CarryOut<K> } = { callModel, executeTool, verifyTool, resolveTool, checkAnswer }
+
+/** Carries out a job. @throws TryAgain, and what user code throws where the activity is to fail with it. */
+export function carryOut<K extends JobKind>(kind: K, needs: JobNeeds, job: Job, input: JobInput<K>): Promise<JobResult<K>> {
+  return JOBS[kind](needs, job, input)
+}

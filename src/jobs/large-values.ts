@@ -1,0 +1,95 @@
+// Values too large for history, as an executor keeps and reads them: in memory for a while, and in the store through the orchestrator.
+import { LRUCache } from 'lru-cache'
+import type { Logger } from '../agent/tool.ts'
+import { blobOf, type Blob, placeholderOf, withBlob } from '../session/blobs.ts'
+import type { BlobRef, SessionEvent } from '../session/events.ts'
+import { checkMessage } from '../session/incoming.ts'
+import type { Json } from '../session/json.ts'
+import { unlessAborted } from './unless-aborted.ts'
+
+/** JSON that is kept in memory, in characters. */
+const CACHED_CHARACTERS = 64_000_000
+
+/** The large values of the side store, as they cross to an executor. */
+export interface ValueStore {
+  /** Whether the value is stored now; `waitMs`: how long it may wait for the store, absent: one short try. */
+  put(sessionId: string, ref: BlobRef, json: Uint8Array, waitMs?: number): Promise<boolean>
+  /** The JSON texts that are there, by sha256. @throws ArchiveUnavailable. */
+  get(sessionId: string, refs: readonly BlobRef[]): Promise<Map<string, string>>
+}
+
+/** How long a value may wait for the store. */
+export interface Patience {
+  /** Milliseconds; absent: one short try. */
+  waitMs?: number
+  /** Ends the wait. */
+  signal: AbortSignal
+}
+
+/** The large values of an executor. */
+export interface LargeValues {
+  /** Brings the value to the store; the reference, or undefined if the store could not take it. Never rejects. */
+  keep(sessionId: string, blob: Blob, patience: Patience): Promise<BlobRef | undefined>
+  /** The events with their values put back in; a value that is gone for good is replaced by a note. @throws ArchiveUnavailable. */
+  hydrate(sessionId: string, events: readonly SessionEvent[]): Promise<SessionEvent[]>
+}
+
+/** Large values over the store. */
+export function largeValues(store: ValueStore, logger: Logger): LargeValues {
+  const cached = new LRUCache<string, string>({ maxSize: CACHED_CHARACTERS, sizeCalculation: (json) => json.length })
+  const keyOf = (sessionId: string, sha256: string): string => `${sessionId}\n${sha256}`
+
+  async function keep(sessionId: string, { ref, json }: Blob, { waitMs, signal }: Patience): Promise<BlobRef | undefined> {
+    try {
+      const isStored = await unlessAborted(signal, store.put(sessionId, ref, new TextEncoder().encode(json), waitMs))
+      if (!isStored) return undefined
+      cached.set(keyOf(sessionId, ref.sha256), json)
+      return ref
+    } catch {
+      return undefined
+    }
+  }
+
+  async function hydrate(sessionId: string, events: readonly SessionEvent[]): Promise<SessionEvent[]> {
+    const refs = events.flatMap((event) => blobOf(event) ?? [])
+    if (refs.length === 0) return [...events]
+    const texts = await read(sessionId, refs)
+    return events.map((event) => {
+      const ref = blobOf(event)
+      if (!ref) return event
+      const json = texts.get(ref.sha256)
+      const whole = json === undefined ? undefined : put(event, JSON.parse(json) as Json)
+      if (whole) return whole
+      logger.warn({ sessionId, seq: event.seq, sha256: ref.sha256 }, 'a large value is gone: the model is told how it began')
+      return event.type === 'message_received' ? { ...event, content: placeholderOf(ref) } : event
+    })
+  }
+
+  async function read(sessionId: string, refs: readonly BlobRef[]): Promise<Map<string, string>> {
+    const texts = new Map<string, string>()
+    for (const { sha256 } of refs) {
+      const json = cached.get(keyOf(sessionId, sha256))
+      if (json !== undefined) texts.set(sha256, json)
+    }
+    const missing = refs.filter(({ sha256 }) => !texts.has(sha256))
+    if (missing.length === 0) return texts
+    for (const [sha256, json] of await store.get(sessionId, missing)) {
+      texts.set(sha256, json)
+      cached.set(keyOf(sessionId, sha256), json)
+    }
+    return texts
+  }
+
+  return { keep, hydrate }
+}
+
+/** The event with its value, if that is what such an event may carry: anyone may signal a reference to any value. */
+function put(event: SessionEvent, value: Json): SessionEvent | undefined {
+  if (event.type === 'message_received') {
+    const checked = checkMessage({ content: value })
+    return 'message' in checked || checked.refusal.code === 'message_too_large' ? withBlob(event, value) : undefined
+  }
+  if (value === null || typeof value !== 'object' || Array.isArray(value) || value.value === undefined) return undefined
+  const { value: result, content } = value
+  return withBlob(event, { value: result, ...(content !== undefined && { content }) })
+}

@@ -1,0 +1,115 @@
+// Sessions as their events up to a watermark give them. Kept, so that a turn folds only what is new.
+import { LRUCache } from 'lru-cache'
+import { blobOf } from '../session/blobs.ts'
+import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
+import { fold } from '../session/fold.ts'
+import type { SessionState } from '../session/state.ts'
+import { addToTranscript, emptyTranscript, type Transcript } from '../session/transcript.ts'
+import type { EventsAlong } from './contract.ts'
+import { StaleWatermark } from './errors.ts'
+import type { LargeValues } from './large-values.ts'
+
+/** A session as its events up to a watermark give it. */
+export interface SessionView {
+  state: SessionState
+  transcript: Transcript
+}
+
+/** Which events: of which session and chain, up to where, and which execution can be asked for them. */
+export interface ReadTarget {
+  sessionId: string
+  /** The first execution of the chain that wrote them. */
+  epoch: string
+  executionId: string
+  watermark: Watermark
+  /** Nothing before it can be read; absent: everything can. */
+  origin?: Watermark
+}
+
+/** Reads the entries above `from` up to the target's watermark. @throws StaleWatermark. */
+export type ReadEntries = (target: ReadTarget, from: Watermark) => Promise<LogEntry[]>
+
+/** The sessions of an executor. */
+export interface SessionViews {
+  /** The session at the watermark. It belongs to the cache: do not change it, do not keep it. @throws StaleWatermark, ArchiveUnavailable. */
+  view(target: ReadTarget, along?: EventsAlong): Promise<SessionView>
+}
+
+const START: Watermark = { seq: 0, digest: '' }
+const SESSIONS_KEPT = 200
+/** JSON of kept sessions, large values included, in bytes. */
+const BYTES_KEPT = 256_000_000
+
+interface Kept extends SessionView {
+  at: Watermark
+  bytes: number
+}
+
+/** Views over the events that `read` returns. */
+export function sessionViews(read: ReadEntries, values: LargeValues): SessionViews {
+  const kept = new LRUCache<string, Kept>({ max: SESSIONS_KEPT, maxSize: BYTES_KEPT, sizeCalculation: ({ bytes }) => bytes })
+  const reading = new Map<string, Promise<unknown>>()
+
+  /** One read a session at a time: the second one finds what the first has read. */
+  async function inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const before = reading.get(key)
+    const mine = (async () => {
+      await before?.catch(() => undefined)
+      return work()
+    })()
+    reading.set(key, mine)
+    try {
+      return await mine
+    } finally {
+      if (reading.get(key) === mine) reading.delete(key)
+    }
+  }
+
+  async function grow(key: string, from: Kept | undefined, target: ReadTarget, along?: EventsAlong): Promise<SessionView> {
+    const entries = await entriesFor(target, from?.at ?? target.origin ?? START, along)
+    const events = entries.map((entry) => JSON.parse(entry.json) as SessionEvent)
+    // Before the transcript grows: it must not be left half grown when values cannot be read.
+    const whole = await values.hydrate(target.sessionId, events)
+    const transcript = from?.transcript ?? emptyTranscript()
+    for (const event of whole) addToTranscript(transcript, event)
+    const state = fold(from?.state, events)
+    if (!state) throw new StaleWatermark('the events begin in the middle of the session')
+    const read = events.map((event, index) => (entries[index]?.json.length ?? 0) + valueBytes(event))
+    const bytes = read.reduce((sum, one) => sum + one, from?.bytes ?? 1)
+    const grown = { state, transcript, at: target.watermark, bytes }
+    kept.set(key, grown)
+    return grown
+  }
+
+  async function entriesFor(target: ReadTarget, from: Watermark, along?: EventsAlong): Promise<LogEntry[]> {
+    const { watermark } = target
+    if (from.seq === watermark.seq) {
+      if (from.digest !== watermark.digest) throw new StaleWatermark('what was read before differs')
+      return []
+    }
+    if (along && along.from.seq === from.seq && along.from.digest === from.digest) return along.entries
+    return read(target, from)
+  }
+
+  return {
+    view(target, along) {
+      const key = `${target.sessionId}\n${target.epoch}`
+      return inTurn(key, async () => {
+        const had = kept.get(key)
+        const usable = had && had.at.seq <= target.watermark.seq ? had : undefined
+        try {
+          return await grow(key, usable, target, along)
+        } catch (error) {
+          if (!(usable && error instanceof StaleWatermark)) throw error
+          // What was kept may be of a task that was rejected: read everything again.
+          return grow(key, undefined, target, along)
+        }
+      })
+    },
+  }
+}
+
+/** Bytes of a value that was put back in. Anyone can signal a reference, with any number in it. */
+function valueBytes(event: SessionEvent): number {
+  return Math.min(Math.max(0, blobOf(event)?.bytes ?? 0), BYTES_KEPT)
+}

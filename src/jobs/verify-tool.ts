@@ -1,0 +1,38 @@
+// The job `verifyTool`: asks a tool whether a call of unknown outcome happened.
+import type { VerifyToolInput, VerifyToolResult } from '../activities/contract.ts'
+import { ABANDON_AFTER_MS, runBody } from './body.ts'
+import { shelvingFor, toolContext } from './execute-tool.ts'
+import type { Job, JobNeeds } from './needs.ts'
+import { outputProblem, tellingOf } from './output.ts'
+import { recordResult } from './record.ts'
+import { parseInput } from './resolve.ts'
+
+/** A question has no progress of its own. */
+const NO_NOTES = { progress: () => undefined, lastProgress: undefined, milestone: () => undefined }
+
+/** Carries out the job. What `verify` throws is thrown: Temporal retries it. */
+export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInput): Promise<VerifyToolResult> {
+  // Any build that has the tool may be asked, even with another schema: it is a read, and its arguments are parsed below.
+  const tool = needs.agents.get(input.agent)?.tools.get(input.resolution.tool)
+  if (!tool) return { kind: 'not_begun' }
+  const { verify } = tool
+  if (!verify) return { kind: 'cannot_tell', message: 'The tool has no verify.' }
+  const parsed = await parseInput(tool, input.input)
+  if ('problem' in parsed) return { kind: 'cannot_tell', message: parsed.problem }
+  const startedAt = Date.now()
+  // The attempt that the body is told of is the one in question.
+  const about = { ...job, attempt: { ...job.attempt, number: input.attempt } }
+  const bounds = { timeoutMs: tool.verifyTimeoutMs, stop: job.link.signal, abandonAfterMs: ABANDON_AFTER_MS }
+  const { verdict, ctx } = await runBody(bounds, async (signal) => {
+    job.link.entered(tool.verifyTimeoutMs)
+    const ctx = toolContext(needs, input, about, signal, NO_NOTES)
+    return { verdict: await verify(parsed.input, ctx), ctx }
+  })
+  if (verdict?.happened === true) {
+    const problem = await outputProblem(tool, verdict.result)
+    const telling = problem === undefined ? tool : tellingOf(tool, problem)
+    return { kind: 'happened', ...(await recordResult(telling, verdict.result, ctx, shelvingFor(needs, job, startedAt, tool.verifyTimeoutMs))) }
+  }
+  if (verdict?.happened === false) return { kind: 'not_happened' }
+  return { kind: 'cannot_tell', message: 'verify cannot tell.' }
+}

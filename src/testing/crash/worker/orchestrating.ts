@@ -1,0 +1,20 @@
+// What every process of a crash test's workers loads before its own code: the orchestrator among them is watched from around it.
+import { markWriter } from '../marks.ts'
+import { listenForAnswers } from './answers.ts'
+import { leaveWith } from './leaving.ts'
+import { watchPostgres } from './postgres.ts'
+import { watchRecords } from './recorded.ts'
+
+/** Where the crash test is, as its supervising process is told. */
+interface Surroundings {
+  folder: string
+  test: number
+}
+
+if (/orchestrator.main\.[jt]s$/.test(process.argv[1] ?? '')) {
+  const { folder, test } = JSON.parse(process.env.PAWL_CRASH_SUPERVISOR ?? '{}') as Surroundings
+  leaveWith({ test, folder })
+  const marks = markWriter(folder)
+  watchPostgres(marks, listenForAnswers())
+  watchRecords(marks)
+}

@@ -1,0 +1,127 @@
+// Messages over a stream: each one a frame of its length and its structured clone. Bytes cross as they are, without being parsed.
+import { AsyncResource } from 'node:async_hooks'
+import type { Socket } from 'node:net'
+import { deserialize, serialize } from 'node:v8'
+
+/** One end of a line. */
+export interface Channel<In, Out> {
+  /** A message to an end that has gone is dropped. */
+  send(message: Out): void
+  onMessage(listener: (message: In) => void): void
+  /** Called once, after the last message; with the error if one could not be decoded. */
+  onClose(listener: (broken?: Error) => void): void
+  close(): void
+}
+
+const HEADER_BYTES = 4
+/** A frame larger than this is not one of ours. */
+const MAX_FRAME_BYTES = 1_000_000_000
+
+/** A channel over a socket. */
+export function socketChannel<In, Out>(socket: Socket): Channel<In, Out> {
+  let listener: (message: In) => void = () => undefined
+  let closed: (broken?: Error) => void = () => undefined
+  let broken: Error | undefined
+  const received = frames((frame) => {
+    try {
+      listener(deserialize(frame) as In)
+    } catch (error) {
+      fail(error)
+    }
+  })
+  const fail = (error: unknown): void => {
+    broken ??= error instanceof Error ? error : new Error(String(error))
+    socket.destroy()
+  }
+  socket.on('data', (chunk: Buffer) => {
+    try {
+      if (!broken) received(chunk)
+    } catch (error) {
+      fail(error)
+    }
+  })
+  // 'close' follows.
+  socket.on('error', () => undefined)
+  socket.once('close', () => closed(broken))
+  return {
+    send(message) {
+      if (socket.writable) socket.write(frameOf(message))
+    },
+    onMessage: (given) => {
+      listener = given
+    },
+    onClose: (given) => {
+      closed = given
+    },
+    close: () => socket.end(),
+  }
+}
+
+function frameOf(message: unknown): Buffer {
+  const body = serialize(message)
+  const frame = Buffer.allocUnsafe(HEADER_BYTES + body.length)
+  frame.writeUInt32BE(body.length)
+  body.copy(frame, HEADER_BYTES)
+  return frame
+}
+
+/** Cuts a stream of chunks into frames. @throws RangeError for a length that cannot be one. */
+function frames(onFrame: (frame: Buffer) => void): (chunk: Buffer) => void {
+  let chunks: Buffer[] = []
+  let held = 0
+  let needed = HEADER_BYTES
+
+  /** The bytes held, as one buffer: joined only once a frame is whole. */
+  const joined = (): Buffer => {
+    const [only] = chunks
+    const all = chunks.length === 1 && only ? only : Buffer.concat(chunks, held)
+    chunks = [all]
+    return all
+  }
+
+  return (chunk) => {
+    chunks.push(chunk)
+    held += chunk.length
+    while (held >= needed) {
+      const all = joined()
+      const length = all.readUInt32BE()
+      if (length > MAX_FRAME_BYTES) throw new RangeError(`a frame of ${length} bytes`)
+      needed = HEADER_BYTES + length
+      if (held < needed) return
+      const frame = all.subarray(HEADER_BYTES, needed)
+      chunks = [all.subarray(needed)]
+      held -= needed
+      needed = HEADER_BYTES
+      onFrame(frame)
+    }
+  }
+}
+
+/** Two ends in one process. Messages are handed over as they are, never within the call that sends them. */
+export function loopback<A, B>(): [Channel<A, B>, Channel<B, A>] {
+  type End<In> = { listener(message: In): void; closed(): void }
+  const ends: [End<A>, End<B>] = [
+    { listener: () => undefined, closed: () => undefined },
+    { listener: () => undefined, closed: () => undefined },
+  ]
+  let isOpen = true
+  const close = (): void => {
+    if (!isOpen) return
+    isOpen = false
+    for (const end of ends) queueMicrotask(() => end.closed())
+  }
+  const endOf = <In, Out>(own: End<In>, other: End<Out>): Channel<In, Out> => ({
+    send: (message) => {
+      if (isOpen) queueMicrotask(() => other.listener(message))
+    },
+    // In a context of its own, as a message of another process is: the sender's ends with the sender.
+    onMessage: (listener) => {
+      own.listener = AsyncResource.bind(listener)
+    },
+    onClose: (listener) => {
+      own.closed = listener
+    },
+    close,
+  })
+  return [endOf(ends[0], ends[1]), endOf(ends[1], ends[0])]
+}

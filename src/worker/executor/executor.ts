@@ -1,0 +1,174 @@
+// An executor: carries out jobs with the user's code, and keeps them, and their answers, when its orchestrator dies.
+import { hostname } from 'node:os'
+import type { Agent } from '../../agent/agent.ts'
+import type { Logger, Services } from '../../agent/tool.ts'
+import type { JobOrder, Outcome } from '../../jobs/contract.ts'
+import { AttemptLost, TryAgain } from '../../jobs/errors.ts'
+import { carryOut } from '../../jobs/index.ts'
+import { largeValues } from '../../jobs/large-values.ts'
+import type { JobNeeds } from '../../jobs/needs.ts'
+import { sessionViews } from '../../jobs/session-views.ts'
+import type { Json } from '../../session/json.ts'
+import type { Channel } from '../channel.ts'
+import type { FromExecutor, Holding, ToExecutor } from '../protocol.ts'
+import { orchestratorLine } from './line.ts'
+
+const ALIVE_EVERY_MS = 1_000
+/** How long an answer is kept for another orchestrator: whoever dies after it was sent may not have brought it to the server. */
+const KEEP_ANSWERS_MS = 30_000
+
+/** What an executor is made of. */
+export interface ExecutorOptions {
+  id: number
+  agents: readonly Agent[]
+  services: Services
+  logger: Logger
+  /** Whether it is a process that is killed for a body that outlives its time, and that outlives its orchestrator. */
+  ownProcess: boolean
+}
+
+/** A running executor. */
+export interface RunningExecutor {
+  /** Serves the orchestrator at the other end, from now on. */
+  connect(channel: Channel<ToExecutor, FromExecutor>): void
+}
+
+/** A job that it holds. */
+interface Held {
+  order: JobOrder
+  stop: AbortController
+  begun: boolean
+  entered?: { at: number; timeoutMs: number }
+  progress?: Json
+  outcome?: Outcome
+}
+
+/** Starts an executor. */
+export function startExecutor({ id, agents, services, logger, ownProcess }: ExecutorOptions): RunningExecutor {
+  const held = new Map<string, Held>()
+  const line = orchestratorLine()
+  const worker = `${hostname()}:${process.pid}`
+  const values = largeValues(
+    {
+      put: (sessionId, ref, json, waitMs) => line.ask({ ask: 'put_value', sessionId, ref, json, ...(waitMs !== undefined && { waitMs }) }),
+      get: (sessionId, refs) => line.ask({ ask: 'get_values', sessionId, refs }),
+    },
+    logger,
+  )
+  const needs: JobNeeds = {
+    agents: new Map(agents.map((agent) => [agent.name, agent])),
+    services,
+    views: sessionViews((target, from) => line.ask({ ask: 'entries', target, from }), values),
+    values,
+    logger,
+    worker,
+    killsOverdue: ownProcess,
+  }
+  setInterval(() => line.post({ type: 'alive' }), ALIVE_EVERY_MS).unref()
+
+  function receive(message: ToExecutor): void {
+    switch (message.type) {
+      case 'job':
+        if (!held.has(message.job)) void run(message)
+        return
+      case 'stop':
+        held.get(message.job)?.stop.abort(new AttemptLost({ cause: message.why }))
+        if (message.why === 'moved') held.delete(message.job)
+        return
+      default:
+        line.receive(message)
+    }
+  }
+
+  async function run({ job, order, along }: ToExecutor & { type: 'job' }): Promise<void> {
+    const one: Held = { order, stop: new AbortController(), begun: false }
+    held.set(job, one)
+    line.post({ type: 'accepted', job })
+    const outcome = await outcomeOf(() =>
+      carryOut(
+        order.kind,
+        needs,
+        {
+          sessionId: order.ticket.sessionId,
+          executionId: order.ticket.executionId,
+          attempt: order.attempt,
+          link: linkOf(job, one),
+          ...(along && { along }),
+        },
+        order.input,
+      ),
+    )
+    one.outcome = outcome
+    line.post({ type: 'done', job, outcome })
+    if (ownProcess) setTimeout(() => held.delete(job), KEEP_ANSWERS_MS).unref()
+    else held.delete(job)
+  }
+
+  function linkOf(job: string, one: Held) {
+    return {
+      signal: one.stop.signal,
+      async begin() {
+        one.begun = true
+        await line.ask({ ask: 'begin', job })
+      },
+      entered(timeoutMs: number) {
+        one.entered = { at: Date.now(), timeoutMs }
+        line.post({ type: 'entered', job, timeoutMs })
+      },
+      progress(value: Json) {
+        one.progress = value
+        line.post({ type: 'progress', job, value })
+      },
+      stillMine: () => line.ask({ ask: 'still_mine', job }),
+    }
+  }
+
+  function holdings(): Holding[] {
+    return [...held].map(([job, { order, begun, entered, progress, outcome }]) => ({
+      job,
+      order,
+      begun,
+      ...(entered && { entered: { agoMs: Date.now() - entered.at, timeoutMs: entered.timeoutMs } }),
+      ...(progress !== undefined && { progress }),
+      ...(outcome && { outcome }),
+    }))
+  }
+
+  return {
+    connect(channel) {
+      channel.onMessage(receive)
+      line.connect(channel, { type: 'hello', executor: id, pid: process.pid, worker, holding: holdings() })
+    },
+  }
+}
+
+/** How the job ended, as data. */
+async function outcomeOf(work: () => Promise<unknown>): Promise<Outcome> {
+  try {
+    return { kind: 'answered', result: await work() }
+  } catch (error) {
+    if (error instanceof TryAgain) {
+      const { type, message, afterMs, failed } = error
+      return { kind: 'again', type, message, afterMs, ...(failed && { failed }) }
+    }
+    return threw(error)
+  }
+}
+
+const MAX_TEXT = 4_000
+
+/** Anything may be thrown, even what throws when it is looked at. */
+function threw(error: unknown): Outcome {
+  try {
+    if (!(error instanceof Error)) return { kind: 'threw', type: typeof error, message: String(error).slice(0, MAX_TEXT) }
+    const { name, message, stack } = error
+    return {
+      kind: 'threw',
+      type: String(name).slice(0, MAX_TEXT),
+      message: String(message).slice(0, MAX_TEXT),
+      ...(typeof stack === 'string' && { stack: stack.slice(0, MAX_TEXT) }),
+    }
+  } catch {
+    return { kind: 'threw', type: 'Error', message: 'A value was thrown that has no text.' }
+  }
+}

@@ -1,0 +1,64 @@
+// An executor's line to its orchestrator, which may die and be replaced: what waits for an answer is asked of the next one.
+import { ArchiveUnavailable, AttemptLost, StaleWatermark } from '../../jobs/errors.ts'
+import { PawlError } from '../../session/errors.ts'
+import type { Channel } from '../channel.ts'
+import type { Answers, Ask, FromExecutor, ToExecutor } from '../protocol.ts'
+
+/** The line. */
+export interface OrchestratorLine {
+  /** Speaks through this channel from now on; `hello` comes first, then what has no answer yet. */
+  connect(channel: Channel<ToExecutor, FromExecutor>, hello: FromExecutor & { type: 'hello' }): void
+  /** What is said while there is no orchestrator is in the next hello. */
+  post(message: FromExecutor): void
+  /** Asks, and waits for as long as it takes. Rejects with what the orchestrator refuses with. */
+  ask<A extends Ask>(ask: A): Promise<Answers[A['ask']]>
+  receive(message: ToExecutor & { type: 'answer' | 'refusal' }): void
+}
+
+interface Waiting {
+  ask: Ask
+  resolve(value: unknown): void
+  reject(error: Error): void
+}
+
+/** A line that is not connected yet. */
+export function orchestratorLine(): OrchestratorLine {
+  const waiting = new Map<number, Waiting>()
+  let channel: Channel<ToExecutor, FromExecutor> | undefined
+  let lastRequest = 0
+
+  return {
+    connect(other, hello) {
+      channel = other
+      other.send(hello)
+      for (const [request, { ask }] of waiting) other.send({ type: 'request', request, ask })
+    },
+    post: (message) => channel?.send(message),
+    ask<A extends Ask>(ask: A) {
+      const request = ++lastRequest
+      return new Promise<Answers[A['ask']]>((resolve, reject) => {
+        waiting.set(request, { ask, resolve: resolve as (value: unknown) => void, reject })
+        channel?.send({ type: 'request', request, ask })
+      })
+    },
+    receive(message) {
+      const one = waiting.get(message.request)
+      waiting.delete(message.request)
+      if (message.type === 'answer') one?.resolve(message.value)
+      else one?.reject(errorOf(message))
+    },
+  }
+}
+
+function errorOf({ code, message }: ToExecutor & { type: 'refusal' }): Error {
+  switch (code) {
+    case 'stale_watermark':
+      return new StaleWatermark(message)
+    case 'archive_unavailable':
+      return new ArchiveUnavailable({ cause: message })
+    case 'attempt_lost':
+      return new AttemptLost()
+    default:
+      return new PawlError(code, message)
+  }
+}

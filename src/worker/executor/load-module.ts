@@ -1,0 +1,55 @@
+// Loads a user's worker module: what it serves, whichever way it says so.
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Agent } from '../../agent/agent.ts'
+import { PawlError } from '../../session/errors.ts'
+import { defineWorker, type WorkerDefinition } from '../definition.ts'
+import { WorkerError } from '../errors.ts'
+
+/**
+ * What a module serves: its default export (of `defineWorker`, an agent, or a list of agents), or its export `agents` or `agent`.
+ * @throws WorkerError `module_not_found`, `module_failed`, `no_agents`; DeclarationError.
+ */
+export async function loadWorkerModule(path: string): Promise<WorkerDefinition> {
+  const file = resolve(path)
+  if (!existsSync(file))
+    throw new WorkerError('module_not_found', `There is no module ${file}: give the path of the file that exports your agents.`)
+  const exported = await importModule(file)
+  const found = definitionIn(exported.default) ?? definitionIn(exported.agents) ?? definitionIn(exported.agent)
+  if (!found) {
+    throw new WorkerError(
+      'no_agents',
+      `${file} exports no agents: export default defineWorker({ agents: [ … ] }), an agent, a list of agents, or \`agents\`.`,
+    )
+  }
+  return defineWorker(found)
+}
+
+async function importModule(file: string): Promise<Record<string, unknown>> {
+  try {
+    const module = (await import(pathToFileURL(file).href)) as Record<string, unknown>
+    // A CommonJS module's exports stand under `default`.
+    const inner = module.default
+    return isObject(inner) && !definitionIn(inner) ? { ...module, ...inner } : module
+  } catch (cause) {
+    if (cause instanceof PawlError) throw cause
+    const message = cause instanceof Error ? cause.message : String(cause)
+    throw new WorkerError('module_failed', `${file} could not be loaded: ${message}. Mend the module.`, { cause })
+  }
+}
+
+function definitionIn(value: unknown): WorkerDefinition | undefined {
+  if (isAgent(value)) return { agents: [value] }
+  if (Array.isArray(value)) return value.length > 0 && value.every(isAgent) ? { agents: value } : undefined
+  if (isObject(value) && Array.isArray(value.agents)) return value as unknown as WorkerDefinition
+  return undefined
+}
+
+function isAgent(value: unknown): value is Agent {
+  return isObject(value) && typeof value.name === 'string' && value.tools instanceof Map && 'instructions' in value
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}

@@ -1,0 +1,72 @@
+// The process of an executor: loads the user's module, then serves whichever orchestrator its parent names.
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { PawlError } from '../../session/errors.ts'
+import { socketChannel } from '../channel.ts'
+import { defaultLogger } from '../logger.ts'
+import type { ExecutorToParent, FromExecutor, ParentToExecutor, ToExecutor } from '../protocol.ts'
+import { startExecutor } from './executor.ts'
+import { loadWorkerModule } from './load-module.ts'
+import { makeServices } from './services.ts'
+
+const CONNECT_RETRY_MS = 20
+
+/** Without its parent nobody could confirm its death: it ends, and what it held is resumed elsewhere. */
+const orphaned = process.connected ? once(process, 'disconnect') : Promise.resolve()
+void orphaned.then(() => process.exit(1))
+
+async function main(id: number, module: string): Promise<void> {
+  /** Where the newest orchestrator is; set while this process loads, too. */
+  let path: string | undefined
+  let reconnect = (): void => undefined
+  const shutdown = new Promise<void>((resolve) => {
+    process.on('message', (message: ParentToExecutor) => {
+      if (message?.pawl === 'shutdown') resolve()
+      if (message?.pawl !== 'connect') return
+      path = message.path
+      reconnect()
+    })
+  })
+  const logger = defaultLogger()
+  const { agents, services: declared } = await loadWorkerModule(module)
+  const { services, dispose } = await makeServices(declared)
+  const executor = startExecutor({ id, agents, services, logger, ownProcess: true })
+  reconnect = () => {
+    if (path !== undefined) serveAt(path, () => path, executor.connect)
+  }
+  reconnect()
+  post({ pawl: 'loaded' })
+  await shutdown
+  await dispose()
+}
+
+/** Connects, and tries again for as long as that orchestrator is the newest. */
+function serveAt(path: string, newest: () => string | undefined, onConnect: (channel: ReturnType<typeof channelOver>) => void): void {
+  const socket = connect(path)
+  const again = (): void => {
+    if (newest() === path) setTimeout(() => serveAt(path, newest, onConnect), CONNECT_RETRY_MS)
+  }
+  socket.once('error', again)
+  socket.once('connect', () => {
+    socket.off('error', again)
+    if (newest() === path) onConnect(channelOver(socket))
+    else socket.destroy()
+  })
+}
+
+const channelOver = (socket: ReturnType<typeof connect>) => socketChannel<ToExecutor, FromExecutor>(socket)
+
+function post(message: ExecutorToParent): void {
+  if (process.connected) process.send?.(message, undefined, undefined, () => undefined)
+}
+
+const [id = '0', module = ''] = process.argv.slice(2)
+try {
+  await main(Number(id), module)
+  process.exit(0)
+} catch (error) {
+  const code = error instanceof PawlError ? error.code : 'worker_failed'
+  const message = error instanceof PawlError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)
+  post({ pawl: 'start_failed', code, message })
+  process.exit(1)
+}

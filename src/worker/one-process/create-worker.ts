@@ -1,0 +1,75 @@
+// A worker in the caller's own process: an orchestrator and one executor, without a process boundary between them.
+import { DefaultLogger, type LogEntry, Runtime } from '@temporalio/worker'
+import type { Logger } from '../../agent/tool.ts'
+import { resolveTemporal } from '../../connect/temporal.ts'
+import { openStore } from '../../store/index.ts'
+import { loopback } from '../channel.ts'
+import { defineWorker } from '../definition.ts'
+import { startExecutor } from '../executor/executor.ts'
+import { makeServices } from '../executor/services.ts'
+import { defaultLogger } from '../logger.ts'
+import type { CreateWorkerOptions, PawlWorker } from '../options.ts'
+import { createOrchestrator } from '../orchestrator/orchestrator.ts'
+import { connectNative } from '../orchestrator/temporal.ts'
+import type { FromExecutor, ToExecutor } from '../protocol.ts'
+import { storeOptions } from '../store-options.ts'
+import { startHeartbeatThread } from './threaded-heartbeats.ts'
+
+/** See `createWorker` of `pawl/worker`. */
+export async function createWorker(options: CreateWorkerOptions): Promise<PawlWorker> {
+  const { agents } = defineWorker(options)
+  const { dispose, services } = await makeServices(options.services)
+  const logger = options.logger ?? defaultLogger()
+  quietRuntime(logger)
+  const store = openStore({ ...storeOptions(options), logger })
+  const connection = options.connection ?? (await connectNative(options.temporal ?? {}))
+  const namespace = options.namespace ?? resolveTemporal(options.temporal).namespace
+  // A connection of the user's cannot be shared with a thread, and what it was made of is not known: then heartbeats are sent in this loop.
+  const thread = options.connection ? undefined : await startHeartbeatThread({ ...resolveTemporal(options.temporal), namespace })
+  const { worker, connect, settle } = await createOrchestrator({
+    ...options,
+    connection,
+    namespace,
+    store,
+    logger,
+    ...(thread && { heartbeats: thread.heartbeats }),
+  })
+  const [orchestratorEnd, executorEnd] = loopback<FromExecutor, ToExecutor>()
+  connect(orchestratorEnd)
+  startExecutor({ id: 0, agents, services, logger, ownProcess: false }).connect(executorEnd)
+  let running: Promise<void> | undefined
+
+  async function runToEnd(): Promise<void> {
+    try {
+      await worker.run()
+    } finally {
+      await settle()
+      await thread?.close()
+      await store.close()
+      if (!options.connection) await connection.close()
+      await dispose()
+    }
+  }
+
+  return {
+    run: () => (running ??= runToEnd()),
+    async shutdown() {
+      if (worker.getState() === 'RUNNING') worker.shutdown()
+      await running
+    },
+    status() {
+      const { numInFlightActivities, numCachedWorkflows } = worker.getStatus()
+      return { state: worker.getState().toLowerCase(), activities: numInFlightActivities, sessions: numCachedWorkflows }
+    },
+  }
+}
+
+/** What the SDK has to say goes to the logger, from warnings up; by itself it would print a line at each of a worker's steps. */
+function quietRuntime(logger: Logger): void {
+  const tell = ({ level, message, meta }: LogEntry): void => logger[level === 'ERROR' ? 'error' : 'warn']({ ...meta }, message)
+  try {
+    Runtime.install({ logger: new DefaultLogger('WARN', tell) })
+  } catch {
+    // The caller has installed a runtime of its own, or has a worker already.
+  }
+}

@@ -1,0 +1,30 @@
+// The thread that heartbeats for a worker in one process: its event loop turns while a tool blocks the main one.
+import { parentPort, workerData } from 'node:worker_threads'
+import { connectClient, type TemporalAddress } from '../../connect/temporal.ts'
+import { heartbeatSender, sendBy, type ToSender } from '../orchestrator/heartbeats.ts'
+
+/** What the thread is started with. */
+export interface HeartbeatThreadData {
+  temporal: TemporalAddress
+  /** How long the main event loop may stand still before its attempts are given up. */
+  stuckLoopMs: number
+}
+
+async function main(port: NonNullable<typeof parentPort>, { temporal, stuckLoopMs }: HeartbeatThreadData): Promise<void> {
+  const { client } = await connectClient(temporal)
+  let aliveAt = Date.now()
+  const receive = heartbeatSender(
+    (token, details) => {
+      if (Date.now() - aliveAt > stuckLoopMs) return Promise.reject(new Error('the main event loop is stuck'))
+      return sendBy(client)(token, details)
+    },
+    (message) => port.postMessage(message),
+  )
+  port.on('message', (message: ToSender) => {
+    if (message.type === 'alive') aliveAt = Date.now()
+    else receive(message)
+  })
+  port.postMessage('ready')
+}
+
+if (parentPort) await main(parentPort, workerData as HeartbeatThreadData)

@@ -1,0 +1,46 @@
+// Jobs that executors held when an earlier orchestrator died: carried on, and answered for by their task tokens.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ActivityNotFoundError, type Client } from '@temporalio/client'
+import { CancelledFailure } from '@temporalio/common'
+import type { Logger } from '../../agent/tool.ts'
+import type { Holding } from '../protocol.ts'
+import { resetStickiness } from './stickiness.ts'
+
+/** How long an answer is offered to a server that cannot be reached; after its heartbeat timeout nobody waits for it there. */
+const OFFER_MS = 120_000
+const RETRY_MS = 250
+
+/** Takes over jobs: what the pool calls with each one that it has adopted. */
+export function adoptionBy(client: Client, logger: Logger): (held: Holding, running: Promise<{ result: unknown } | undefined>) => void {
+  return ({ order: { ticket } }, running) => {
+    // The dead orchestrator had the workflow cached: its next task must not wait for it.
+    const reset = resetStickiness(client, ticket, logger)
+    void running
+      .then(
+        async (done) => {
+          await reset
+          if (done) await offer(() => client.activity.complete(ticket.taskToken, done.result))
+        },
+        async (error: unknown) => {
+          await reset
+          await offer(() =>
+            error instanceof CancelledFailure ? client.activity.reportCancellation(ticket.taskToken) : client.activity.fail(ticket.taskToken, error),
+          )
+        },
+      )
+      .catch((err: unknown) => logger.warn({ err, call: ticket.call }, 'the answer of a call could not be brought to the server'))
+  }
+}
+
+/** Sends an answer until the server has it, or does not know the attempt any more. */
+export async function offer(send: () => Promise<void>): Promise<void> {
+  for (const until = Date.now() + OFFER_MS; ; ) {
+    try {
+      return await send()
+    } catch (error) {
+      if (error instanceof ActivityNotFoundError) return
+      if (Date.now() + RETRY_MS >= until) throw error
+      await sleep(RETRY_MS)
+    }
+  }
+}

@@ -1,0 +1,74 @@
+// The event log in memory: a cache of sessions' events, bounded in bytes, consistent within each session by its digests.
+import { LRUCache } from 'lru-cache'
+import type { LogEntry, Watermark } from '../../session/events.ts'
+import type { LogKey } from '../../activities/needs.ts'
+
+const DEFAULT_MAX_BYTES = 256 * 1024 * 1024
+
+/** An event log in this process. */
+export interface MemoryLog {
+  append(key: LogKey, entries: readonly LogEntry[]): void
+  read(key: LogKey, from: Watermark, to: Watermark): LogEntry[] | undefined
+  /** Calls back at the next append to the session. */
+  onAppend(key: LogKey, wake: () => void): () => void
+}
+
+interface Held {
+  entries: LogEntry[]
+  bytes: number
+}
+
+/** Makes a log of at most `maxBytes` of JSON text; the sessions used longest ago go first. */
+export function memoryLog(maxBytes = DEFAULT_MAX_BYTES): MemoryLog {
+  const sessions = new LRUCache<string, Held>({ maxSize: maxBytes, sizeCalculation: (held) => held.bytes + 1 })
+  const waiting = new Map<string, Set<() => void>>()
+  const keyOf = ({ sessionId, epoch }: LogKey): string => `${epoch}\n${sessionId}`
+
+  return {
+    append(key, entries) {
+      if (entries.length === 0) return
+      const name = keyOf(key)
+      const held = sessions.get(name) ?? { entries: [], bytes: 0 }
+      for (const entry of entries) add(held, entry)
+      // Set anew, for the cache takes the size of a value only once.
+      sessions.delete(name)
+      sessions.set(name, held)
+      for (const wake of waiting.get(name) ?? []) wake()
+    },
+    read(key, from, to) {
+      const held = sessions.get(keyOf(key))
+      const first = held?.entries[0]
+      if (!held || !first) return undefined
+      const start = from.seq + 1 - first.seq
+      const end = to.seq + 1 - first.seq
+      if (start < 0 || held.entries[start]?.prev !== from.digest || held.entries[end - 1]?.digest !== to.digest) return undefined
+      return held.entries.slice(start, end)
+    },
+    onAppend(key, wake) {
+      const name = keyOf(key)
+      const wakes = waiting.get(name) ?? new Set()
+      waiting.set(name, wakes.add(wake))
+      return () => {
+        wakes.delete(wake)
+        if (wakes.size === 0) waiting.delete(name)
+      }
+    },
+  }
+}
+
+/** Adds one entry; one that differs from what is held may be of a rejected task, or what is held is: the newer word wins. */
+function add(held: Held, entry: LogEntry): void {
+  const { entries } = held
+  const first = entries[0]?.seq ?? entry.seq
+  const at = entry.seq - first
+  if (entries[at]?.digest === entry.digest) return
+  const before = entries[at - 1]
+  if (at < 0 || at > entries.length || (before && before.digest !== entry.prev)) {
+    held.entries = [entry]
+    held.bytes = entry.json.length
+    return
+  }
+  for (const dropped of entries.splice(at)) held.bytes -= dropped.json.length
+  entries.push(entry)
+  held.bytes += entry.json.length
+}

@@ -1,0 +1,156 @@
+// Heartbeats for attempts of activities, by RPCs of our own: they tell the server in time that an attempt lives, and bring back which
+// ones are to stop. Two halves, because in one process the sending half runs in a thread whose event loop no tool can block.
+import type { Client } from '@temporalio/client'
+import type { Payload } from '@temporalio/common'
+
+/** What the server answers to a heartbeat. */
+export type HeartbeatAnswer = 'mine' | 'cancelled' | 'lost'
+
+/** To the sending half. */
+export type ToSender =
+  | { type: 'start'; id: number; taskToken: Uint8Array; everyMs: number; details: Payload[] }
+  /** What heartbeats carry from now on; the next one is sent soon. */
+  | { type: 'note'; id: number; details: Payload[] }
+  /** Send one now and tell the answer. `alone`: only if the fate of all earlier ones is known. */
+  | { type: 'tell'; id: number; request: number; details?: Payload[]; alone?: true }
+  | { type: 'end'; id: number }
+  /** The event loop that runs the attempts turns. */
+  | { type: 'alive' }
+
+/** From the sending half. */
+export type FromSender =
+  | { type: 'told'; request: number; answer: HeartbeatAnswer }
+  | { type: 'not_told'; request: number; reason: string }
+  /** The attempt is to stop: said once. */
+  | { type: 'stop'; id: number; why: 'cancelled' | 'lost' }
+
+/** One RPC. Rejects when the server cannot be reached. */
+export type SendHeartbeat = (taskToken: Uint8Array, details: Payload[]) => Promise<HeartbeatAnswer>
+
+const RPC_TIMEOUT_MS = 5_000
+/** How soon after another a heartbeat is sent for what changed: each is a write on the server, and a billed action in Temporal Cloud. */
+const NOTE_EVERY_MS = 1_000
+/** gRPC's code for an attempt that the server does not know any more. */
+const NOT_FOUND = 5
+
+/** Heartbeats over a client's connection. An operator's pause or reset of an activity is not a stop; only a request to cancel is. */
+export function sendBy(client: Client): SendHeartbeat {
+  const { namespace, identity } = client.options
+  const { connection } = client
+  // The SDK aborts what an activity sends by the worker's connection once it takes the activity for lost: this is not for it to decide.
+  const never = new AbortController().signal
+  return async (taskToken, payloads) => {
+    try {
+      const answer = await connection.withAbortSignal(never, () =>
+        connection.withDeadline(Date.now() + RPC_TIMEOUT_MS, () =>
+          connection.workflowService.recordActivityTaskHeartbeat({ namespace, identity, taskToken, details: { payloads } }),
+        ),
+      )
+      return answer.cancelRequested ? 'cancelled' : 'mine'
+    } catch (error) {
+      if ((error as { code?: unknown }).code === NOT_FOUND) return 'lost'
+      throw error
+    }
+  }
+}
+
+interface Sending {
+  taskToken: Uint8Array
+  details: Payload[]
+  timer: NodeJS.Timeout
+  noted?: NodeJS.Timeout
+  sentAt: number
+  underWay: Set<Promise<unknown>>
+  /** Whether one was sent of which nobody knows whether it arrived. */
+  hasUnknown: boolean
+  isStopped: boolean
+}
+
+/** The sending half: returns what takes its messages. Heartbeats may overlap, so that one that hangs holds up no other. */
+export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender) => void): (message: ToSender) => void {
+  const sendings = new Map<number, Sending>()
+
+  async function beat(id: number, sending: Sending): Promise<HeartbeatAnswer> {
+    sending.sentAt = performance.now()
+    const sent = send(sending.taskToken, sending.details)
+    sending.underWay.add(sent)
+    try {
+      const answer = await sent
+      if (answer !== 'mine' && !sending.isStopped && sendings.get(id) === sending) {
+        sending.isStopped = true
+        post({ type: 'stop', id, why: answer })
+      }
+      return answer
+    } catch (error) {
+      sending.hasUnknown = true
+      throw error
+    } finally {
+      sending.underWay.delete(sent)
+    }
+  }
+
+  const beatQuietly = (id: number, sending: Sending): void => void beat(id, sending).catch(() => undefined)
+
+  async function tell({ id, request, details, alone }: ToSender & { type: 'tell' }): Promise<void> {
+    const sending = sendings.get(id)
+    if (!sending) return post({ type: 'told', request, answer: 'lost' })
+    try {
+      if (alone) {
+        await Promise.allSettled(sending.underWay)
+        if (sending.hasUnknown) throw new Error('an earlier heartbeat may still be under way')
+      }
+      if (details) sending.details = details
+      post({ type: 'told', request, answer: await beat(id, sending) })
+    } catch (error) {
+      post({ type: 'not_told', request, reason: error instanceof Error ? error.message : String(error) })
+    }
+  }
+
+  function note(id: number, details: Payload[]): void {
+    const sending = sendings.get(id)
+    if (!sending) return
+    sending.details = details
+    sending.noted ??= setTimeout(
+      () => {
+        delete sending.noted
+        if (sendings.get(id) === sending) beatQuietly(id, sending)
+      },
+      Math.max(0, sending.sentAt + NOTE_EVERY_MS - performance.now()),
+    ).unref()
+  }
+
+  function end(id: number): void {
+    const sending = sendings.get(id)
+    clearInterval(sending?.timer)
+    clearTimeout(sending?.noted)
+    sendings.delete(id)
+  }
+
+  return (message) => {
+    switch (message.type) {
+      case 'start': {
+        const { id, taskToken, everyMs, details } = message
+        const timer = setInterval(() => beatQuietly(id, sending), everyMs).unref()
+        const sending: Sending = {
+          taskToken,
+          details,
+          timer,
+          sentAt: Number.NEGATIVE_INFINITY,
+          underWay: new Set(),
+          hasUnknown: false,
+          isStopped: false,
+        }
+        sendings.set(id, sending)
+        return
+      }
+      case 'note':
+        return note(message.id, message.details)
+      case 'tell':
+        return void tell(message)
+      case 'end':
+        return end(message.id)
+      case 'alive':
+        return
+    }
+  }
+}

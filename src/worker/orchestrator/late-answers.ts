@@ -1,0 +1,47 @@
+// Answers of attempts that took long. The SDK's core has timers of its own: an attempt that did not heartbeat through the SDK itself
+// counts as timed out 5 s after its heartbeat timeout, and its answer is then dropped without a word. Ours go to the server past core.
+import { CompleteAsyncError } from '@temporalio/activity'
+import type { Client } from '@temporalio/client'
+import { CancelledFailure } from '@temporalio/common'
+import type { ActivityInterceptorsFactory, NativeConnection } from '@temporalio/worker'
+import type { Logger } from '../../agent/tool.ts'
+import { offer } from './adoption.ts'
+
+/** What the answers are sent with. */
+export interface LateAnswersOptions {
+  connection: NativeConnection
+  client: Client
+  logger: Logger
+}
+
+/** An interceptor that answers for attempts older than their heartbeat timeout. It must be the outermost one. */
+export function lateAnswers({ connection, client: { activity }, logger }: LateAnswersOptions): ActivityInterceptorsFactory {
+  /** Tells the server, whatever core thinks of the attempt: its timer has aborted what the attempt sends by the worker's connection. */
+  async function tell(send: () => Promise<void>): Promise<never> {
+    try {
+      await connection.withAbortSignal(new AbortController().signal, () => offer(send))
+    } catch (err) {
+      logger.warn({ err }, 'the answer of a long attempt did not reach the server')
+    }
+    throw new CompleteAsyncError()
+  }
+
+  return ({ info: { taskToken, heartbeatTimeoutMs, currentAttemptScheduledTimestampMs } }) => ({
+    inbound: {
+      async execute(input, next) {
+        // Core's timer may run for longer than this one: a loop that stood still starts its attempts late.
+        const waitedMs = Math.max(0, Date.now() - currentAttemptScheduledTimestampMs)
+        const startedAt = performance.now()
+        const isLate = (): boolean => performance.now() - startedAt + waitedMs > (heartbeatTimeoutMs ?? Number.POSITIVE_INFINITY)
+        let result: unknown
+        try {
+          result = await next(input)
+        } catch (error) {
+          if (!isLate()) throw error
+          return tell(() => (error instanceof CancelledFailure ? activity.reportCancellation(taskToken) : activity.fail(taskToken, error)))
+        }
+        return isLate() ? tell(() => activity.complete(taskToken, result)) : result
+      },
+    },
+  })
+}

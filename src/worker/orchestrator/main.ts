@@ -1,0 +1,134 @@
+// The process of an orchestrator: started by its parent, serves through the executors that connect to it, and ends with its parent.
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:net'
+import { DefaultLogger, Runtime } from '@temporalio/worker'
+import { resolveTemporal } from '../../connect/temporal.ts'
+import { PawlError } from '../../session/errors.ts'
+import { openStore } from '../../store/index.ts'
+import { socketChannel } from '../channel.ts'
+import { defaultLogger } from '../logger.ts'
+import type { FromExecutor, FromOrchestrator, OrchestratorOptions, ToExecutor, ToOrchestrator } from '../protocol.ts'
+import { createOrchestrator, type Orchestrator } from './orchestrator.ts'
+import { parentLogger } from './parent-logger.ts'
+import { startRecoveryClock } from './recovery-clock.ts'
+import { resetAll } from './stickiness.ts'
+import { connectNative } from './temporal.ts'
+import { loadDataConverter, loadInterceptors } from './user-modules.ts'
+import { startWatch } from './watch.ts'
+
+const ALIVE_EVERY_MS = 1_000
+const LOOK_EVERY_MS = 20
+
+// Its parent decides when it ends: a terminal's ^C and a service manager's SIGTERM reach every process of the group.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined)
+process.once('disconnect', () => process.exit(1))
+
+/** What the parent says before anyone can take it waits. */
+const early: ToOrchestrator[] = []
+let take = (message: ToOrchestrator): void => void early.push(message)
+process.on('message', (message: ToOrchestrator) => take(message))
+
+function receive(listener: (message: ToOrchestrator) => void): void {
+  take = listener
+  for (const message of early.splice(0)) listener(message)
+}
+
+async function main(options: OrchestratorOptions): Promise<void> {
+  Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] })
+  const logger = options.logsToParent ? parentLogger(post) : defaultLogger()
+  setInterval(() => post({ type: 'alive' }), ALIVE_EVERY_MS).unref()
+  const { temporal, postgres, schema, migrate, taskQueue } = options
+  const connection = await connectNative(temporal)
+  post({ type: 'connected' })
+  const store = openStore({ postgres, logger, ...(schema !== undefined && { schema }), ...(migrate !== undefined && { migrate }) })
+  const clock = startRecoveryClock((event) => post({ type: 'event', event }))
+  const exits = new Map<number, Exit>()
+  const orchestrator = await createOrchestrator({
+    ...(taskQueue !== undefined && { taskQueue }),
+    ...(options.dataConverter !== undefined && { dataConverter: await loadDataConverter(options.dataConverter) }),
+    ...(options.interceptors !== undefined && { interceptors: await loadInterceptors(options.interceptors) }),
+    connection,
+    namespace: resolveTemporal(temporal).namespace,
+    store,
+    logger,
+    kill: (executor, why) => post({ type: 'kill', executor, why }),
+    onDrained: (executor) => post({ type: 'drained', executor }),
+    onReady: ({ id }) => post({ type: 'executor_ready', executor: id }),
+    onJob: ({ ticket }, { pid }) => clock.runsAgain(ticket, pid),
+    onDeath: ({ id, pid }, held) => {
+      const { code = null, signal = null, at = Date.now() } = exits.get(id) ?? {}
+      exits.delete(id)
+      const calls = held.map(({ ticket: { sessionId, call, tool } }) => ({ sessionId, call, ...(tool !== undefined && { tool }) }))
+      clock.died(calls, at)
+      post({ type: 'event', event: { event: 'worker_died', pid, code, signal, at, calls } })
+    },
+    onExecution: (execution) => post({ type: 'cached', execution }),
+  })
+  const server = await listen(options.socketPath, orchestrator)
+  const endWatch = startWatch(orchestrator.pool, options.stuckLoopMs)
+  receive((message) => {
+    switch (message.type) {
+      case 'executor_exited':
+        exits.set(message.executor, { code: message.code, signal: message.signal, at: Date.now() })
+        return orchestrator.pool.exited(message.executor)
+      case 'retire':
+        for (const executor of message.executors) orchestrator.pool.retire(executor)
+        return
+      case 'api_key':
+        return void connection.setApiKey(message.apiKey)
+      case 'shutdown':
+        if (orchestrator.worker.getState() === 'RUNNING') orchestrator.worker.shutdown()
+        return
+      case 'start':
+        return
+    }
+  })
+  const running = orchestrator.worker.run()
+  post({ type: 'serving' })
+  void resetAll(orchestrator.client, options.cached, logger)
+  await running
+  await idle(orchestrator)
+  await orchestrator.settle()
+  endWatch()
+  server.close()
+  await store.close()
+  await connection.close()
+}
+
+interface Exit {
+  code: number | null
+  signal: string | null
+  at: number
+}
+
+async function listen(path: string, { connect }: Orchestrator): Promise<Server> {
+  const server = createServer((socket) => connect(socketChannel<FromExecutor, ToExecutor>(socket)))
+  server.listen(path)
+  await once(server, 'listening')
+  post({ type: 'listening' })
+  return server
+}
+
+/** Resolves when no executor holds a job: jobs that were adopted are not the Temporal worker's to wait for. */
+async function idle({ pool }: Orchestrator): Promise<void> {
+  while ([...pool.executors()].some(({ assignments }) => assignments.size > 0)) {
+    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
+  }
+}
+
+function post(message: FromOrchestrator): void {
+  if (process.connected) process.send?.(message, undefined, undefined, () => undefined)
+}
+
+try {
+  while (early.length === 0) await once(process, 'message')
+  const first = early.shift()
+  if (first?.type === 'start') await main(first.options)
+  process.exit(0)
+} catch (error) {
+  const code = error instanceof PawlError ? error.code : 'worker_failed'
+  const message = error instanceof PawlError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : undefined
+  post({ type: 'failed', code, message, ...(cause !== undefined && { cause }) })
+  process.exit(1)
+}

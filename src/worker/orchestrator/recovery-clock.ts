@@ -1,0 +1,36 @@
+// Measures crash to resume: from the death of the executor that held a call to the moment the call runs again.
+import type { Ticket } from '../../jobs/contract.ts'
+import type { SupervisorEvent } from '../options.ts'
+
+/** A call in a session. */
+type Call = Pick<Ticket, 'sessionId' | 'call'>
+
+/** The clock of one orchestrator. */
+export interface RecoveryClock {
+  died(held: readonly Call[], at: number): void
+  /** An executor has the call again, or verifies it. */
+  runsAgain(call: Call, pid: number): void
+}
+
+/** What is not running again after this is not waited for: its run was stopped, or it had ended. */
+const FORGET_AFTER_MS = 600_000
+
+/** Starts a clock that tells of each call that runs again. */
+export function startRecoveryClock(tell: (event: SupervisorEvent) => void): RecoveryClock {
+  const waiting = new Map<string, number>()
+  const keyOf = ({ sessionId, call }: Call): string => `${sessionId}\n${call.replace(/^verify:/, '')}`
+
+  return {
+    died(held, at) {
+      for (const call of held) waiting.set(keyOf(call), at)
+    },
+    runsAgain(call, pid) {
+      const key = keyOf(call)
+      const at = waiting.get(key)
+      if (at === undefined) return
+      waiting.delete(key)
+      const ms = Date.now() - at
+      if (ms < FORGET_AFTER_MS) tell({ event: 'call_resumed', pid, sessionId: call.sessionId, call: call.call, ms })
+    },
+  }
+}

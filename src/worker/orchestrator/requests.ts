@@ -1,0 +1,45 @@
+// What an executor asks for while it carries out a job: permission to enter a body, and what it needs of a session's past.
+import type { Client } from '@temporalio/client'
+import type { SessionReader } from '../../activities/session-reader.ts'
+import { AttemptLost } from '../../jobs/errors.ts'
+import type { ValueStore } from '../../jobs/large-values.ts'
+import { PawlError } from '../../session/errors.ts'
+import type { Ask, Answers, FromExecutor } from '../protocol.ts'
+import type { Executor } from './executors.ts'
+
+/** Answers one request of an executor. Never rejects. */
+export type AnswerRequest = (executor: Executor, request: FromExecutor & { type: 'request' }) => Promise<void>
+
+/** Answers by the reader and the store of this orchestrator. */
+export function requestsOver(reader: SessionReader, values: ValueStore, client: Client): AnswerRequest {
+  return async (executor, { request, ask }) => {
+    try {
+      executor.channel.send({ type: 'answer', request, value: await answer(executor, ask) })
+    } catch (error) {
+      const code = error instanceof PawlError ? error.code : 'request_failed'
+      const message = error instanceof Error ? error.message : String(error)
+      executor.channel.send({ type: 'refusal', request, code, message })
+    }
+  }
+
+  async function answer(executor: Executor, ask: Ask): Promise<Answers[keyof Answers]> {
+    switch (ask.ask) {
+      case 'begin': {
+        // A job that was given to another executor meanwhile is not assigned here any more: its body must not be entered.
+        const assignment = executor.assignments.get(ask.job)
+        if (!assignment) throw new AttemptLost()
+        await assignment.lease.begin()
+        if (executor.assignments.get(ask.job) !== assignment) throw new AttemptLost()
+        return true
+      }
+      case 'still_mine':
+        return (await executor.assignments.get(ask.job)?.lease.stillMine()) ?? false
+      case 'entries':
+        return reader.entries(ask.target, ask.from, client)
+      case 'put_value':
+        return values.put(ask.sessionId, ask.ref, ask.json, ask.waitMs)
+      case 'get_values':
+        return values.get(ask.sessionId, ask.refs)
+    }
+  }
+}

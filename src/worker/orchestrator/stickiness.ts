@@ -1,0 +1,29 @@
+// Executions that a dead orchestrator had cached: their next task must not wait for it.
+import type { Client } from '@temporalio/client'
+import type { Logger } from '../../agent/tool.ts'
+import type { CachedExecution } from '../protocol.ts'
+
+/** How many are reset at a time; more than it has recently worked on need no reset: their next message waits two seconds, once. */
+const AT_ONCE = 10
+
+/** Lets the execution's next task go to any worker. Never rejects: without it the task waits for the sticky queue's timeout. */
+export async function resetStickiness(client: Client, { workflowId, executionId }: CachedExecution, logger: Logger): Promise<void> {
+  try {
+    await client.workflowService.resetStickyTaskQueue({
+      namespace: client.options.namespace,
+      execution: { workflowId, runId: executionId },
+    })
+  } catch (err) {
+    // It may have closed.
+    logger.debug({ err, workflowId }, 'stickiness was not reset')
+  }
+}
+
+/** Resets them in order, a few at a time. */
+export async function resetAll(client: Client, executions: readonly CachedExecution[], logger: Logger): Promise<void> {
+  const queue = [...executions]
+  const lane = async (): Promise<void> => {
+    for (let next = queue.shift(); next; next = queue.shift()) await resetStickiness(client, next, logger)
+  }
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, queue.length) }, lane))
+}

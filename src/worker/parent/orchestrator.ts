@@ -1,0 +1,111 @@
+// The orchestrator of a worker, as its parent keeps it running: one at a time, replaced when it dies or stands still.
+import type { ChildProcess } from 'node:child_process'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { CachedExecution, FromOrchestrator, OrchestratorOptions, ToOrchestrator } from '../protocol.ts'
+import { startBackoff } from './backoff.ts'
+import { forkOrchestrator, tell } from './processes.ts'
+
+const RESPAWN_MS = 20
+/** Its event loop runs nothing that may take long. */
+const STUCK_MS = 60_000
+const LOOK_EVERY_MS = 1_000
+/** Executions that a new orchestrator lets any worker have at once; the next message of any other waits two seconds, once. */
+const MOST_CACHED = 200
+
+/** What keeps an orchestrator. */
+export interface OrchestratorKeeping {
+  options: Omit<OrchestratorOptions, 'socketPath' | 'cached'>
+  /** Where its sockets go. */
+  folder: string
+  onStarted(pid: number): void
+  onMessage(message: FromOrchestrator, pid: number): void
+  onListening(path: string): void
+  onExit(exit: { pid: number; code: number | null; signal: string | null; at: number }): void
+}
+
+/** The orchestrator. */
+export interface KeptOrchestrator {
+  start(): void
+  tell(message: ToOrchestrator): void
+  pid(): number | undefined
+  /** Whether executors can reach it. */
+  isListening(): boolean
+  kill(): void
+  /** It finishes and ends; no other one is started. */
+  shutdown(): void
+}
+
+/** Keeps an orchestrator; it is not started yet. */
+export function keepOrchestrator({ options, folder, onStarted, onMessage, onListening, onExit }: OrchestratorKeeping): KeptOrchestrator {
+  const cached = new Map<string, CachedExecution>()
+  const backoff = startBackoff(RESPAWN_MS)
+  let current: { process: ChildProcess; path: string; isListening: boolean } | undefined
+  let aliveAt = Date.now()
+  let starts = 0
+  let isStopping = false
+  const watching = setInterval(() => {
+    if (current && Date.now() - aliveAt > STUCK_MS) current.process.kill('SIGKILL')
+  }, LOOK_EVERY_MS)
+  watching.unref()
+
+  function start(): void {
+    const child = forkOrchestrator()
+    const mine = { process: child, path: socketPath(folder, ++starts), isListening: false }
+    current = mine
+    aliveAt = Date.now()
+    child.on('error', () => undefined)
+    child.on('message', (message: FromOrchestrator) => {
+      aliveAt = Date.now()
+      receive(mine, message)
+    })
+    child.once('exit', (code, signal) => exited(mine, code, signal))
+    tell(child, { type: 'start', options: { ...options, socketPath: mine.path, cached: [...cached.values()].toReversed() } })
+    if (child.pid !== undefined) onStarted(child.pid)
+  }
+
+  function receive(from: NonNullable<typeof current>, message: FromOrchestrator): void {
+    if (message.type === 'cached') return note(message.execution)
+    if (message.type === 'serving') backoff.served()
+    if (message.type === 'listening') {
+      from.isListening = true
+      onListening(from.path)
+    }
+    onMessage(message, from.process.pid ?? 0)
+  }
+
+  /** The newest last, by workflow. */
+  function note(execution: CachedExecution): void {
+    cached.delete(execution.workflowId)
+    cached.set(execution.workflowId, execution)
+    const [oldest] = cached.keys()
+    if (cached.size > MOST_CACHED && oldest !== undefined) cached.delete(oldest)
+  }
+
+  function exited(mine: NonNullable<typeof current>, code: number | null, signal: string | null): void {
+    if (current === mine) current = undefined
+    void rm(mine.path, { force: true })
+    onExit({ pid: mine.process.pid ?? 0, code, signal, at: Date.now() })
+    if (isStopping) clearInterval(watching)
+    else setTimeout(() => !isStopping && start(), backoff.next())
+  }
+
+  return {
+    start,
+    tell: (message) => tell(current?.process, message),
+    pid: () => current?.process.pid,
+    isListening: () => current?.isListening === true,
+    kill() {
+      isStopping = true
+      current?.process.kill('SIGKILL')
+    },
+    shutdown() {
+      isStopping = true
+      tell(current?.process, { type: 'shutdown' })
+    },
+  }
+}
+
+function socketPath(folder: string, number: number): string {
+  return process.platform === 'win32' ? `\\\\.\\pipe\\pawl-${process.pid}-${number}` : join(folder, `${number}.sock`)
+}

@@ -1,0 +1,47 @@
+// The processes of a worker, as their parent starts them.
+import { type ChildProcess, fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { WorkerError } from '../errors.ts'
+import type { ParentToExecutor, ToOrchestrator } from '../protocol.ts'
+
+const EXTENSION = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
+
+/** Starts an orchestrator; `start` is its first message. */
+export function forkOrchestrator(): ChildProcess {
+  return forkScript('../orchestrator/main', [], [])
+}
+
+/** Starts an executor of a module. @throws WorkerError `no_typescript_loader`. */
+export function forkExecutor(id: number, module: string, memoryMb: number | undefined): ChildProcess {
+  const memory = memoryMb === undefined ? [] : [`--max-old-space-size=${memoryMb}`]
+  return forkScript('../executor/main', [String(id), module], [...memory, ...typescriptLoader(module)])
+}
+
+/** Standard output and error are the parent's error output: its standard output may be data. */
+function forkScript(script: string, args: string[], execArgv: string[]): ChildProcess {
+  return fork(fileURLToPath(new URL(`${script}.${EXTENSION}`, import.meta.url)), args, {
+    execArgv: [...process.execArgv.filter((arg) => !arg.startsWith('--inspect')), ...execArgv],
+    serialization: 'advanced',
+    stdio: ['ignore', 2, 2, 'ipc'],
+  })
+}
+
+/** Sends a message to a process; one that is ending does not need it. */
+export function tell(child: ChildProcess | undefined, message: ToOrchestrator | ParentToExecutor): void {
+  if (child?.connected) child.send(message, () => undefined)
+}
+
+/** What Node needs to load a TypeScript module. @throws WorkerError `no_typescript_loader`. */
+function typescriptLoader(module: string): string[] {
+  if (!/\.[mc]?tsx?$/.test(module)) return []
+  try {
+    return ['--import', import.meta.resolve('tsx'), '--import', new URL(`../executor/typescript.${EXTENSION}`, import.meta.url).href]
+  } catch (cause) {
+    if ((process.features as { typescript?: unknown }).typescript) return []
+    throw new WorkerError(
+      'no_typescript_loader',
+      `${module} is TypeScript and the optional package tsx is not installed: npm install tsx, or give a compiled module.`,
+      { cause },
+    )
+  }
+}

@@ -1,0 +1,204 @@
+// The parent of a worker: starts, restarts and kills its orchestrator and executors, and confirms their deaths. It loads no SDK and runs
+// no user code, so that nothing but the machine can take it down.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { WorkerError } from '../errors.ts'
+import type { SuperviseOptions, Supervisor } from '../options.ts'
+import type { FromOrchestrator } from '../protocol.ts'
+import { storeOptions } from '../store-options.ts'
+import { checkStuckLoopMs } from '../stuck-loop.ts'
+import { startApiKeys } from './api-keys.ts'
+import { type Executors, keepExecutors } from './executors.ts'
+import { defaultLogger } from '../logger.ts'
+import { type KeptOrchestrator, keepOrchestrator } from './orchestrator.ts'
+
+/** How long draining may take before all processes are killed; what they held is resumed elsewhere. */
+const DRAIN_MS = 60_000
+const MOST_EXECUTORS = 64
+
+/**
+ * Starts an orchestrator and executors for a module and keeps them running: one that dies is replaced, and what it held is resumed at once.
+ * Resolves when Temporal answers; `ready()` tells when the module is served.
+ * @throws WorkerError `invalid_options`, `no_temporal`, `no_postgres`, `no_typescript_loader`.
+ */
+export async function superviseWorkers(options: SuperviseOptions): Promise<Supervisor> {
+  const { module, processes = 2, executorMemory } = options
+  checkCount('processes', processes, 1, MOST_EXECUTORS)
+  if (executorMemory !== undefined) checkCount('executorMemory', executorMemory, 32, 1_000_000)
+  const stuckLoopMs = checkStuckLoopMs(options.stuckLoopMs)
+  const store = storeOptions(options)
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-'))
+  const supervision = startSupervision({ options, store, stuckLoopMs, module, processes, executorMemory, folder })
+  try {
+    await supervision.connected
+  } catch (error) {
+    supervision.kill()
+    await supervision.finished
+    throw error
+  }
+  return supervision
+}
+
+function checkCount(name: string, given: number, least: number, most: number): void {
+  if (Number.isInteger(given) && given >= least && given <= most) return
+  throw new WorkerError('invalid_options', `${name} is ${String(given)}: give an integer from ${least} to ${most}.`)
+}
+
+interface Supervision {
+  options: SuperviseOptions
+  store: ReturnType<typeof storeOptions<string>>
+  stuckLoopMs: number
+  module: string
+  processes: number
+  executorMemory: number | undefined
+  folder: string
+}
+
+function startSupervision(given: Supervision): Supervisor & { connected: Promise<void> } {
+  const { options, folder } = given
+  const { onEvent: tellOf = () => undefined } = options
+  const log = options.logger ?? defaultLogger()
+  const connected = withResolvers<void>()
+  const ready = withResolvers<void>()
+  const finished = withResolvers<void>()
+  ready.promise.catch(() => undefined)
+  connected.promise.catch(() => undefined)
+  let isServing = false
+  let hasReady = false
+  let isStopping = false
+
+  const executors: Executors = keepExecutors({
+    module: given.module,
+    count: given.processes,
+    memoryMb: given.executorMemory,
+    onStarted: (pid) => tellOf({ event: 'worker_started', pid }),
+    onExit({ id, pid, code, signal }) {
+      if (orchestrator.isListening()) orchestrator.tell({ type: 'executor_exited', executor: id, pid, code, signal })
+      if (isStopping || !orchestrator.isListening()) tellOf({ event: 'worker_died', pid, code, signal, at: Date.now(), calls: [] })
+      finishIfDone()
+    },
+    onFailed(error) {
+      // Before the first one has served, the caller of `ready` is told.
+      if (isServing && hasReady) log.error({ err: error }, 'an executor could not serve')
+      ready.reject(error)
+    },
+  })
+
+  const orchestrator: KeptOrchestrator = keepOrchestrator({
+    folder,
+    options: {
+      ...given.store,
+      temporal: startTemporal(),
+      stuckLoopMs: given.stuckLoopMs,
+      logsToParent: options.logger !== undefined,
+      ...(options.taskQueue !== undefined && { taskQueue: options.taskQueue }),
+      ...(options.dataConverter !== undefined && { dataConverter: options.dataConverter }),
+      ...(options.interceptors !== undefined && { interceptors: options.interceptors }),
+    },
+    onStarted: (pid) => tellOf({ event: 'orchestrator_started', pid }),
+    onMessage: receive,
+    onListening: (path) => executors.connectTo(path),
+    onExit({ pid, code, signal, at }) {
+      isServing = false
+      tellOf({ event: 'orchestrator_died', pid, code, signal, at })
+      if (isStopping) executors.shutdown('released')
+      finishIfDone()
+    },
+  })
+
+  function startTemporal() {
+    const { apiKey, ...temporal } = options.temporal ?? {}
+    const first = startApiKeys(apiKey, (newest) => orchestrator.tell({ type: 'api_key', apiKey: newest }), finished.promise)
+    return { ...temporal, ...(first !== undefined && { apiKey: first }) }
+  }
+
+  function receive(message: FromOrchestrator, pid: number): void {
+    switch (message.type) {
+      case 'connected':
+        return connected.resolve()
+      case 'serving':
+        isServing = true
+        tellOf({ event: 'orchestrator_ready', pid })
+        if (hasReady) ready.resolve()
+        return
+      case 'failed': {
+        const error = new WorkerError(message.code, message.message, { cause: message.cause })
+        log.error({ err: error }, 'the orchestrator could not serve')
+        connected.reject(error)
+        ready.reject(error)
+        return
+      }
+      case 'executor_ready': {
+        const newPid = executors.ready(message.executor)
+        if (newPid !== undefined) tellOf({ event: 'worker_ready', pid: newPid })
+        hasReady = true
+        if (isServing) ready.resolve()
+        return
+      }
+      case 'kill':
+        return executors.kill(message.executor)
+      case 'drained':
+        return executors.release(message.executor)
+      case 'event':
+        return tellOf(message.event)
+      case 'log':
+        return log[message.level](message.fields, message.message)
+      default:
+        return
+    }
+  }
+
+  function finishIfDone(): void {
+    if (!isStopping || executors.size() > 0 || orchestrator.pid() !== undefined) return
+    rmSync(folder, { recursive: true, force: true })
+    finished.resolve()
+  }
+
+  function kill(): void {
+    isStopping = true
+    orchestrator.kill()
+    executors.shutdown('SIGKILL')
+    finishIfDone()
+  }
+
+  try {
+    executors.start()
+    orchestrator.start()
+  } catch (error) {
+    kill()
+    throw error
+  }
+
+  return {
+    connected: connected.promise,
+    pids: executors.pids,
+    orchestratorPid: orchestrator.pid,
+    ready: () => ready.promise,
+    finished: finished.promise,
+    async reload() {
+      const old = await executors.replace()
+      orchestrator.tell({ type: 'retire', executors: old })
+    },
+    async shutdown() {
+      isStopping = true
+      orchestrator.shutdown()
+      if (orchestrator.pid() === undefined) executors.shutdown('released')
+      const late = setTimeout(kill, DRAIN_MS)
+      finishIfDone()
+      await finished.promise
+      clearTimeout(late)
+    },
+    kill,
+  }
+}
+
+function withResolvers<T>(): { promise: Promise<T>; resolve: (value: T) => void; reject: (reason: unknown) => void } {
+  let resolve: (value: T) => void = () => undefined
+  let reject: (reason: unknown) => void = () => undefined
+  const promise = new Promise<T>((yes, no) => {
+    resolve = yes
+    reject = no
+  })
+  return { promise, resolve, reject }
+}

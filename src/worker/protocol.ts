@@ -1,0 +1,123 @@
+// What an orchestrator and its executors say to one another over a local socket, and what both say to their parent. Types only.
+import type { EventsAlong, JobOrder, Outcome } from '../jobs/contract.ts'
+import type { ReadTarget } from '../jobs/session-views.ts'
+import type { BlobRef, LogEntry, Watermark } from '../session/events.ts'
+import type { Json } from '../session/json.ts'
+import type { TemporalAddress } from '../connect/temporal.ts'
+import type { SuperviseOptions, SupervisorEvent } from './options.ts'
+
+// ── orchestrator ↔ executor ──
+
+/** To an executor. */
+export type ToExecutor =
+  | { type: 'job'; job: string; order: JobOrder; along?: EventsAlong }
+  /** `moved`: another executor carries it out, and nobody waits for this one's answer. */
+  | { type: 'stop'; job: string; why: 'cancelled' | 'lost' | 'moved' }
+  | { type: 'answer'; request: number; value: unknown }
+  | { type: 'refusal'; request: number; code: string; message: string }
+
+/** From an executor. */
+export type FromExecutor =
+  /** The first message on a line. `holding`: what it holds from an earlier orchestrator. */
+  | { type: 'hello'; executor: number; pid: number; worker: string; holding: Holding[] }
+  /** Its event loop turns. */
+  | { type: 'alive' }
+  | { type: 'accepted'; job: string }
+  | { type: 'entered'; job: string; timeoutMs: number }
+  | { type: 'progress'; job: string; value: Json }
+  | { type: 'done'; job: string; outcome: Outcome }
+  | { type: 'request'; request: number; ask: Ask }
+
+/** What an executor asks of its orchestrator. */
+export type Ask =
+  /** May the body be entered? */
+  | { ask: 'begin'; job: string }
+  | { ask: 'still_mine'; job: string }
+  | { ask: 'entries'; target: ReadTarget; from: Watermark }
+  | { ask: 'put_value'; sessionId: string; ref: BlobRef; json: Uint8Array; waitMs?: number }
+  | { ask: 'get_values'; sessionId: string; refs: readonly BlobRef[] }
+
+/** What each asking is answered with. */
+export interface Answers {
+  begin: true
+  still_mine: boolean
+  entries: LogEntry[]
+  put_value: boolean
+  get_values: Map<string, string>
+}
+
+/** A job that an executor holds when it meets a new orchestrator. */
+export interface Holding {
+  job: string
+  order: JobOrder
+  /** Whether the body may have been entered. */
+  begun: boolean
+  /** Milliseconds since the body was entered, and how many it may take. */
+  entered?: { agoMs: number; timeoutMs: number }
+  progress?: Json
+  /** Its answer, if it has one. */
+  outcome?: Outcome
+}
+
+// ── parent ↔ orchestrator ──
+
+/** What an orchestrator is started with; it crosses by IPC, never by the environment, which every process of a tool inherits. */
+export interface OrchestratorOptions extends Pick<
+  SuperviseOptions,
+  'taskQueue' | 'schema' | 'migrate' | 'dataConverter' | 'interceptors'
+> {
+  /** What it leaves open, the environment says. */
+  temporal: TemporalAddress & { apiKey?: string }
+  postgres: string
+  stuckLoopMs: number
+  /** Where executors find it. */
+  socketPath: string
+  /** Executions that an earlier orchestrator is known to have cached, newest first. */
+  cached: CachedExecution[]
+  /** Whether log lines go to the parent, which has a logger of the user's. */
+  logsToParent: boolean
+}
+
+/** An execution in an orchestrator's cache. */
+export interface CachedExecution {
+  workflowId: string
+  executionId: string
+}
+
+/** From the parent to the orchestrator. */
+export type ToOrchestrator =
+  | { type: 'start'; options: OrchestratorOptions }
+  /** The process is dead: the parent has seen its end. */
+  | { type: 'executor_exited'; executor: number; pid: number; code: number | null; signal: string | null }
+  /** No new jobs for these; `drained` tells when they hold none. */
+  | { type: 'retire'; executors: number[] }
+  | { type: 'api_key'; apiKey: string }
+  | { type: 'shutdown' }
+
+/** From the orchestrator to the parent. */
+export type FromOrchestrator =
+  /** Temporal answers. */
+  | { type: 'connected' }
+  /** Executors can connect. */
+  | { type: 'listening' }
+  /** It polls. */
+  | { type: 'serving' }
+  | { type: 'failed'; code: string; message: string; cause?: string }
+  | { type: 'alive' }
+  | { type: 'executor_ready'; executor: number }
+  | { type: 'kill'; executor: number; why: KillReason }
+  | { type: 'drained'; executor: number }
+  | { type: 'event'; event: SupervisorEvent }
+  | { type: 'cached'; execution: CachedExecution }
+  | { type: 'log'; level: 'debug' | 'info' | 'warn' | 'error'; fields: object; message: string }
+
+/** Why an executor is killed. `broken_line`: it sent what cannot be decoded, or hung up. */
+export type KillReason = 'stuck_loop' | 'overdue' | 'broken_line'
+
+// ── parent ↔ executor ──
+
+/** From the parent to an executor. */
+export type ParentToExecutor = { pawl: 'connect'; path: string } | { pawl: 'shutdown' }
+
+/** From an executor to the parent. User code can send messages too: only these count. */
+export type ExecutorToParent = { pawl: 'loaded' } | { pawl: 'start_failed'; code: string; message: string }
