@@ -30,11 +30,12 @@ describe('a supervised process', () => {
     expect(deaths().slice(before)).toEqual([expect.objectContaining({ pid: marks[0]?.pid, signal: 'SIGKILL' })])
   })
 
-  it('that holds a body past its timeout and grace is killed; verify is asked after that, and neighbours are not to blame', async () => {
+  it('that holds an external body past its timeout and grace is killed before verify is asked, and other calls move away at once', async () => {
     await workers.serving()
-    // On the same process: the neighbour is there first, and is held until that process is dead.
-    const [neighbour, overrun] = await sameProcess()
+    const { neighbour, overrun } = await sameProcess()
     const { sessionId: session } = overrun
+    // Not told to go on: it moves to the other executor when the overdue body's grace is over.
+    expect((await neighbour.result()).text).toBe(peacefulAnswer(plan('look')))
     const { text } = await overrun.result()
     expect(text).toBe(peacefulAnswer(plan('overrun', 60_000)))
     const marks = rig.ledger.marks({ session })
@@ -43,10 +44,37 @@ describe('a supervised process', () => {
     expect(marks.filter(({ stage }) => stage === 'verify')).toHaveLength(1)
     expect(marks.filter(({ stage }) => stage === 'verified_too_early')).toEqual([])
     expect(await rig.errors(session, 1)).toMatchObject([{ context: 'tool:overrun', attempt: 1, class: 'WorkerDied', code: 'overdue' }])
-    expect((await neighbour.result()).text).toBe(peacefulAnswer(plan('look')))
-    expect(await rig.errors(neighbour.sessionId, 1)).toMatchObject([
-      { context: 'tool:look', attempt: 1, class: 'WorkerDied', code: 'neighbour' },
-    ])
+    const [first, second, ...more] = rig.ledger.marks({ session: neighbour.sessionId, stage: 'entered' })
+    expect([first?.attempt, second?.attempt, more]).toEqual([1, 1, []])
+    expect(second?.pid).not.toBe(first?.pid)
+    expect(await rig.errors(neighbour.sessionId, 0)).toEqual([])
+  })
+
+  it('that holds an overdue body lets an external neighbour finish before it is killed', async () => {
+    await workers.serving()
+    const [one, other] = [await rig.start(plan('dawdle', 9_000)), await rig.start(plan('dawdle', 9_000))]
+    for (const { sessionId } of [one, other]) await rig.ledger.reached({ session: sessionId, stage: 'entered' })
+    const before = deaths().length
+    const overrun = await rig.start(plan('overrun', 60_000))
+    for (const run of [one, other]) {
+      expect((await run.result()).text).toBe(peacefulAnswer(plan('dawdle')))
+      expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' })).toHaveLength(1)
+      expect(await rig.errors(run.sessionId, 0)).toEqual([])
+    }
+    expect((await overrun.result()).text).toBe(peacefulAnswer(plan('overrun')))
+    expect(deaths().slice(before)).toHaveLength(1)
+  })
+
+  it('keeps its neighbours when a body that may be repeated ignores its timeout: the attempt failed, and nothing is killed', async () => {
+    await workers.serving()
+    const before = deaths().length
+    const runs = await Promise.all(['overlook', 'overput'].map((tool) => rig.start(plan(tool, 20_000))))
+    for (const [index, tool] of ['overlook', 'overput'].entries()) {
+      const run = runs[index] ?? expect.fail('no run')
+      expect((await run.result()).text).toBe(peacefulAnswer(plan(tool)))
+      expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: `tool:${tool}`, attempt: 1, class: 'Timeout', code: 'timeout' }])
+    }
+    expect(deaths().slice(before)).toEqual([])
   })
 
   it('that is paused for too long is killed as it is, and nothing is done twice', async () => {
@@ -63,18 +91,20 @@ describe('a supervised process', () => {
     expect(await rig.errors(session, 1)).toMatchObject([{ attempt: 1, class: 'WorkerDied', code: 'stuck_loop' }])
   })
 
-  /** A read that is held, and an overrunning call, in one process. */
+  /** A read that is held, and an overrunning call, in one process: the other one has a read, too, which then finishes. */
   async function sameProcess() {
-    for (;;) {
-      const held = rig.ledger.holdNext({ stage: 'entered', what: 'look', attempt: 1 })
-      const neighbour = await rig.start(plan('look'))
-      const mark = await held
-      const entered = rig.ledger.reached({ stage: 'entered', what: 'overrun', pid: mark.pid })
-      const overrun = await rig.start(plan('overrun', 60_000))
-      const where = await Promise.race([entered, rig.ledger.reached({ session: overrun.sessionId, stage: 'entered', what: 'overrun' })])
-      if (where.pid === mark.pid) return [neighbour, overrun] as const
-      mark.release()
-      await Promise.all([neighbour.result(), overrun.result()])
+    const held = []
+    for (let i = 0; i < 2; i++) {
+      const mark = rig.ledger.holdNext({ stage: 'entered', what: 'look' })
+      held.push({ run: await rig.start(plan('look')), mark: await mark })
     }
+    expect(new Set(held.map(({ mark }) => mark.pid)).size).toBe(2)
+    const overrun = await rig.start(plan('overrun', 60_000))
+    const { pid } = await rig.ledger.reached({ session: overrun.sessionId, stage: 'entered' })
+    const other = held.find(({ mark }) => mark.pid !== pid)
+    other?.mark.release()
+    await other?.run.result()
+    const { run: neighbour } = held.find(({ mark }) => mark.pid === pid) ?? expect.fail('no neighbour')
+    return { neighbour, overrun }
   }
 })
