@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { type Duration, milliseconds } from '../session/duration.ts'
 import type { CheckpointPolicy } from '../session/events.ts'
 import type { SessionState } from '../session/state.ts'
+import { AGENT_NAME, isAgentName } from '../session/protocol.ts'
 import { DeclarationError } from './errors.ts'
 import type { Model } from './model.ts'
 import type { AgentContext, RetryOptions, Tool } from './tool.ts'
@@ -49,7 +50,6 @@ export interface Agent<C = unknown> {
 }
 
 const DEFAULT_MAX_TURNS = 50
-const AGENT_NAME = /^[A-Za-z0-9._-]{1,100}$/
 
 /**
  * Declares an agent.
@@ -57,7 +57,7 @@ const AGENT_NAME = /^[A-Za-z0-9._-]{1,100}$/
  */
 export function defineAgent<C extends z.ZodType = z.ZodType<undefined>>(options: AgentOptions<C>): Agent<z.input<C>> {
   const { name } = options
-  if (typeof name !== 'string' || !AGENT_NAME.test(name)) {
+  if (!isAgentName(name)) {
     throw new DeclarationError('invalid_agent', `The agent name ${JSON.stringify(name)} does not match ${AGENT_NAME}: rename the agent.`)
   }
   const bad = (what: string): never => {

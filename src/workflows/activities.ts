@@ -11,6 +11,7 @@ import {
 import type { AttemptReport, DeathReport, PawlActivities } from '../activities/contract.ts'
 import { MAX_DEATHS, MAX_UNHEARD } from '../session/attempts.ts'
 import type { Resolution } from '../session/events.ts'
+import { Undecodable } from '../session/undecodable.ts'
 
 /** How much longer than its timeout an attempt may last: its event loop may stand still for a minute before it is killed. */
 const STANDSTILL_MS = 120_000
@@ -81,34 +82,63 @@ export type Lost =
   | { how: 'cancelled' }
   /** No worker took it on, or one that does not know it: no body was entered. */
   | { how: 'not_begun'; message: string }
-  /** Its worker died (`confirmed`: a supervisor saw it) or is silent. */
-  | { how: 'died'; confirmed: boolean; report: DeathReport | undefined; message: string; failureClass: string }
+  /** Its worker died (`confirmed`: a supervisor saw it) or is silent. `begun`: whether a body may have been entered. */
+  | { how: 'died'; confirmed: boolean; begun: boolean; report: DeathReport | undefined; message: string; failureClass: string }
   /** The wrapper itself failed. */
   | { how: 'failed'; message: string; failureClass: string }
 
 /** Reads the failure of an activity; throws on what is none. */
 export function whyLost(error: unknown): Lost {
   if (error instanceof CancelledFailure) return { how: 'cancelled' }
+  if (error instanceof UndecodableAnswer) return { how: 'failed', message: error.message, failureClass: error.name }
   if (!(error instanceof ActivityFailure)) throw error
   const { cause } = error
   if (cause instanceof CancelledFailure) return { how: 'cancelled' }
   if (cause instanceof TimeoutFailure) {
-    const report = cause.lastHeartbeatDetails as AttemptReport | undefined
+    const { report, begun } = reportIn(cause.lastHeartbeatDetails)
     return {
       how: 'died',
       confirmed: false,
+      begun,
       report: report && { ...report, cause: 'crash' },
       message: `The worker was not heard of again (${cause.timeoutType ?? 'timeout'}).`,
       failureClass: cause.timeoutType === 'HEARTBEAT' ? 'HeartbeatTimeout' : 'Timeout',
     }
   }
   if (cause instanceof ApplicationFailure && cause.type === 'WorkerDied') {
-    const report = cause.details?.[0] as DeathReport | undefined
-    return { how: 'died', confirmed: true, report, message: cause.message, failureClass: 'WorkerDied' }
+    const { report, begun } = reportIn(cause.details?.[0])
+    return {
+      how: 'died',
+      confirmed: true,
+      begun,
+      report: report && { cause: 'crash', ...report },
+      message: cause.message,
+      failureClass: 'WorkerDied',
+    }
   }
   const message = cause?.message ?? error.message
   if (cause instanceof ApplicationFailure && cause.type === 'NotFoundError') return { how: 'not_begun', message }
   return { how: 'failed', message, failureClass: cause instanceof ApplicationFailure ? (cause.type ?? 'Error') : 'Error' }
+}
+
+/** The report that came with a loss. A body was not entered if a readable report says so, or if there was none: not if one cannot be read. */
+function reportIn(details: unknown): { report: AttemptReport | DeathReport | undefined; begun: boolean } {
+  if (details === undefined || details === null) return { report: undefined, begun: false }
+  const { attempt, begun } = details as Partial<AttemptReport>
+  if (typeof attempt !== 'number' || typeof begun !== 'boolean') return { report: undefined, begun: true }
+  return { report: details as AttemptReport, begun }
+}
+
+/** An activity has answered, and this worker's payload converter cannot decode what. Asked again, it may have an effect again. */
+class UndecodableAnswer extends Error {
+  override readonly name = 'UndecodableAnswer'
+}
+
+/** What the activity answered. @throws UndecodableAnswer, which `whyLost` reads. */
+export async function answerOf<T>(answer: Promise<T>): Promise<T> {
+  const given: unknown = await answer
+  if (given instanceof Undecodable) throw new UndecodableAnswer(`The activity's result cannot be decoded: ${given.reason}.`)
+  return given as T
 }
 
 /** Waits, and says whether an interrupt ended the wait. */

@@ -4,11 +4,12 @@ import type { LoadSessionResult } from '../activities/contract.ts'
 import type { EffectReport, EventBody } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { contextProblem, tagsProblem } from '../session/incoming.ts'
-import { CORE_VERSION, type ForkStart, sessionIdOf, type SessionStart } from '../session/protocol.ts'
+import { CORE_VERSION, type ForkStart, isAgentName, type MessageSignal, sessionIdOf } from '../session/protocol.ts'
+import { isObject, requestOf } from '../session/requests.ts'
+import type { Start } from '../session/start.ts'
 import type { CallState, RunState, SessionState } from '../session/state.ts'
 import { loadFork, loadSession } from './activities.ts'
 import { type Journal, openJournal } from './journal.ts'
-import type { Start } from './start.ts'
 
 const NOTHING = { seq: 0, digest: '' }
 /** A body lives at most so long beyond its tool's timeout. */
@@ -18,7 +19,7 @@ const DEATH_GRACE_MS = 5_000
 type Opened = { journal: Journal; previous?: string } | { refused: { code: string; reason: string } }
 
 /** The core that this execution folds and decides with. */
-function coreVersionOf(start: SessionStart): number {
+function coreVersionOf(start: Start): number {
   const version = start.carried?.coreVersion ?? (patched('core-2') ? 2 : 1)
   // A task that fails is given to another worker: one that knows this core.
   if (version > CORE_VERSION) throw new Error(`pawl: this worker knows core ${CORE_VERSION}, the session needs ${version}: update it`)
@@ -85,7 +86,7 @@ function started({ agent, context, tags }: NamedSession, coreVersion: number): E
 }
 
 /** Nothing of what was said can be read any more: only its numbers go on. */
-function beginAfresh(start: SessionStart, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number): Journal {
+function beginAfresh(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number): Journal {
   const { seq, digest, run, checkpoint } = lost
   const { agent = lost.agent, context, tags } = start
   const named = lost.erased ? { agent, context, tags } : lost
@@ -148,7 +149,7 @@ function effectOf({ callId, resolution: { tool, effect }, status }: CallState): 
   return status === 'unknown' || status === 'issued' || status === 'awaiting_resolution' ? [{ callId, tool, status: 'unknown' }] : []
 }
 
-async function openFork(start: SessionStart, fork: ForkStart, coreVersion: number): Promise<Opened> {
+async function openFork(start: Start, fork: ForkStart, coreVersion: number): Promise<Opened> {
   const { runId: executionId } = workflowInfo()
   const loaded = await loadFork({ epoch: executionId, fork })
   if (loaded.kind === 'refused') return { refused: loaded }
@@ -171,8 +172,8 @@ async function openFork(start: SessionStart, fork: ForkStart, coreVersion: numbe
 
 /** A foreign client may start the session without arguments: then the first message says for whom it is. */
 export async function firstAgent(early: readonly unknown[]): Promise<NamedSession> {
-  const naming = (): { agent: string; context?: Json } | undefined =>
-    early.find((raw): raw is { agent: string; context?: Json } => typeof (raw as { agent?: unknown } | null)?.agent === 'string')
-  await condition(() => naming() !== undefined)
-  return naming() as { agent: string; context?: Json }
+  const isNaming = (raw: unknown): boolean => isObject(raw) && 'agent' in raw && isAgentName(requestOf<MessageSignal>(raw).agent)
+  await condition(() => early.some(isNaming))
+  const { agent = '', context } = requestOf<MessageSignal>(early.find(isNaming))
+  return { agent, context }
 }

@@ -6,6 +6,9 @@ import '../session/digest.ts'
 import '../session/fold.ts'
 import '../session/incoming.ts'
 import '../session/protocol.ts'
+import '../session/requests.ts'
+import '../session/start.ts'
+import '../session/undecodable.ts'
 
 /**
  * The SDK takes a stack trace of every promise that a workflow makes, for a query that nobody asks; with the usual ten frames that is a

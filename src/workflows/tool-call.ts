@@ -5,7 +5,7 @@ import { admit } from '../session/decide.ts'
 import type { Resolution } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { CallState } from '../session/state.ts'
-import { interruptedWhile, type Lost, toolCalls, whyLost } from './activities.ts'
+import { answerOf, interruptedWhile, toolCalls, whyLost } from './activities.ts'
 import { type Attempts, countAttempts } from './attempts.ts'
 import { type Call, inputOf, recorded, type Turn, type Where, whereOf } from './call.ts'
 import { eventsOf, type Journal } from './journal.ts'
@@ -125,7 +125,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
         ...(attempts.used.attempts > 0 && { prior: attempts.used }),
         ...(progress.last !== undefined && { progress: progress.last }),
       }
-      result = await toolCalls(resolution, asks === 0 ? 'first' : 'again').executeTool(input)
+      result = await answerOf(toolCalls(resolution, asks === 0 ? 'first' : 'again').executeTool(input))
     } catch (error) {
       const lost = whyLost(error)
       if (lost.how === 'cancelled') return failInterrupted()
@@ -136,7 +136,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
       }
       const attempt = attempts.lost(lost)
       progress.note(attempt, lost.how === 'died' ? lost.report?.progress : undefined)
-      if (resolution.effect === 'external' && mayHaveBegun(lost)) {
+      if (resolution.effect === 'external' && (lost.how === 'failed' || lost.begun)) {
         const settled = await settleUnknown(turn, call, attempt, { lost, startedAt, timeoutMs: resolution.timeoutMs })
         if (settled === 'settled') return
       }
@@ -188,11 +188,6 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
 
 const INTERRUPTED = 'The run was interrupted; this call did not take effect.'
 const INTERRUPTED_BEGUN = 'The run was interrupted while this call was going on; it may have taken effect.'
-
-/** The first beat says that the body was entered and is confirmed by the server: an attempt lost before it has not begun. */
-function mayHaveBegun(lost: Lost & { how: 'died' | 'failed' }): boolean {
-  return lost.how === 'failed' || lost.report?.begun === true
-}
 
 /** How far the attempts of a call have come, as they say. */
 interface Progress {
