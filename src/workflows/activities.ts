@@ -134,11 +134,11 @@ class UndecodableAnswer extends Error {
   override readonly name = 'UndecodableAnswer'
 }
 
-/** What the activity answered. @throws UndecodableAnswer, which `whyLost` reads. */
-export async function answerOf<T>(answer: Promise<T>): Promise<T> {
-  const given: unknown = await answer
+/** The activity's result. Not asynchronous: a promise more would change the order of a task's commands. @throws UndecodableAnswer. */
+export function answerIn<T>(result: T): T {
+  const given: unknown = result
   if (given instanceof Undecodable) throw new UndecodableAnswer(`The activity's result cannot be decoded: ${given.reason}.`)
-  return given as T
+  return result
 }
 
 /** Waits, and says whether an interrupt ended the wait. */

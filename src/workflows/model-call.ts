@@ -3,7 +3,7 @@ import { sleep } from '@temporalio/workflow'
 import type { CallModelInput, CallModelResult } from '../activities/contract.ts'
 import type { RunState } from '../session/state.ts'
 import { MAX_DEATHS } from '../session/attempts.ts'
-import { answerOf, interruptedWhile, modelCalls, whyLost } from './activities.ts'
+import { answerIn, interruptedWhile, modelCalls, whyLost } from './activities.ts'
 import { countAttempts } from './attempts.ts'
 import { eventsOf, type Journal } from './journal.ts'
 import type { Serving } from './serving.ts'
@@ -26,8 +26,8 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
     if (how === 'until_served') input.untilServed = true
     let result: CallModelResult
     try {
-      const asked = answerOf(modelCalls(how).callModel(input))
-      result = how === 'until_served' ? await servedInTime(asked, serving, agent) : await asked
+      const asked = modelCalls(how).callModel(input)
+      result = answerIn(how === 'until_served' ? await servedInTime(asked, serving, agent) : await asked)
     } catch (error) {
       const lost = whyLost(error)
       if (lost.how === 'cancelled') return { end: 'stopped' }

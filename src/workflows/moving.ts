@@ -3,7 +3,7 @@ import { condition } from '@temporalio/workflow'
 import type { Target } from '../session/events.ts'
 import type { CheckpointRequest, ForkPoint, ForkRequest, Moved, RollbackRequest } from '../session/protocol.ts'
 import { SAY_WHERE_TO, targetIn } from '../session/requests.ts'
-import { answerOf, findPlace, whyLost } from './activities.ts'
+import { answerIn, findPlace, whyLost } from './activities.ts'
 import { eventsOf } from './journal.ts'
 import { endRun, isGoingOn, refuse, type Session, stopDetails } from './parts.ts'
 
@@ -84,7 +84,7 @@ async function placeOf({ journal }: Session, target: Target | undefined, archive
   for (let ask = 1; ; ask++) {
     let place: Awaited<ReturnType<typeof findPlace>>
     try {
-      place = await answerOf(findPlace({ ...eventsOf(journal), ...(target && { target }), ...(archived && { archived }) }))
+      place = answerIn(await findPlace({ ...eventsOf(journal), ...(target && { target }), ...(archived && { archived }) }))
     } catch (error) {
       // An update that fails with what is not a failure of Temporal's would fail the task.
       const lost = whyLost(error)

@@ -4,7 +4,7 @@ import type { Resolution } from '../session/events.ts'
 import { isTooDeep, type Json, jsonBytes } from '../session/json.ts'
 import { type AnswerRequest, type ApproveRequest, type DenyRequest, type ResolveRequest } from '../session/protocol.ts'
 import type { CallState, RunState, SessionState, UnknownCall } from '../session/state.ts'
-import { answerOf, checkAnswer, resolveTool, whyLost } from './activities.ts'
+import { answerIn, checkAnswer, resolveTool, whyLost } from './activities.ts'
 import { inputOf, recorded, type Where } from './call.ts'
 import { eventsOf } from './journal.ts'
 import { failRun, refuse, type Session } from './parts.ts'
@@ -207,7 +207,7 @@ async function resolveWith(session: Session, callId: string, input: Json): Promi
 /** What a worker is asked for somebody who waits: a failure of it is theirs, not the session's. */
 async function asking<T>(activity: () => Promise<T>): Promise<T> {
   try {
-    return await answerOf(activity())
+    return answerIn(await activity())
   } catch (error) {
     const lost = whyLost(error)
     return refuse('agent_not_served', `No worker could look at it (${lost.how === 'cancelled' ? 'cancelled' : lost.message}): try again.`)

@@ -5,7 +5,7 @@ import { admit } from '../session/decide.ts'
 import type { Resolution } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { CallState } from '../session/state.ts'
-import { answerOf, interruptedWhile, toolCalls, whyLost } from './activities.ts'
+import { answerIn, interruptedWhile, toolCalls, whyLost } from './activities.ts'
 import { type Attempts, countAttempts } from './attempts.ts'
 import { type Call, inputOf, recorded, type Turn, type Where, whereOf } from './call.ts'
 import { eventsOf, type Journal } from './journal.ts'
@@ -125,7 +125,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
         ...(attempts.used.attempts > 0 && { prior: attempts.used }),
         ...(progress.last !== undefined && { progress: progress.last }),
       }
-      result = await answerOf(toolCalls(resolution, asks === 0 ? 'first' : 'again').executeTool(input))
+      result = answerIn(await toolCalls(resolution, asks === 0 ? 'first' : 'again').executeTool(input))
     } catch (error) {
       const lost = whyLost(error)
       if (lost.how === 'cancelled') return failInterrupted()

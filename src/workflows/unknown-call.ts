@@ -2,7 +2,7 @@
 import { CancellationScope, sleep } from '@temporalio/workflow'
 import type { VerifyToolResult } from '../activities/contract.ts'
 import { MAX_DEATHS } from '../session/attempts.ts'
-import { answerOf, type Lost, verifications, whyLost } from './activities.ts'
+import { answerIn, type Lost, verifications, whyLost } from './activities.ts'
 import { type Call, inputOf, recorded, type Turn, whereOf } from './call.ts'
 import type { Journal } from './journal.ts'
 
@@ -84,7 +84,7 @@ async function verify(turn: Turn, call: Call, attempt: number): Promise<VerifyTo
   let how: 'first' | 'again' = 'first'
   for (;;) {
     try {
-      const verdict = await answerOf(verifications(call.resolution, how).verifyTool({ ...inputOf(turn, call), attempt }))
+      const verdict = answerIn(await verifications(call.resolution, how).verifyTool({ ...inputOf(turn, call), attempt }))
       if (verdict.kind !== 'not_begun') {
         turn.serving.served()
         return verdict
