@@ -3,12 +3,13 @@ import { ApplicationFailure, Context } from '@temporalio/activity'
 import type { Agent } from '../agent/agent.ts'
 import { isModelError, ModelError } from '../agent/errors.ts'
 import type { Model, ModelRequest, ModelResponse } from '../agent/model.ts'
+import { nextDelayMs } from '../agent/retry.ts'
 import type { AgentContext } from '../agent/tool.ts'
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
 import { NO_USAGE } from '../session/content.ts'
 import type { Resolution, RunLimits } from '../session/events.ts'
 import { jsonBytes } from '../session/json.ts'
-import { type Attempt, backoff, failedAttempt, startAttempt } from './attempt.ts'
+import { type Attempt, failedAttempt, startAttempt } from './attempt.ts'
 import type { CallModelInput, CallModelResult } from './contract.ts'
 import { archiveAway, notServed, StaleWatermark } from './errors.ts'
 import type { Flusher } from './flusher.ts'
@@ -156,17 +157,17 @@ async function modelFor(agent: Agent, ctx: AgentContext): Promise<Model> {
 
 function giveUpOrRetry(needs: ActivityNeeds, agent: Agent, input: CallModelInput, attempt: Attempt, error: unknown): CallModelResult {
   const told = isModelError(error) ? error : undefined
-  const retryable = told?.retryable ?? true
+  const retryable = told?.retryable !== false
   const retry = attempt.failures + 1
   if (!retryable || retry > agent.retry.maxRetries) {
     const failed = failedAttempt(attempt.number, error, { retryable, worker: needs.worker })
     attempt.failed.push(failed)
-    return { kind: 'failed', code: told?.code ?? 'model_call_failed', reason: failed.message }
+    return { kind: 'failed', code: (told && failed.code) ?? 'model_call_failed', reason: failed.message }
   }
-  const nextDelayMs = told?.retryAfterMs ?? backoff(agent.retry.baseDelayMs, retry)
-  attempt.failed.push(failedAttempt(attempt.number, error, { retryable, worker: needs.worker, nextDelayMs }))
+  const afterMs = nextDelayMs(agent.retry, retry, told?.retryAfterMs)
+  attempt.failed.push(failedAttempt(attempt.number, error, { retryable, worker: needs.worker, nextDelayMs: afterMs }))
   // The deadline comes first: the run then ends when it is due.
-  return { kind: 'again', afterMs: Math.max(0, Math.min(nextDelayMs, timeLeft(agent, input))) }
+  return { kind: 'again', afterMs: Math.max(0, Math.min(afterMs, timeLeft(agent, input))) }
 }
 
 const STOP_REASONS: readonly string[] = [

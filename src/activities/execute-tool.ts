@@ -2,11 +2,12 @@
 import { Context } from '@temporalio/activity'
 import type { Agent } from '../agent/agent.ts'
 import { isToolError } from '../agent/errors.ts'
+import { nextDelayMs } from '../agent/retry.ts'
 import type { Tool, ToolContext } from '../agent/tool.ts'
 import { callIdOf, type Effect } from '../session/events.ts'
 import { sessionIdOf } from '../session/protocol.ts'
 import { agentContext } from './agent-context.ts'
-import { type Attempt, backoff, failedAttempt, startAttempt } from './attempt.ts'
+import { type Attempt, failedAttempt, startAttempt } from './attempt.ts'
 import type { BlobShelf } from './blobs.ts'
 import { runBody, TimedOut } from './body.ts'
 import type { ExecuteToolInput, ExecuteToolResult, ToolCallInput } from './contract.ts'
@@ -152,9 +153,9 @@ function whenThrown(needs: ActivityNeeds, tool: Tool, effect: Effect, attempt: A
   if (hold.signal.aborted) return { kind: 'interrupted', attempt: number, begun: !surelyNot }
   const mayRetry = effect !== 'external' && (told?.retryable ?? true) && failures < tool.retry.maxRetries
   if (mayRetry) {
-    const nextDelayMs = told?.retryAfterMs ?? backoff(tool.retry.baseDelayMs, failures + 1)
-    failed.push(failedAttempt(number, error, { retryable: true, worker: needs.worker, nextDelayMs }))
-    return { kind: 'again', attempt: number, afterMs: nextDelayMs }
+    const afterMs = nextDelayMs(tool.retry, failures + 1, told?.retryAfterMs)
+    failed.push(failedAttempt(number, error, { retryable: true, worker: needs.worker, nextDelayMs: afterMs }))
+    return { kind: 'again', attempt: number, afterMs }
   }
   const last = failedAttempt(number, error, { retryable: false, worker: needs.worker })
   failed.push(last)

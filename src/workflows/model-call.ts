@@ -1,6 +1,7 @@
 // One model call of a turn: asked for until it answers, fails for good, or is stopped.
 import { sleep } from '@temporalio/workflow'
 import type { CallModelInput, CallModelResult } from '../activities/contract.ts'
+import { timerMs } from '../session/backoff.ts'
 import type { RunState } from '../session/state.ts'
 import { MAX_DEATHS } from '../session/attempts.ts'
 import { answerIn, interruptedWhile, modelCalls, whyLost } from './activities.ts'
@@ -57,7 +58,7 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
         // Here and not by Temporal's retries: the failed attempt is recorded now, and a stop finds the session waiting.
         serving.served()
         how = 'again'
-        if (await interruptedWhile(sleep(result.afterMs))) return { end: 'stopped' }
+        if (await interruptedWhile(sleep(timerMs(result.afterMs)))) return { end: 'stopped' }
         continue
       case 'not_served':
         how = 'until_served'

@@ -1,5 +1,6 @@
 // Loaded once in each worker thread, before any workflow, and shared by all of them: nothing in here may keep state of a session.
 import '../session/attempts.ts'
+import '../session/backoff.ts'
 import '../session/checkpointing.ts'
 import '../session/decide.ts'
 import '../session/digest.ts'

@@ -1,6 +1,7 @@
 // One tool call: admitted, executed as its effect allows, and recorded.
 import { sleep } from '@temporalio/workflow'
 import type { ExecuteToolResult } from '../activities/contract.ts'
+import { backoffMs, timerMs } from '../session/backoff.ts'
 import { admit } from '../session/decide.ts'
 import type { Resolution } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
@@ -161,7 +162,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
         return
       case 'again':
         serving.served()
-        if (await interruptedWhile(sleep(result.afterMs))) return failInterrupted()
+        if (await interruptedWhile(sleep(timerMs(result.afterMs)))) return failInterrupted()
         continue
       case 'not_begun':
         asks += 1
@@ -173,7 +174,8 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
         if (settled === 'settled') return
         // It surely did not happen: the attempt that threw counts as any failed one.
         if (attempts.used.failures > resolution.retry.maxRetries) return fail('tool_failed', result.message)
-        if (await interruptedWhile(sleep(resolution.retry.baseDelayMs * 2 ** (attempts.used.failures - 1)))) return failInterrupted()
+        if (await interruptedWhile(sleep(timerMs(backoffMs(resolution.retry.baseDelayMs, attempts.used.failures)))))
+          return failInterrupted()
         continue
       }
       case 'interrupted':
