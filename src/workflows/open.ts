@@ -10,10 +10,9 @@ import type { Start } from '../session/start.ts'
 import type { CallState, RunState, SessionState } from '../session/state.ts'
 import { loadFork, loadSession } from './activities.ts'
 import { type Journal, openJournal } from './journal.ts'
+import { mayLiveForMs } from './unknown-call.ts'
 
 const NOTHING = { seq: 0, digest: '' }
-/** A body lives at most so long beyond its tool's timeout. */
-const DEATH_GRACE_MS = 5_000
 
 /** What was opened, or why nothing was. */
 type Opened = { journal: Journal; previous?: string } | { refused: { code: string; reason: string } }
@@ -98,19 +97,19 @@ function beginAfresh(start: Start, lost: Extract<LoadSessionResult, { lost: true
 /** Goes on from where the session was. A run that was going on is: it was stopped by nobody, its workflow was gone. */
 function goOn({ state, digest }: { state: SessionState; digest: string }, coreVersion: number): Journal {
   const { runId: executionId } = workflowInfo()
-  const { epoch: fromEpoch, error, updatedAt } = state
+  const { epoch: fromEpoch, error } = state
   const journal = openJournal({ seq: state.seq, digest }, { ...state, epoch: executionId }, coreVersion)
   journal.append({ type: 'session_resumed', executionId, fromEpoch, coreVersion })
   const { current } = journal.state
   if (!current) return journal
   const failed = error !== null && error.strategy !== 'automatic'
   if (failed || coreVersion < 2) journal.append({ type: 'run_interrupted', run: current.run, reason: 'its workflow had ended' })
-  else if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) leaveTurn(journal, current, updatedAt)
+  else if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) leaveTurn(journal, current)
   return journal
 }
 
 /** Leaves the turn behind whose calls were going on when the workflow ended; what may have happened stays known. */
-function leaveTurn(journal: Journal, run: RunState, updatedAt: number): void {
+function leaveTurn(journal: Journal, run: RunState): void {
   const { run: number, turn, answerSeq, beforeAnswer, calls } = run
   if (answerSeq === undefined) {
     journal.append({ type: 'run_interrupted', run: number, reason: 'its workflow had ended' })
@@ -127,8 +126,7 @@ function leaveTurn(journal: Journal, run: RunState, updatedAt: number): void {
       tool: resolution.tool,
       attempt: attempts + 1,
       message: 'The workflow ended while this call was going on.',
-      // The state knows when the last event was; an attempt begins with one.
-      aliveUntil: updatedAt + resolution.timeoutMs + DEATH_GRACE_MS,
+      aliveForMs: mayLiveForMs(resolution),
     })
   }
   const { seq } = journal.watermark()

@@ -162,12 +162,11 @@ export function resolve(session: Session, request: ResolveRequest): void {
 /** Somebody outside answers a call of a client tool. */
 export async function answer(session: Session, request: AnswerRequest): Promise<void> {
   checkAnswerRequest(session, request)
-  const { journal, serving } = session
+  const { journal } = session
   const { callId, result } = request
   const open = callOf(session, callId)
   const call = { ...whereOf(open.run, open.call), input: open.call.input ?? null, resolution: open.call.resolution }
-  const turn = { journal, serving, run: open.run }
-  const checked = await asking(() => checkAnswer({ ...inputOf(turn, call), result }))
+  const checked = await asking(() => checkAnswer({ ...inputOf({ journal, run: open.run }, call), result }))
   if (checked.kind === 'not_served') refuse('agent_not_served', `No worker serves the tool "${call.tool}" just now: try again.`)
   if (checked.kind === 'does_not_fit') refuse('invalid_answer', `The answer does not fit the tool's output schema. ${checked.message}`)
   checkAnswerRequest(session, request)

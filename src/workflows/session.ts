@@ -231,7 +231,7 @@ function isBetweenTurns(decision: Decision): boolean {
 }
 
 async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wait' }>): Promise<void> {
-  const { journal, serving } = session
+  const { journal, serving, alarms } = session
   switch (decision.do) {
     case 'start_run': {
       const { messageId, metadata } = decision.message
@@ -257,7 +257,7 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
       return expire(session, decision.call)
     case 'run_calls':
       return inRun(session, async (run) => {
-        await Promise.all(decision.calls.map((call) => runToolCall({ journal, serving, run }, call)))
+        await Promise.all(decision.calls.map((call) => runToolCall({ journal, serving, run, alarms }, call)))
       })
     case 'complete_run': {
       const { run, turns, stopReason, usage } = decision

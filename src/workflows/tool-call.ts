@@ -116,7 +116,6 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
     fail('interrupted', attempts.used.attempts > 0 && resolution.effect === 'idempotent' ? INTERRUPTED_BEGUN : INTERRUPTED)
 
   for (;;) {
-    const startedAt = Date.now()
     let result: ExecuteToolResult
     try {
       const events = eventsOf(journal)
@@ -138,7 +137,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
       const attempt = attempts.lost(lost)
       progress.note(attempt, lost.how === 'died' ? lost.report?.progress : undefined)
       if (resolution.effect === 'external' && (lost.how === 'failed' || lost.begun)) {
-        const settled = await settleUnknown(turn, call, attempt, { lost, startedAt, timeoutMs: resolution.timeoutMs })
+        const settled = await settleUnknown(turn, call, attempt, lost)
         if (settled === 'settled') return
       }
       const givenUp = attempts.givenUp()
