@@ -3,6 +3,7 @@ export { defineAgent } from './agent/agent.ts'
 export type { Agent, AgentLimits, AgentOptions } from './agent/agent.ts'
 export { DeclarationError, ModelError, ToolError } from './agent/errors.ts'
 export type { Model, ModelCallContext, ModelDelta, ModelRequest, ModelResponse, ToolDefinition } from './agent/model.ts'
+export type { RetryOptions } from './agent/retry.ts'
 export { defineTool } from './agent/tool.ts'
 export type {
   AgentContext,
@@ -10,7 +11,6 @@ export type {
   ApprovalNeed,
   Idempotency,
   Logger,
-  RetryOptions,
   Services,
   Tool,
   ToolContext,

@@ -23,7 +23,7 @@ export interface Counted {
 /** Counts the attempt that the activity `info` is. */
 export function countAttempt(info: { attempt: number; heartbeatDetails: unknown }, { prior, progress, uncounted }: Earlier): Counted {
   const { attempts: before, failures: failedBefore, deaths: deathsBefore } = prior ?? { attempts: 0, failures: 0, deaths: 0 }
-  const last = info.heartbeatDetails === undefined ? undefined : readReport(info.heartbeatDetails)
+  const { report: last } = readReport(info.heartbeatDetails)
   const failed = [...(last?.failed ?? [])]
   if (!uncounted) {
     for (let lost = failed.length + 1; lost < info.attempt; lost++) failed.push(lostAttempt(before + lost, last))

@@ -3,9 +3,11 @@ import type { z } from 'zod'
 import { type Duration, milliseconds } from '../session/duration.ts'
 import type { CheckpointPolicy } from '../session/events.ts'
 import type { SessionState } from '../session/state.ts'
+import { AGENT_NAME, isAgentName } from '../session/protocol.ts'
 import { DeclarationError } from './errors.ts'
 import type { Model } from './model.ts'
-import type { AgentContext, RetryOptions, Tool } from './tool.ts'
+import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry.ts'
+import type { AgentContext, Tool } from './tool.ts'
 
 /** Bounds of a run. */
 export interface AgentLimits {
@@ -42,14 +44,13 @@ export interface Agent<C = unknown> {
   readonly instructions: AgentOptions['instructions']
   readonly model: AgentOptions['model']
   readonly tools: ReadonlyMap<string, Tool>
-  readonly retry: Required<RetryOptions>
+  readonly retry: RetryPolicy
   readonly limits: { readonly maxTurns: number; readonly deadlineMs?: number }
   readonly checkpoint: CheckpointPolicy
   readonly context?: z.ZodType<C>
 }
 
 const DEFAULT_MAX_TURNS = 50
-const AGENT_NAME = /^[A-Za-z0-9._-]{1,100}$/
 
 /**
  * Declares an agent.
@@ -57,7 +58,7 @@ const AGENT_NAME = /^[A-Za-z0-9._-]{1,100}$/
  */
 export function defineAgent<C extends z.ZodType = z.ZodType<undefined>>(options: AgentOptions<C>): Agent<z.input<C>> {
   const { name } = options
-  if (typeof name !== 'string' || !AGENT_NAME.test(name)) {
+  if (!isAgentName(name)) {
     throw new DeclarationError('invalid_agent', `The agent name ${JSON.stringify(name)} does not match ${AGENT_NAME}: rename the agent.`)
   }
   const bad = (what: string): never => {
@@ -77,10 +78,7 @@ export function defineAgent<C extends z.ZodType = z.ZodType<undefined>>(options:
   if (deadline !== undefined && deadlineMs === undefined) {
     bad("limits.deadline must be a positive number of milliseconds, or text like '10m', up to 24 days.")
   }
-  const retry = { maxRetries: options.retry?.maxRetries ?? 3, baseDelayMs: options.retry?.baseDelayMs ?? 500 }
-  if (!(Number.isInteger(retry.maxRetries) && retry.maxRetries >= 0 && Number.isFinite(retry.baseDelayMs) && retry.baseDelayMs >= 0)) {
-    bad('retry.maxRetries must be an integer from 0, retry.baseDelayMs a number of milliseconds from 0.')
-  }
+  const retry = retryPolicy(options.retry, bad)
   const { checkpoint = 'turn' } = options
   if (!isPolicy(checkpoint)) {
     bad("checkpoint must be 'turn', 'tool_call', { everyTurns: n }, { everyMs: n } or { on: [{ type, tool?, milestone? }] }.")

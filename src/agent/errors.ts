@@ -1,4 +1,5 @@
 // Errors that declarations, tools and models throw: each with a stable code and what to do next.
+import { waitMs } from '../session/backoff.ts'
 import { type Duration, milliseconds } from '../session/duration.ts'
 import { PawlError } from '../session/errors.ts'
 
@@ -36,7 +37,7 @@ export class ToolError extends PawlError {
 export class ModelError extends PawlError {
   override readonly name = 'ModelError'
   readonly retryable: boolean
-  /** Milliseconds to wait before the next attempt, as the provider asked (`retry-after`). */
+  /** Milliseconds to wait before the next attempt, as the provider asked (`retry-after`); undefined if it asked for what is not a wait. */
   readonly retryAfterMs: number | undefined
   /** HTTP status, where there was one. */
   readonly status: number | undefined
@@ -48,7 +49,7 @@ export class ModelError extends PawlError {
   ) {
     super(code, message, { cause: options.cause })
     this.retryable = options.retryable
-    this.retryAfterMs = options.retryAfterMs
+    this.retryAfterMs = waitMs(options.retryAfterMs)
     this.status = options.status
   }
 }

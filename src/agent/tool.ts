@@ -4,6 +4,7 @@ import { type Duration, milliseconds } from '../session/duration.ts'
 import type { Effect, ResultContent } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import { DeclarationError } from './errors.ts'
+import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry.ts'
 import { inputSchemaOf } from './schema.ts'
 
 /**
@@ -68,14 +69,6 @@ export type ApprovalNeed = boolean | string
 /** What `verify` answers; `'unknown'`: it cannot tell. */
 export type Verdict<R> = { happened: true; result: R } | { happened: false } | { happened: 'unknown' }
 
-/** How often an attempt that threw is made again. */
-export interface RetryOptions {
-  /** Attempts after the first. Default 3. */
-  maxRetries?: number
-  /** Milliseconds before the first retry, doubled each time, with jitter. Default 500. */
-  baseDelayMs?: number
-}
-
 /** Over what an idempotency key is unique: `run` (default), `session`, `call`, or the key itself by a function of the input. */
 export type Idempotency<I> = 'run' | 'session' | 'call' | ((input: I, ctx: { sessionId: string; run: number; callId: string }) => string)
 
@@ -135,7 +128,7 @@ export interface Tool {
   /** Digest of `inputSchema`. */
   readonly schemaDigest: string
   readonly timeoutMs: number
-  readonly retry: Required<RetryOptions>
+  readonly retry: RetryPolicy
   readonly idempotency: Idempotency<unknown>
   readonly output?: z.ZodType
   /** Absent: never asked for. */
@@ -192,9 +185,7 @@ export function defineTool<S extends z.ZodType, R>(options: ToolOptions<S, R>): 
   const timeoutMs =
     milliseconds(options.timeout ?? DEFAULT_TIMEOUT) ??
     bad("timeout must be a positive number of milliseconds, or text like '30s', up to 24 days.")
-  const retry = { maxRetries: options.retry?.maxRetries ?? 3, baseDelayMs: options.retry?.baseDelayMs ?? 500 }
-  if (!(Number.isInteger(retry.maxRetries) && retry.maxRetries >= 0)) bad('retry.maxRetries must be an integer from 0.')
-  if (!(Number.isFinite(retry.baseDelayMs) && retry.baseDelayMs >= 0)) bad('retry.baseDelayMs must be a number of milliseconds from 0.')
+  const retry = retryPolicy(options.retry, bad)
   const duration = (value: Duration, of: string): number =>
     milliseconds(value) ?? bad(`${of} must be a positive number of milliseconds, or text like '30s', up to 24 days.`)
   const verifyTimeoutMs = options.verifyTimeout === undefined ? timeoutMs : duration(options.verifyTimeout, 'verifyTimeout')

@@ -3,7 +3,8 @@ import { type Client, isGrpcDeadlineError, isGrpcServiceError, WorkflowNotFoundE
 import type { Payload } from '@temporalio/common'
 import type { temporal } from '@temporalio/proto'
 import type { Watermark } from '../session/events.ts'
-import { type EventsPage, QUERIES, sessionIdOf, type SessionStart, WORKFLOW_TYPE, workflowIdOf } from '../session/protocol.ts'
+import { type EventsPage, QUERIES, sessionIdOf, WORKFLOW_TYPE, workflowIdOf } from '../session/protocol.ts'
+import { checkStart, type Start } from '../session/start.ts'
 import type { SessionState } from '../session/state.ts'
 
 /** One execution of a session. */
@@ -17,7 +18,7 @@ export interface Execution {
 
 /** What an execution began with. */
 export interface Beginning {
-  start: Partial<SessionStart>
+  start: Start
   /** The execution that it continues. */
   previous?: string
   /** The session's state then, where history has it. */
@@ -102,9 +103,9 @@ export async function beginningOf(client: Client, sessionId: string, executionId
     throw error
   }
   const started = events[0]?.workflowExecutionStartedEventAttributes
-  const start = ((await decoded(client, started?.input?.payloads?.[0])) ?? {}) as Partial<SessionStart>
+  const previous = started?.continuedExecutionRunId || undefined
+  const start = checkStart(await decoded(client, started?.input?.payloads?.[0]), previous)
   const snapshot = start.carried ?? (await loadedState(client, events))
-  const previous = started?.continuedExecutionRunId
   return { start, ...(previous && { previous }), ...(snapshot && { snapshot: { state: snapshot.state, digest: snapshot.digest } }) }
 }
 

@@ -18,6 +18,7 @@ import {
   WORKFLOW_TYPE,
   workflowIdOf,
 } from '../session/protocol.ts'
+import { SAY_WHERE_TO } from '../session/requests.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Store } from '../store/store.ts'
 import { sessionAskingOf, transcriptOf } from './asking.ts'
@@ -162,8 +163,7 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
     checkpoint: (reason, { by } = {}) => ask(asked, UPDATES.checkpoint, { reason, ...(by !== undefined && { by }) }),
     async rollback({ by, reason, ...target }) {
       const checked = targetOf(target)
-      if (!checked)
-        throw new RequestRefused('invalid_target', 'Say where to: { checkpoint: version }, { message: messageId } or { run: number }.')
+      if (!checked) throw new RequestRefused('invalid_target', SAY_WHERE_TO)
       return ask(asked, UPDATES.rollback, { target: checked, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) })
     },
     async fork(forkOptions = {}) {

@@ -52,12 +52,6 @@ function checkedProgress(value: Json): Json {
   return plain
 }
 
-/** How long to wait before retry number `retry` (from 1): doubled each time, with jitter of a quarter. */
-export function backoff(baseDelayMs: number, retry: number): number {
-  const delay = Math.min(baseDelayMs * 2 ** (retry - 1), 60_000)
-  return Math.round(delay * (0.75 + Math.random() * 0.5))
-}
-
 /** What was thrown, as a row of the error table. Messages are bounded: history keeps them. */
 export function failedAttempt(
   attempt: number,

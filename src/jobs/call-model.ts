@@ -3,12 +3,13 @@ import type { CallModelInput, CallModelResult } from '../activities/contract.ts'
 import type { Agent } from '../agent/agent.ts'
 import { isModelError, ModelError } from '../agent/errors.ts'
 import type { Model, ModelRequest, ModelResponse } from '../agent/model.ts'
+import { nextDelayMs } from '../agent/retry.ts'
 import type { AgentContext } from '../agent/tool.ts'
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
 import { NO_USAGE } from '../session/content.ts'
 import type { FailedAttempt, Resolution, RunLimits } from '../session/events.ts'
 import { jsonBytes } from '../session/json.ts'
-import { backoff, failedAttempt } from './attempt.ts'
+import { failedAttempt } from './attempt.ts'
 import { ArchiveUnavailable, archiveAway, notServed, StaleWatermark, TryAgain } from './errors.ts'
 import { plainJson } from './json.ts'
 import type { Job, JobNeeds } from './needs.ts'
@@ -137,17 +138,17 @@ function giveUpOrRetry(
   error: unknown,
 ): CallModelResult {
   const told = isModelError(error) ? error : undefined
-  const retryable = told?.retryable ?? true
+  const retryable = told?.retryable !== false
   const retry = attempt.failures + 1
   if (!retryable || retry > agent.retry.maxRetries) {
     const failed = failedAttempt(attempt.number, error, { retryable, worker: needs.worker })
     attempt.failed.push(failed)
-    return { kind: 'failed', code: told?.code ?? 'model_call_failed', reason: failed.message }
+    return { kind: 'failed', code: (told && failed.code) ?? 'model_call_failed', reason: failed.message }
   }
-  const nextDelayMs = told?.retryAfterMs ?? backoff(agent.retry.baseDelayMs, retry)
-  attempt.failed.push(failedAttempt(attempt.number, error, { retryable, worker: needs.worker, nextDelayMs }))
+  const afterMs = nextDelayMs(agent.retry, retry, told?.retryAfterMs)
+  attempt.failed.push(failedAttempt(attempt.number, error, { retryable, worker: needs.worker, nextDelayMs: afterMs }))
   // The deadline comes first: the run then ends when it is due.
-  return { kind: 'again', afterMs: Math.max(0, Math.min(nextDelayMs, timeLeft(agent, input))) }
+  return { kind: 'again', afterMs: Math.max(0, Math.min(afterMs, timeLeft(agent, input))) }
 }
 
 const STOP_REASONS: readonly string[] = [

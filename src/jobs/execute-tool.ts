@@ -2,10 +2,11 @@
 import type { ExecuteToolInput, ExecuteToolResult, ToolCallInput } from '../activities/contract.ts'
 import type { Agent } from '../agent/agent.ts'
 import { isToolError } from '../agent/errors.ts'
+import { nextDelayMs } from '../agent/retry.ts'
 import type { Tool, ToolContext } from '../agent/tool.ts'
 import { callIdOf, type Effect } from '../session/events.ts'
 import { agentContext } from './agent-context.ts'
-import { backoff, failedAttempt, type Notes, notesOf } from './attempt.ts'
+import { failedAttempt, type Notes, notesOf } from './attempt.ts'
 import { ABANDON_AFTER_MS, GIVE_UP_AFTER_MS, runBody, TimedOut } from './body.ts'
 import { InvalidResult, notServed } from './errors.ts'
 import type { Job, JobNeeds } from './needs.ts'
@@ -126,9 +127,9 @@ function whenThrown(needs: JobNeeds, tool: Tool, effect: Effect, { attempt, link
   if (link.signal.aborted) return { kind: 'interrupted', attempt: number, begun: !surelyNot }
   const mayRetry = effect !== 'external' && (told?.retryable ?? true) && failures < tool.retry.maxRetries
   if (mayRetry) {
-    const nextDelayMs = told?.retryAfterMs ?? backoff(tool.retry.baseDelayMs, failures + 1)
-    failed.push(failedAttempt(number, error, { retryable: true, worker: needs.worker, nextDelayMs }))
-    return { kind: 'again', attempt: number, afterMs: nextDelayMs }
+    const afterMs = nextDelayMs(tool.retry, failures + 1, told?.retryAfterMs)
+    failed.push(failedAttempt(number, error, { retryable: true, worker: needs.worker, nextDelayMs: afterMs }))
+    return { kind: 'again', attempt: number, afterMs }
   }
   const last = failedAttempt(number, error, { retryable: false, worker: needs.worker })
   failed.push(last)

@@ -48,7 +48,7 @@ export async function resolveCall(agent: Agent, call: RequestedCall, { completed
     inputDigest,
     schemaDigest: tool.schemaDigest,
     timeoutMs: tool.timeoutMs,
-    retry: tool.retry,
+    retry: { maxRetries: tool.retry.maxRetries, baseDelayMs: tool.retry.baseDelayMs },
     verify: tool.verify !== undefined,
     ...(tool.verify && tool.verifyTimeoutMs !== tool.timeoutMs && { verifyTimeoutMs: tool.verifyTimeoutMs }),
     ...(tool.verify && tool.verifyRetries !== 3 && { verifyRetries: tool.verifyRetries }),

@@ -83,13 +83,23 @@ export function isThinkingRefused(error: unknown): boolean {
 /** Milliseconds that `retry-after-ms` or `retry-after` (seconds or an HTTP date) ask for; undefined where they say nothing usable. */
 export function retryAfterMsOf(headers: Headers, now: number = Date.now()): number | undefined {
   const ms = numberOf(headers.get('retry-after-ms'))
-  if (ms !== undefined) return Math.max(0, Math.ceil(ms))
+  if (ms !== undefined && ms >= 0) return untilIn(ms, ms, now)
   const text = headers.get('retry-after')
   if (text === null) return undefined
   const seconds = numberOf(text)
-  if (seconds !== undefined) return Math.max(0, Math.ceil(seconds * 1000))
+  if (seconds !== undefined) return seconds < 0 ? undefined : untilIn(seconds * 1000, seconds, now)
   const date = Date.parse(text)
   return Number.isNaN(date) ? undefined : Math.max(0, date - now)
+}
+
+/** Thirty years, in milliseconds: nobody asks for as long. */
+const TOO_LONG_MS = 1e12
+const FAR_FUTURE_MS = 1e14
+
+/** Some proxies answer with a moment: seconds, or milliseconds, since 1970. */
+function untilIn(ms: number, given: number, now: number): number {
+  if (ms < TOO_LONG_MS) return Math.ceil(ms)
+  return Math.max(0, Math.ceil(ms < FAR_FUTURE_MS ? ms : given) - now)
 }
 
 function classify(thrown: Thrown, error: unknown, phase: CallPhase): { code: string; retryable: boolean } {

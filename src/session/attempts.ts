@@ -42,34 +42,19 @@ export interface AttemptReport {
   progress?: Json
 }
 
-/**
- * The report in heartbeat details. Details that are there but cannot be read (another converter wrote them) say nothing of the body, so it
- * counts as entered: only a readable report that says otherwise, or none at all, means that it was not.
- */
-export function readReport(details: unknown): AttemptReport | undefined {
-  if (details === undefined || details === null) return undefined
-  const { attempt, begun, failed, worker, progress } = (typeof details === 'object' ? details : {}) as Partial<AttemptReport>
-  const isReadable = Number.isInteger(attempt) && typeof begun === 'boolean'
-  return {
-    attempt: isReadable ? (attempt as number) : 0,
-    begun: isReadable ? begun === true : true,
-    failed: Array.isArray(failed) ? failed : [],
-    worker: typeof worker === 'string' ? worker : 'unknown',
-    ...(progress !== undefined && { progress }),
-  }
-}
-
 /** Details of the failure `WorkerDied`. */
 export interface DeathReport extends AttemptReport {
   /** `neighbour`: the process was killed because of another call that it held. */
   cause: 'crash' | 'stuck_loop' | 'overdue' | 'neighbour'
 }
 
-/** The report in the details of `WorkerDied`. */
-export function readDeath(details: unknown): DeathReport | undefined {
-  const report = readReport(details)
-  const { cause } = (details ?? {}) as { cause?: unknown }
-  return report && { ...report, cause: CAUSES.find((one) => one === cause) ?? 'crash' }
+/**
+ * The report in heartbeat details or in those of `WorkerDied`. A body was not entered if a readable report says so, or if there was none:
+ * not if there is one that cannot be read.
+ */
+export function readReport(details: unknown): { report: AttemptReport | DeathReport | undefined; begun: boolean } {
+  if (details === undefined || details === null) return { report: undefined, begun: false }
+  const { attempt, begun } = details as Partial<AttemptReport>
+  if (typeof attempt !== 'number' || typeof begun !== 'boolean') return { report: undefined, begun: true }
+  return { report: details as AttemptReport, begun }
 }
-
-const CAUSES = ['crash', 'stuck_loop', 'overdue', 'neighbour'] as const

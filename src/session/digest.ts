@@ -4,7 +4,7 @@ import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import type { LogEntry } from './events.ts'
 
 const DATED = /^(\{"v":2,"seq":\d+,)"at":\d+,("type":"(\w+)")/
-const WITH_DUE_TIME = new Set(['approval_requested', 'answer_requested', 'tool_unknown'])
+const WITH_DUE_TIME = new Set(['approval_requested', 'answer_requested'])
 
 /**
  * The digest after the event `json`, given the digest before it. 128 bits, hex.
@@ -19,7 +19,7 @@ function timeless(json: string): string {
   const [dated, before = '', type = '', name = ''] = DATED.exec(json) ?? []
   if (dated === undefined) return json
   const rest = json.slice(dated.length)
-  return before + type + (WITH_DUE_TIME.has(name) ? rest.replace(/,"(?:expiresAt|aliveUntil)":\d+/, '') : rest)
+  return before + type + (WITH_DUE_TIME.has(name) ? rest.replace(/,"expiresAt":\d+/, '') : rest)
 }
 
 /** Whether `entries` are contiguous, continue `from`, and carry the digests that their text gives. */

@@ -182,7 +182,7 @@ export type EventBody =
   | { type: 'tool_failed'; run: number; turn: number; callId: string; tool: string; attempt: number; code: string; message: string }
   /**
    * Nobody knows whether the effect happened. `again`: the same intent as an earlier unknown call, not executed.
-   * `ask`: the session waits for a person to say. `aliveUntil`: until then the body may be at work still.
+   * `ask`: the session waits for a person to say. `aliveForMs`: for so long, from this event, its body may still be at work.
    */
   | {
       type: 'tool_unknown'
@@ -194,7 +194,7 @@ export type EventBody =
       message: string
       again?: string
       ask?: true
-      aliveUntil?: number
+      aliveForMs?: number
     }
   /** `verify` or a person said what became of a call whose outcome was unknown. */
   | {

@@ -157,13 +157,13 @@ function dropOldest(entries: Record<string, unknown>, kept: number): void {
 
 /** Nobody knows whether the call happened. */
 export function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>): void {
-  const { run: number, turn, attempt, aliveUntil } = event
+  const { run: number, turn, attempt, aliveForMs } = event
   updateCall(state, event.callId, (call, run) => {
     if (event.again !== undefined) return
     const { input = null, resolution } = call
     // One too large to be carried along was asked about when it was made; later only its digest is known.
     const kept = jsonBytes(input) <= UNKNOWN_INPUT_BYTES ? { input } : {}
-    state.unknown[event.callId] = { run: number, turn, attempt, ...kept, resolution, ...(aliveUntil !== undefined && { aliveUntil }) }
+    state.unknown[event.callId] = { run: number, turn, attempt, ...kept, resolution, ...(aliveForMs !== undefined && { aliveForMs }) }
     dropOldest(state.unknown, UNKNOWN_KEPT)
     addEffect(run, event.callId)
     call.attempts = attempt

@@ -2,12 +2,13 @@
 import { isImageSource, type UserBlock } from './content.ts'
 import type { BlobRef } from './events.ts'
 import { isTooDeep, type Json, jsonBytes, type JsonObject, MAX_DEPTH } from './json.ts'
-import type { MessageSignal } from './protocol.ts'
+import { isAgentName, type MessageSignal } from './protocol.ts'
+import { MAX_MESSAGE_ID, plainOf } from './requests.ts'
+import { Undecodable } from './undecodable.ts'
 
 /** Bytes of JSON that a message's content and metadata may have. */
 export const MAX_MESSAGE_BYTES = 1_000_000
 const MAX_METADATA_BYTES = 16_000
-const MAX_MESSAGE_ID = 200
 
 /** Why a message is refused. */
 export interface Refusal {
@@ -15,17 +16,14 @@ export interface Refusal {
   reason: string
 }
 
-/** Marks a value that the payload converter could not decode. */
-export const UNDECODABLE = '__pawl_undecodable__'
-
-/** Checks what somebody sent as a message. */
+/** Checks what was sent as a message. */
 export function checkMessage(raw: unknown): { message: MessageSignal } | { refusal: Refusal; messageId?: string } {
-  if (raw === null || typeof raw !== 'object' || Array.isArray(raw)) {
-    return refuse('invalid_message', 'The argument of `message` is no object: send { "messageId", "content" }.')
+  if (raw instanceof Undecodable) return refuse('undecodable', `The signal's payload cannot be decoded: ${raw.reason}.`)
+  if (isTooDeep(raw)) return refuse('undecodable', `The message is nested deeper than ${MAX_DEPTH} levels: flatten it.`)
+  const given = plainOf(raw)
+  if (!isPlainObject(given)) {
+    return refuse('invalid_message', 'The argument of `message` is not an object: send { "messageId", "content" }.')
   }
-  const given = raw as Record<string, unknown>
-  if (UNDECODABLE in given) return refuse('undecodable', `The signal's payload cannot be decoded: ${String(given[UNDECODABLE])}`)
-  if (isTooDeep(given)) return refuse('undecodable', `The message is nested deeper than ${MAX_DEPTH} levels: flatten it.`)
   const { messageId, content, metadata, agent, context, blob } = given
   if (messageId !== undefined && (typeof messageId !== 'string' || messageId === '' || messageId.length > MAX_MESSAGE_ID)) {
     return refuse('invalid_message_id', `messageId must be a string of 1 to ${MAX_MESSAGE_ID} characters.`)
@@ -37,6 +35,9 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
   if (blob !== undefined && !isBlobRef(blob)) {
     return { ...refuse('invalid_message', 'blob must be { sha256, bytes, preview }, as the client makes it.'), ...withId }
   }
+  if (agent !== undefined && !isAgentName(agent)) {
+    return { ...refuse('invalid_message', 'agent must be the name of an agent: 1 to 100 of [A-Za-z0-9._-].'), ...withId }
+  }
   const refusal = checkContent(content)
   if (refusal) return { refusal, ...withId }
   return {
@@ -44,7 +45,7 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
       ...withId,
       content: content as string | UserBlock[],
       ...(metadata !== undefined && { metadata: metadata as JsonObject }),
-      ...(typeof agent === 'string' && { agent }),
+      ...(agent !== undefined && { agent }),
       ...(context !== undefined && { context: context as Json }),
       ...(blob !== undefined && { blob: { sha256: blob.sha256, bytes: blob.bytes, preview: blob.preview } }),
     },

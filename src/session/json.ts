@@ -9,11 +9,11 @@ export type JsonObject = { [key: string]: Json }
 /** How deep a value may be nested. `JSON.stringify` overflows the stack at some thousands, and in the workflow nothing may throw. */
 export const MAX_DEPTH = 500
 
-/** Whether a value is nested deeper than `MAX_DEPTH`. */
-export function isTooDeep(value: unknown): boolean {
+/** Whether a value is nested deeper than so many levels. */
+export function isTooDeep(value: unknown, maxDepth = MAX_DEPTH): boolean {
   let level: unknown[] = [value]
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > MAX_DEPTH) return true
+    if (depth > maxDepth) return true
     level = level.flatMap((one) =>
       typeof one === 'object' && one !== null ? Object.values(one).filter((inner) => typeof inner === 'object') : [],
     )

@@ -44,6 +44,14 @@ export function isSessionId(id: unknown): id is string {
   return typeof id === 'string' && SESSION_ID.test(id)
 }
 
+/** What may name an agent. */
+export const AGENT_NAME = /^[A-Za-z0-9._-]{1,100}$/
+
+/** Whether `name` may name an agent: 1 to 100 of `[A-Za-z0-9._-]`. */
+export function isAgentName(name: unknown): name is string {
+  return typeof name === 'string' && AGENT_NAME.test(name)
+}
+
 /** The one argument of the signal `message`. `agent` and `context` count when the session is new. */
 export interface MessageSignal {
   messageId?: string

@@ -82,8 +82,8 @@ export interface UnknownCall {
   /** Absent: too large to be kept. */
   input?: Json
   resolution: Resolution
-  /** Until then its body may be at work still, for nobody saw it die. */
-  aliveUntil?: number
+  /** For so long after its workflow was lost its body may still be at work, for nobody saw it die. */
+  aliveForMs?: number
 }
 
 /** The newest checkpoint, as the next one needs it. */

@@ -1,6 +1,7 @@
 // Points of a session's past, for going back and for forks: where they are, and which effects lie behind them.
 import { PawlError } from './errors.ts'
 import type { EffectReport, SessionEvent, Target } from './events.ts'
+import { SAY_WHERE_TO, targetIn } from './requests.ts'
 import { addToTranscript, emptyTranscript } from './transcript.ts'
 
 /** A target that was found. */
@@ -22,14 +23,9 @@ const EFFECTS_REPORTED = 100
 
 /** Checks that a value from outside is a target. */
 export function checkTarget(raw: unknown): Target {
-  const { checkpoint, message, run } = (raw ?? {}) as Record<string, unknown>
-  const given = [checkpoint, message, run].filter((one) => one !== undefined)
-  if (given.length === 1) {
-    if (Number.isSafeInteger(checkpoint) && (checkpoint as number) > 0) return { checkpoint: checkpoint as number }
-    if (Number.isSafeInteger(run) && (run as number) > 0) return { run: run as number }
-    if (typeof message === 'string' && message !== '') return { message }
-  }
-  throw new TargetRefused('invalid_target', 'Say where to: { checkpoint: version }, { message: messageId } or { run: number }.')
+  const target = targetIn(raw)
+  if (!target) throw new TargetRefused('invalid_target', SAY_WHERE_TO)
+  return target
 }
 
 /**

@@ -9,8 +9,9 @@ import {
   type ActivityOptions,
 } from '@temporalio/workflow'
 import type { PawlActivities } from '../activities/contract.ts'
-import { type DeathReport, MAX_DEATHS, MAX_UNHEARD, readDeath, readReport } from '../session/attempts.ts'
+import { type DeathReport, MAX_DEATHS, MAX_UNHEARD, readReport } from '../session/attempts.ts'
 import type { Resolution } from '../session/events.ts'
+import { Undecodable } from '../session/undecodable.ts'
 
 /** How much longer than its timeout an attempt may last: its event loop may stand still for a minute before it is killed. */
 const STANDSTILL_MS = 120_000
@@ -81,34 +82,55 @@ export type Lost =
   | { how: 'cancelled' }
   /** No worker took it on, or one that does not know it: no body was entered. */
   | { how: 'not_begun'; message: string }
-  /** Its worker died (`confirmed`: a supervisor saw it) or is silent. */
-  | { how: 'died'; confirmed: boolean; report: DeathReport | undefined; message: string; failureClass: string }
+  /** Its worker died (`confirmed`: a supervisor saw it) or is silent. `begun`: whether a body may have been entered. */
+  | { how: 'died'; confirmed: boolean; begun: boolean; report: DeathReport | undefined; message: string; failureClass: string }
   /** The wrapper itself failed. */
   | { how: 'failed'; message: string; failureClass: string }
 
 /** Reads the failure of an activity; throws on what is none. */
 export function whyLost(error: unknown): Lost {
   if (error instanceof CancelledFailure) return { how: 'cancelled' }
+  if (error instanceof UndecodableAnswer) return { how: 'failed', message: error.message, failureClass: error.name }
   if (!(error instanceof ActivityFailure)) throw error
   const { cause } = error
   if (cause instanceof CancelledFailure) return { how: 'cancelled' }
   if (cause instanceof TimeoutFailure) {
-    const report = readReport(cause.lastHeartbeatDetails)
+    const { report, begun } = readReport(cause.lastHeartbeatDetails)
     return {
       how: 'died',
       confirmed: false,
+      begun,
       report: report && { ...report, cause: 'crash' },
       message: `The worker was not heard of again (${cause.timeoutType ?? 'timeout'}).`,
       failureClass: cause.timeoutType === 'HEARTBEAT' ? 'HeartbeatTimeout' : 'Timeout',
     }
   }
   if (cause instanceof ApplicationFailure && cause.type === 'WorkerDied') {
-    const report = readDeath(cause.details?.[0])
-    return { how: 'died', confirmed: true, report, message: cause.message, failureClass: 'WorkerDied' }
+    const { report, begun } = readReport(cause.details?.[0])
+    return {
+      how: 'died',
+      confirmed: true,
+      begun,
+      report: report && { cause: 'crash', ...report },
+      message: cause.message,
+      failureClass: 'WorkerDied',
+    }
   }
   const message = cause?.message ?? error.message
   if (cause instanceof ApplicationFailure && cause.type === 'NotFoundError') return { how: 'not_begun', message }
   return { how: 'failed', message, failureClass: cause instanceof ApplicationFailure ? (cause.type ?? 'Error') : 'Error' }
+}
+
+/** An activity has answered, and this worker's payload converter cannot decode what. Asked again, it may have an effect again. */
+class UndecodableAnswer extends Error {
+  override readonly name = 'UndecodableAnswer'
+}
+
+/** The activity's result. Not asynchronous: a promise more would change the order of a task's commands. @throws UndecodableAnswer. */
+export function answerIn<T>(result: T): T {
+  const given: unknown = result
+  if (given instanceof Undecodable) throw new UndecodableAnswer(`The activity's result cannot be decoded: ${given.reason}.`)
+  return result
 }
 
 /** Waits, and says whether an interrupt ended the wait. */

@@ -16,13 +16,14 @@ export interface Alarms {
   readonly due: Due
   /** Sets the alarms that the state asks for now, and takes back those that it does not any more. To be called before each decision. */
   follow(): void
+  /** Whether the body of an unknown call, which nobody saw die, cannot be at work any more. */
+  isDead(callId: string): boolean
   /** Whether an alarm is set that has not gone off. */
   areSet(): boolean
 }
 
-/** A moment that a state waits for. */
-interface Moment {
-  at: number
+/** A moment that a state waits for: in milliseconds since 1970, or so long after it was first waited for. */
+type Moment = ({ at: number } | { forMs: number }) & {
   /** What is to be done when it has come. */
   come?: () => void
 }
@@ -36,6 +37,7 @@ interface Alarm {
 export const CLOCK: Alarms = {
   due: { call: (call) => dueAt(Date.now()).call(call), run: (run) => dueAt(Date.now()).run(run) },
   follow: () => undefined,
+  isDead: () => true,
   areSet: () => false,
 }
 
@@ -55,16 +57,17 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
   }
 
   /** Only how long the timer is depends on the clock. */
-  function set(name: string, { at, come }: Moment): void {
+  function set(name: string, moment: Moment): void {
+    const leftMs = 'at' in moment ? moment.at - Date.now() : moment.forMs
     const alarm: Alarm = { scope: new CancellationScope(), hasGoneOff: false }
     alarms.set(name, alarm)
     alarm.scope
-      .run(() => sleep(Math.min(Math.max(1, at - Date.now()), LONGEST_MS)))
+      .run(() => sleep(Math.min(Math.max(1, leftMs), LONGEST_MS)))
       .then(
         () => {
           alarm.hasGoneOff = true
           // Nobody may wait for it any more, in the very task that brings it.
-          if (momentsOf(journal.state).has(name)) come?.()
+          if (momentsOf(journal.state).has(name)) moment.come?.()
         },
         () => undefined,
       )
@@ -73,6 +76,10 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
   /** What the state waits for. Names tell one moment from any other: times do not, for they may differ on a replay. */
   function momentsOf(state: SessionState): Map<string, Moment> {
     const moments = new Map<string, Moment>()
+    // Each execution waits anew: how long ago the call was lost would be a matter of clocks.
+    for (const [callId, { aliveForMs }] of Object.entries(state.unknown)) {
+      if (aliveForMs !== undefined) moments.set(life(callId), { forMs: aliveForMs })
+    }
     const run = isGoingOn(state) ? state.current : null
     if (!run) return moments
     const limitMs = run.limits?.deadlineMs
@@ -93,9 +100,11 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
   return {
     due: { call: (call) => hasGoneOff(expiry(call)), run: (run) => hasGoneOff(deadline(run)) },
     follow,
+    isDead: (callId) => hasGoneOff(life(callId)),
     areSet: () => [...alarms.values()].some((alarm) => !alarm.hasGoneOff),
   }
 }
 
 const deadline = ({ run, limits }: RunState): string => `deadline ${run} ${limits?.deadlineMs}`
+const life = (callId: string): string => `life ${callId}`
 const expiry = ({ callId }: CallState): string => `expiry ${callId}`

@@ -1,5 +1,6 @@
 // The waits between asks that nobody serves: those who ask side by side wait together, and none pushes the others' next ask away.
 import { CancellationScope, condition, sleep } from '@temporalio/workflow'
+import { backoffMs } from '../session/backoff.ts'
 
 /** Of two builds on one queue the other one probably gets the next ask; a timer of the server may take a second. */
 const ASKED_AT_ONCE = 2
@@ -21,7 +22,7 @@ export function startAskingAgain(coreVersion: number): AskingAgain {
   let asked = 0
   let round: { isOver: boolean } | undefined
 
-  const waitMs = (): number => Math.min(FIRST_WAIT_MS * 2 ** (asked - ASKED_AT_ONCE - 1), LONGEST_WAIT_MS)
+  const waitMs = (): number => Math.min(backoffMs(FIRST_WAIT_MS, asked - ASKED_AT_ONCE), LONGEST_WAIT_MS)
 
   function begin(): { isOver: boolean } {
     const mine = { isOver: false }

@@ -47,7 +47,7 @@ export function countAttempts(record: (attempt: FailedAttempt) => void, coreVers
       for (const attempt of report?.failed ?? []) add(attempt)
       const attempt = Math.max(used.attempts + 1, report?.attempt ?? 0)
       used.attempts = attempt
-      if (coreVersion > 1 && !report && lost.failureClass === 'HeartbeatTimeout') {
+      if (coreVersion > 1 && lost.how === 'died' && !report && !lost.begun && lost.failureClass === 'HeartbeatTimeout') {
         const error = lostAttempt(attempt, undefined)
         count(fateOf(error))
         record(error)

@@ -3,6 +3,7 @@ import type { RecordedResult, ToolCallInput } from '../activities/contract.ts'
 import type { Resolution } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { RunState } from '../session/state.ts'
+import type { Alarms } from './alarms.ts'
 import type { Journal } from './journal.ts'
 import type { Serving } from './serving.ts'
 
@@ -11,6 +12,7 @@ export interface Turn {
   journal: Journal
   serving: Serving
   run: RunState
+  alarms: Alarms
 }
 
 /** A call's place, as its events carry it. */
@@ -33,7 +35,7 @@ export function whereOf({ run, turn, callId, tool }: Call): Where {
 }
 
 /** What every activity of the call is given. */
-export function inputOf(turn: Turn, call: Call): ToolCallInput {
+export function inputOf(turn: Pick<Turn, 'journal' | 'run'>, call: Call): ToolCallInput {
   const { agent, context, tags, keysOf } = turn.journal.state
   const { index, tool, effect, schemaDigest, key } = call.resolution
   return {

@@ -2,7 +2,8 @@
 import { allHandlersFinished, condition, continueAsNew, workflowInfo } from '@temporalio/workflow'
 import type { Watermark } from '../session/events.ts'
 import { jsonBytes } from '../session/json.ts'
-import { type Closing, CORE_VERSION, type SessionStart } from '../session/protocol.ts'
+import { type Closing, CORE_VERSION, sessionIdOf, type SessionStart } from '../session/protocol.ts'
+import type { Start } from '../session/start.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
@@ -33,7 +34,7 @@ export interface Continuing {
 
 /** What is continued. */
 export interface Continued {
-  start: SessionStart
+  start: Start
   journal: Journal
   flushing: Flushing
   stopping: Stopping
@@ -130,10 +131,11 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
     // The arguments of calls that wait for somebody are in it: once they have ended it is small again.
     tooLargeAt = jsonBytes(state) + tailBytes > SNAPSHOT_AT_MOST ? workflowInfo().historyLength : undefined
     if (tooLargeAt !== undefined) return undefined
-    const { sessionId, settings } = start
+    const { settings } = start
+    const { workflowId, runId } = workflowInfo()
     const wanted = closing()
     return continueAsNew<(next: SessionStart) => Promise<void>>({
-      sessionId,
+      sessionId: sessionIdOf(workflowId),
       ...(settings && { settings }),
       carried: {
         // Here, and only here, a running session gets to know of a newer core.
@@ -141,7 +143,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
         state,
         digest: at.digest,
         ...(tail.length > 0 && { tail }),
-        previous: workflowInfo().runId,
+        previous: runId,
         ...(wanted && { closing: wanted }),
       },
     })

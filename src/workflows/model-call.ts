@@ -1,9 +1,10 @@
 // One model call of a turn: asked for until it answers, fails for good, or is stopped.
 import { sleep } from '@temporalio/workflow'
 import type { CallModelInput, CallModelResult } from '../activities/contract.ts'
+import { timerMs } from '../session/backoff.ts'
 import type { RunState } from '../session/state.ts'
 import { MAX_DEATHS } from '../session/attempts.ts'
-import { interruptedWhile, modelCalls, whyLost } from './activities.ts'
+import { answerIn, interruptedWhile, modelCalls, whyLost } from './activities.ts'
 import { countAttempts } from './attempts.ts'
 import { eventsOf, type Journal } from './journal.ts'
 import type { Serving } from './serving.ts'
@@ -27,7 +28,7 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
     let result: CallModelResult
     try {
       const asked = modelCalls(how).callModel(input)
-      result = how === 'until_served' ? await servedInTime(asked, serving, agent) : await asked
+      result = answerIn(how === 'until_served' ? await servedInTime(asked, serving, agent) : await asked)
     } catch (error) {
       const lost = whyLost(error)
       if (lost.how === 'cancelled') return { end: 'stopped' }
@@ -57,7 +58,7 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
         // Here and not by Temporal's retries: the failed attempt is recorded now, and a stop finds the session waiting.
         serving.served()
         how = 'again'
-        if (await interruptedWhile(sleep(result.afterMs))) return { end: 'stopped' }
+        if (await interruptedWhile(sleep(timerMs(result.afterMs)))) return { end: 'stopped' }
         continue
       case 'not_served':
         how = 'until_served'

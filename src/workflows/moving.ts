@@ -1,8 +1,9 @@
 // Checkpoints on request, going back, and where forks begin: what moves a session other than its own steps.
-import { ActivityFailure, ApplicationFailure, condition } from '@temporalio/workflow'
+import { condition } from '@temporalio/workflow'
 import type { Target } from '../session/events.ts'
 import type { CheckpointRequest, ForkPoint, ForkRequest, Moved, RollbackRequest } from '../session/protocol.ts'
-import { findPlace } from './activities.ts'
+import { SAY_WHERE_TO, targetIn } from '../session/requests.ts'
+import { answerIn, findPlace, whyLost } from './activities.ts'
 import { eventsOf } from './journal.ts'
 import { endRun, isGoingOn, refuse, type Session, stopDetails } from './parts.ts'
 
@@ -12,7 +13,7 @@ const ASKS = 3
 
 /** Makes a checkpoint now. */
 export function makeCheckpoint({ journal, flushing }: Session, request: CheckpointRequest): { version: number } {
-  const { reason, by } = request ?? {}
+  const { reason, by } = request
   if (typeof reason !== 'string' || reason === '' || reason.length > MAX_REASON) {
     refuse('invalid_reason', `Say why: a reason of 1 to ${MAX_REASON} characters.`)
   }
@@ -24,7 +25,7 @@ export function makeCheckpoint({ journal, flushing }: Session, request: Checkpoi
 /** Moves the session back. The run that is going on is interrupted first, once the target is known to be there. */
 export async function rollBack(session: Session, request: RollbackRequest): Promise<Moved> {
   const { journal, flushing } = session
-  const target = request?.target
+  const target = targetIn(request.target) ?? refuse('invalid_target', SAY_WHERE_TO)
   const requestedAt = journal.watermark().seq
   return held(session, async () => {
     await placeOf(session, target)
@@ -49,7 +50,8 @@ export async function rollBack(session: Session, request: RollbackRequest): Prom
 
 /** Where a fork of the session begins: at a target, also of a past that was left behind, or at its head. */
 export async function forkPoint(session: Session, request: ForkRequest): Promise<ForkPoint> {
-  const { target, interrupt } = request ?? {}
+  const { interrupt } = request
+  const target = request.target === undefined ? undefined : (targetIn(request.target) ?? refuse('invalid_target', SAY_WHERE_TO))
   return held(session, async () => {
     if (target !== undefined) await placeOf(session, target, true)
     if (interrupt !== false) await interruptRun(session, { reason: 'forked', ...stopDetails(request) })
@@ -82,12 +84,11 @@ async function placeOf({ journal }: Session, target: Target | undefined, archive
   for (let ask = 1; ; ask++) {
     let place: Awaited<ReturnType<typeof findPlace>>
     try {
-      place = await findPlace({ ...eventsOf(journal), ...(target && { target }), ...(archived && { archived }) })
+      place = answerIn(await findPlace({ ...eventsOf(journal), ...(target && { target }), ...(archived && { archived }) }))
     } catch (error) {
-      // An update that fails with what is no failure of Temporal's would fail the task.
-      if (error instanceof ActivityFailure)
-        throw ApplicationFailure.nonRetryable(error.cause?.message ?? error.message, 'events_unavailable')
-      throw error
+      // An update that fails with what is not a failure of Temporal's would fail the task.
+      const lost = whyLost(error)
+      return refuse('events_unavailable', lost.how === 'cancelled' ? 'The session was cancelled meanwhile.' : lost.message)
     }
     if (place.kind === 'found') return place
     if (place.kind === 'refused') return refuse(place.code, place.reason)

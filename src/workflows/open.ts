@@ -4,21 +4,21 @@ import type { LoadSessionResult } from '../activities/contract.ts'
 import type { EffectReport, EventBody } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { contextProblem, tagsProblem } from '../session/incoming.ts'
-import { CORE_VERSION, type ForkStart, sessionIdOf, type SessionStart } from '../session/protocol.ts'
+import { CORE_VERSION, type ForkStart, isAgentName, type MessageSignal, sessionIdOf } from '../session/protocol.ts'
+import { isObject, requestOf } from '../session/requests.ts'
+import type { Start } from '../session/start.ts'
 import type { CallState, RunState, SessionState } from '../session/state.ts'
 import { loadFork, loadSession } from './activities.ts'
 import { type Journal, openJournal } from './journal.ts'
-import type { Start } from './start.ts'
+import { mayLiveForMs } from './unknown-call.ts'
 
 const NOTHING = { seq: 0, digest: '' }
-/** A body lives at most so long beyond its tool's timeout. */
-const DEATH_GRACE_MS = 5_000
 
 /** What was opened, or why nothing was. */
 type Opened = { journal: Journal; previous?: string } | { refused: { code: string; reason: string } }
 
 /** The core that this execution folds and decides with. */
-function coreVersionOf(start: SessionStart): number {
+function coreVersionOf(start: Start): number {
   const version = start.carried?.coreVersion ?? (patched('core-2') ? 2 : 1)
   // A task that fails is given to another worker: one that knows this core.
   if (version > CORE_VERSION) throw new Error(`pawl: this worker knows core ${CORE_VERSION}, the session needs ${version}: update it`)
@@ -85,7 +85,7 @@ function started({ agent, context, tags }: NamedSession, coreVersion: number): E
 }
 
 /** Nothing of what was said can be read any more: only its numbers go on. */
-function beginAfresh(start: SessionStart, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number): Journal {
+function beginAfresh(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number): Journal {
   const { seq, digest, run, checkpoint } = lost
   const { agent = lost.agent, context, tags } = start
   const named = lost.erased ? { agent, context, tags } : lost
@@ -97,19 +97,19 @@ function beginAfresh(start: SessionStart, lost: Extract<LoadSessionResult, { los
 /** Goes on from where the session was. A run that was going on is: it was stopped by nobody, its workflow was gone. */
 function goOn({ state, digest }: { state: SessionState; digest: string }, coreVersion: number): Journal {
   const { runId: executionId } = workflowInfo()
-  const { epoch: fromEpoch, error, updatedAt } = state
+  const { epoch: fromEpoch, error } = state
   const journal = openJournal({ seq: state.seq, digest }, { ...state, epoch: executionId }, coreVersion)
   journal.append({ type: 'session_resumed', executionId, fromEpoch, coreVersion })
   const { current } = journal.state
   if (!current) return journal
   const failed = error !== null && error.strategy !== 'automatic'
   if (failed || coreVersion < 2) journal.append({ type: 'run_interrupted', run: current.run, reason: 'its workflow had ended' })
-  else if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) leaveTurn(journal, current, updatedAt)
+  else if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) leaveTurn(journal, current)
   return journal
 }
 
 /** Leaves the turn behind whose calls were going on when the workflow ended; what may have happened stays known. */
-function leaveTurn(journal: Journal, run: RunState, updatedAt: number): void {
+function leaveTurn(journal: Journal, run: RunState): void {
   const { run: number, turn, answerSeq, beforeAnswer, calls } = run
   if (answerSeq === undefined) {
     journal.append({ type: 'run_interrupted', run: number, reason: 'its workflow had ended' })
@@ -126,8 +126,7 @@ function leaveTurn(journal: Journal, run: RunState, updatedAt: number): void {
       tool: resolution.tool,
       attempt: attempts + 1,
       message: 'The workflow ended while this call was going on.',
-      // The state knows when the last event was; an attempt begins with one.
-      aliveUntil: updatedAt + resolution.timeoutMs + DEATH_GRACE_MS,
+      aliveForMs: mayLiveForMs(resolution),
     })
   }
   const { seq } = journal.watermark()
@@ -148,7 +147,7 @@ function effectOf({ callId, resolution: { tool, effect }, status }: CallState): 
   return status === 'unknown' || status === 'issued' || status === 'awaiting_resolution' ? [{ callId, tool, status: 'unknown' }] : []
 }
 
-async function openFork(start: SessionStart, fork: ForkStart, coreVersion: number): Promise<Opened> {
+async function openFork(start: Start, fork: ForkStart, coreVersion: number): Promise<Opened> {
   const { runId: executionId } = workflowInfo()
   const loaded = await loadFork({ epoch: executionId, fork })
   if (loaded.kind === 'refused') return { refused: loaded }
@@ -171,8 +170,8 @@ async function openFork(start: SessionStart, fork: ForkStart, coreVersion: numbe
 
 /** A foreign client may start the session without arguments: then the first message says for whom it is. */
 export async function firstAgent(early: readonly unknown[]): Promise<NamedSession> {
-  const naming = (): { agent: string; context?: Json } | undefined =>
-    early.find((raw): raw is { agent: string; context?: Json } => typeof (raw as { agent?: unknown } | null)?.agent === 'string')
-  await condition(() => naming() !== undefined)
-  return naming() as { agent: string; context?: Json }
+  const isNaming = (raw: unknown): boolean => isObject(raw) && 'agent' in raw && isAgentName(requestOf<MessageSignal>(raw).agent)
+  await condition(() => early.some(isNaming))
+  const { agent = '', context } = requestOf<MessageSignal>(early.find(isNaming))
+  return { agent, context }
 }

@@ -1,11 +1,10 @@
 // Calls that wait for somebody outside: what is asked for, what is said, and what happens when nobody says anything.
-import { ActivityFailure } from '@temporalio/workflow'
 import { admit, dueAt } from '../session/decide.ts'
 import type { Resolution } from '../session/events.ts'
 import { isTooDeep, type Json, jsonBytes } from '../session/json.ts'
 import { type AnswerRequest, type ApproveRequest, type DenyRequest, type ResolveRequest } from '../session/protocol.ts'
 import type { CallState, RunState, SessionState, UnknownCall } from '../session/state.ts'
-import { checkAnswer, resolveTool } from './activities.ts'
+import { answerIn, checkAnswer, resolveTool, whyLost } from './activities.ts'
 import { inputOf, recorded, type Where } from './call.ts'
 import { eventsOf } from './journal.ts'
 import { failRun, refuse, type Session } from './parts.ts'
@@ -61,7 +60,7 @@ export function expire(session: Session, call: CallState): void {
 export function checkDecision(session: Session | undefined, request: ApproveRequest | DenyRequest, now?: number): void {
   // Not open yet: the handler asks again.
   if (!session) return
-  const { callId, digest } = request ?? {}
+  const { callId, digest } = request
   const call = waitingCall(session, callId, 'awaiting_approval')
   const isDue = session.alarms.due.call(call) || (now !== undefined && dueAt(now).call(call))
   if (isDue) refuse('approval_expired', `The request to approve ${callId} has expired.`)
@@ -117,7 +116,7 @@ export function deny(session: Session, request: DenyRequest): void {
 
 /** The validator of `resolve`. */
 export function checkResolution(session: Session | undefined, request: ResolveRequest): void {
-  const { callId, resolution } = request ?? {}
+  const { callId, resolution } = request
   const sound =
     resolution === 'retry' ||
     resolution === 'skip' ||
@@ -126,7 +125,7 @@ export function checkResolution(session: Session | undefined, request: ResolveRe
   if (isObject(resolution) && resolution.happened) checkJson(resolution.result, 'result')
   if (!session) return
   const { state } = session.journal
-  if (!unknownOf(state, callId)) refuse('not_unknown', `The outcome of ${callId} is not unknown: there is nothing to resolve.`)
+  if (!unknownOf(state, callId)) refuse('not_unknown', `The outcome of ${nameOf(callId)} is not unknown: there is nothing to resolve.`)
   const waits = state.current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution')
   if (!waits && (resolution === 'retry' || resolution === 'skip')) {
     refuse('call_has_ended', `The model was told that the outcome of ${callId} is unknown; it can be resolved only by whether it happened.`)
@@ -163,12 +162,11 @@ export function resolve(session: Session, request: ResolveRequest): void {
 /** Somebody outside answers a call of a client tool. */
 export async function answer(session: Session, request: AnswerRequest): Promise<void> {
   checkAnswerRequest(session, request)
-  const { journal, serving } = session
+  const { journal } = session
   const { callId, result } = request
   const open = callOf(session, callId)
   const call = { ...whereOf(open.run, open.call), input: open.call.input ?? null, resolution: open.call.resolution }
-  const turn = { journal, serving, run: open.run }
-  const checked = await asking(() => checkAnswer({ ...inputOf(turn, call), result }))
+  const checked = await asking(() => checkAnswer({ ...inputOf({ journal, run: open.run }, call), result }))
   if (checked.kind === 'not_served') refuse('agent_not_served', `No worker serves the tool "${call.tool}" just now: try again.`)
   if (checked.kind === 'does_not_fit') refuse('invalid_answer', `The answer does not fit the tool's output schema. ${checked.message}`)
   checkAnswerRequest(session, request)
@@ -182,7 +180,7 @@ export async function answer(session: Session, request: AnswerRequest): Promise<
 
 /** The validator of `answer`. */
 export function checkAnswerRequest(session: Session | undefined, request: AnswerRequest): void {
-  const { callId, result } = request ?? {}
+  const { callId, result } = request
   checkJson(result, 'result')
   if (session) waitingCall(session, callId, 'awaiting_answer')
 }
@@ -208,12 +206,10 @@ async function resolveWith(session: Session, callId: string, input: Json): Promi
 /** What a worker is asked for somebody who waits: a failure of it is theirs, not the session's. */
 async function asking<T>(activity: () => Promise<T>): Promise<T> {
   try {
-    return await activity()
+    return answerIn(await activity())
   } catch (error) {
-    if (error instanceof ActivityFailure) {
-      refuse('agent_not_served', `No worker could look at it (${error.cause?.message ?? error.message}): try again.`)
-    }
-    throw error
+    const lost = whyLost(error)
+    return refuse('agent_not_served', `No worker could look at it (${lost.how === 'cancelled' ? 'cancelled' : lost.message}): try again.`)
   }
 }
 
@@ -222,10 +218,15 @@ function unknownOf({ unknown }: SessionState, callId: unknown): UnknownCall | un
   return typeof callId === 'string' && Object.hasOwn(unknown, callId) ? unknown[callId] : undefined
 }
 
+/** Of what was sent as a call's id, which may be anything. */
+function nameOf(callId: unknown): string {
+  return (JSON.stringify(callId) ?? 'without an id').slice(0, 100)
+}
+
 function callOf({ journal }: Session, callId: string): { run: RunState; call: CallState } {
   const run = journal.state.current
   const call = run?.calls.find((one) => one.callId === callId)
-  return run && call ? { run, call } : refuse('call_not_found', `The run that is going on has no call ${JSON.stringify(callId)}.`)
+  return run && call ? { run, call } : refuse('call_not_found', `The run that is going on has no call ${nameOf(callId)}.`)
 }
 
 function waitingCall(session: Session, callId: string, status: CallState['status']): CallState {

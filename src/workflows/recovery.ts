@@ -12,8 +12,8 @@ export function checkRecovery(state: SessionState | undefined, request: RecoverR
   }
   if (state?.status !== 'error')
     return refuse('not_in_error', `The session is ${state?.status ?? 'loading'}, not in error: there is nothing to recover.`)
-  if (request?.strategy === 'abandon') return
-  if (request?.strategy !== 'restart_run') refuse('unknown_strategy', 'The strategy must be restart_run or abandon.')
+  if (request.strategy === 'abandon') return
+  if (request.strategy !== 'restart_run') refuse('unknown_strategy', 'The strategy must be restart_run or abandon.')
   if (state.error?.strategy === 'automatic') {
     refuse(
       'recovers_by_itself',

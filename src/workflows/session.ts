@@ -11,8 +11,8 @@ import {
   sleep,
   workflowInfo,
 } from '@temporalio/workflow'
+import type { UpdateDefinition } from '@temporalio/common'
 import { decide, type Decision } from '../session/decide.ts'
-import { UNDECODABLE } from '../session/incoming.ts'
 import { QUERIES, SIGNALS, UPDATES } from '../session/protocol.ts'
 import type {
   AnswerRequest,
@@ -31,6 +31,8 @@ import type {
   SessionStart,
   StopSignal,
 } from '../session/protocol.ts'
+import { requestOf } from '../session/requests.ts'
+import { Undecodable } from '../session/undecodable.ts'
 import type { RunState, SessionState } from '../session/state.ts'
 import { CLOCK, startAlarms } from './alarms.ts'
 import { startContinuing } from './continuing.ts'
@@ -79,33 +81,23 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   const onceOpen: (() => void)[] = []
 
   setHandler(messageSignal, receiveMessage)
-  setHandler(interruptSignal, (signal) => interrupt(stopDetails(signal)))
-  setHandler(closeSignal, (signal) => {
-    const { by } = stopDetails(signal)
+  setHandler(interruptSignal, (raw) => interrupt(stopDetails(requestOf(raw))))
+  setHandler(closeSignal, (raw) => {
+    const { by } = stopDetails(requestOf(raw))
     closing ??= { when: 'idle', ...(by !== undefined && { by }) }
   })
-  setDefaultSignalHandler((name) => receiveMessage({ [UNDECODABLE]: `there is no signal "${name}"` }))
+  setDefaultSignalHandler((name) => receiveMessage(new Undecodable(`there is no signal ${JSON.stringify(name)}`)))
   setHandler(stateQuery, () => session?.journal.state ?? { status: 'loading' })
-  setHandler(eventsQuery, (query) => (session ? eventsPage(session, query) : { status: 'loading' }))
-  setHandler(recoverUpdate, async (request) => recoverSession(await opened(), request), {
-    validator: (request) => session && checkRecovery(session.journal.state, request),
-  })
+  setHandler(eventsQuery, (raw) => (session ? eventsPage(session, requestOf(raw)) : { status: 'loading' }))
   setHandler(resumeUpdate, async () => (await opened()).journal.state)
-  setHandler(checkpointUpdate, async (request) => makeCheckpoint(await opened(), request))
-  setHandler(rollbackUpdate, async (request) => rollBack(await opened(), request))
-  setHandler(forkUpdate, async (request) => forkPoint(await opened(), request))
-  setHandler(approveUpdate, async (request) => approve(await opened(), request), {
-    validator: (request) => checkDecision(session, request, Date.now()),
-  })
-  setHandler(denyUpdate, async (request) => deny(await opened(), request), {
-    validator: (request) => checkDecision(session, request, Date.now()),
-  })
-  setHandler(resolveUpdate, async (request) => resolve(await opened(), request), {
-    validator: (request) => checkResolution(session, request),
-  })
-  setHandler(answerUpdate, async (request) => answer(await opened(), request), {
-    validator: (request) => checkAnswerRequest(session, request),
-  })
+  onUpdate(recoverUpdate, recoverSession, (request) => session && checkRecovery(session.journal.state, request))
+  onUpdate(checkpointUpdate, makeCheckpoint)
+  onUpdate(rollbackUpdate, rollBack)
+  onUpdate(forkUpdate, forkPoint)
+  onUpdate(approveUpdate, approve, (request) => checkDecision(session, request, Date.now()))
+  onUpdate(denyUpdate, deny, (request) => checkDecision(session, request, Date.now()))
+  onUpdate(resolveUpdate, resolve, (request) => checkResolution(session, request))
+  onUpdate(answerUpdate, answer, (request) => checkAnswerRequest(session, request))
   // Cancelled from outside, a session closes like one that is asked to: nothing of it may be lost.
   CancellationScope.current().cancelRequested.catch(() => {
     closing = { ...closing, when: 'now' }
@@ -131,6 +123,16 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     for (const act of onceOpen) act()
     await serve(session)
   })
+
+  /** Anyone may send an update with anything in it. `check` is its validator: what it refuses leaves nothing in history. */
+  function onUpdate<R, A extends object>(
+    update: UpdateDefinition<R, [A]>,
+    carryOut: (open: Session, request: A) => R | Promise<R>,
+    check?: (request: A) => void,
+  ): void {
+    const handler = async (raw: A): Promise<R> => carryOut(await opened(), requestOf<A>(raw))
+    setHandler(update, handler, { validator: (raw) => check?.(requestOf<A>(raw)) })
+  }
 
   /** The session, once it is open; who waits for one that cannot be is refused. */
   async function opened(): Promise<Session> {
@@ -229,7 +231,7 @@ function isBetweenTurns(decision: Decision): boolean {
 }
 
 async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wait' }>): Promise<void> {
-  const { journal, serving } = session
+  const { journal, serving, alarms } = session
   switch (decision.do) {
     case 'start_run': {
       const { messageId, metadata } = decision.message
@@ -255,7 +257,7 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
       return expire(session, decision.call)
     case 'run_calls':
       return inRun(session, async (run) => {
-        await Promise.all(decision.calls.map((call) => runToolCall({ journal, serving, run }, call)))
+        await Promise.all(decision.calls.map((call) => runToolCall({ journal, serving, run, alarms }, call)))
       })
     case 'complete_run': {
       const { run, turns, stopReason, usage } = decision
@@ -283,9 +285,9 @@ async function inRun(session: Session, step: (run: RunState) => Promise<void>): 
   endRun(session)
 }
 
-function eventsPage({ journal, previous }: Session, query: EventsQuery | undefined): EventsPage {
-  const after = Math.max(0, Math.trunc(Number(query?.after ?? 0)) || 0)
-  const page = journal.page(after, Math.min(Number(query?.maxBytes) || PAGE_BYTES, PAGE_BYTES))
+function eventsPage({ journal, previous }: Session, { after, maxBytes }: EventsQuery): EventsPage {
+  const from = typeof after === 'number' && after > 0 ? Math.trunc(after) : 0
+  const page = journal.page(from, typeof maxBytes === 'number' && maxBytes > 0 ? Math.min(maxBytes, PAGE_BYTES) : PAGE_BYTES)
   return {
     epoch: journal.state.epoch,
     executionId: workflowInfo().runId,

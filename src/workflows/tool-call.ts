@@ -1,11 +1,12 @@
 // One tool call: admitted, executed as its effect allows, and recorded.
 import { sleep } from '@temporalio/workflow'
 import type { ExecuteToolResult } from '../activities/contract.ts'
+import { backoffMs, timerMs } from '../session/backoff.ts'
 import { admit } from '../session/decide.ts'
 import type { Resolution } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { CallState } from '../session/state.ts'
-import { interruptedWhile, type Lost, toolCalls, whyLost } from './activities.ts'
+import { answerIn, interruptedWhile, toolCalls, whyLost } from './activities.ts'
 import { type Attempts, countAttempts } from './attempts.ts'
 import { type Call, inputOf, recorded, type Turn, type Where, whereOf } from './call.ts'
 import { eventsOf, type Journal } from './journal.ts'
@@ -115,7 +116,6 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
     fail('interrupted', attempts.used.attempts > 0 && resolution.effect === 'idempotent' ? INTERRUPTED_BEGUN : INTERRUPTED)
 
   for (;;) {
-    const startedAt = Date.now()
     let result: ExecuteToolResult
     try {
       const events = eventsOf(journal)
@@ -125,7 +125,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
         ...(attempts.used.attempts > 0 && { prior: attempts.used }),
         ...(progress.last !== undefined && { progress: progress.last }),
       }
-      result = await toolCalls(resolution, asks === 0 ? 'first' : 'again').executeTool(input)
+      result = answerIn(await toolCalls(resolution, asks === 0 ? 'first' : 'again').executeTool(input))
     } catch (error) {
       const lost = whyLost(error)
       if (lost.how === 'cancelled') return failInterrupted()
@@ -136,8 +136,8 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
       }
       const attempt = attempts.lost(lost)
       progress.note(attempt, lost.how === 'died' ? lost.report?.progress : undefined)
-      if (resolution.effect === 'external' && mayHaveBegun(lost)) {
-        const settled = await settleUnknown(turn, call, attempt, { lost, startedAt, timeoutMs: resolution.timeoutMs })
+      if (resolution.effect === 'external' && (lost.how === 'failed' || lost.begun)) {
+        const settled = await settleUnknown(turn, call, attempt, lost)
         if (settled === 'settled') return
       }
       const givenUp = attempts.givenUp()
@@ -161,7 +161,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
         return
       case 'again':
         serving.served()
-        if (await interruptedWhile(sleep(result.afterMs))) return failInterrupted()
+        if (await interruptedWhile(sleep(timerMs(result.afterMs)))) return failInterrupted()
         continue
       case 'not_begun':
         asks += 1
@@ -173,7 +173,8 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
         if (settled === 'settled') return
         // It surely did not happen: the attempt that threw counts as any failed one.
         if (attempts.used.failures > resolution.retry.maxRetries) return fail('tool_failed', result.message)
-        if (await interruptedWhile(sleep(resolution.retry.baseDelayMs * 2 ** (attempts.used.failures - 1)))) return failInterrupted()
+        if (await interruptedWhile(sleep(timerMs(backoffMs(resolution.retry.baseDelayMs, attempts.used.failures)))))
+          return failInterrupted()
         continue
       }
       case 'interrupted':
@@ -188,11 +189,6 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
 
 const INTERRUPTED = 'The run was interrupted; this call did not take effect.'
 const INTERRUPTED_BEGUN = 'The run was interrupted while this call was going on; it may have taken effect.'
-
-/** The first beat says that the body was entered and is confirmed by the server: an attempt lost before it has not begun. */
-function mayHaveBegun(lost: Lost & { how: 'died' | 'failed' }): boolean {
-  return lost.how === 'failed' || lost.report?.begun === true
-}
 
 /** How far the attempts of a call have come, as they say. */
 interface Progress {

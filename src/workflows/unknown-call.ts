@@ -1,13 +1,21 @@
 // Calls of which nobody knows whether they happened: `verify` is asked once the attempt is dead, and what comes of it recorded.
-import { CancellationScope, sleep } from '@temporalio/workflow'
+import { CancellationScope, condition, sleep } from '@temporalio/workflow'
 import type { VerifyToolResult } from '../activities/contract.ts'
 import { MAX_DEATHS } from '../session/attempts.ts'
-import { type Lost, verifications, whyLost } from './activities.ts'
+import type { Resolution } from '../session/events.ts'
+import { answerIn, type Lost, verifications, whyLost } from './activities.ts'
 import { type Call, inputOf, recorded, type Turn, whereOf } from './call.ts'
-import type { Journal } from './journal.ts'
 
 /** Between a tool's timeout and the moment its body can no longer be alive, where no supervisor can confirm the death. */
 const DEATH_GRACE_MS = 5_000
+
+/**
+ * How long a call's body may be at work once its loss is known. It may have been entered just before that, however long ago its activity
+ * was scheduled; and no two machines' clocks are compared.
+ */
+export function mayLiveForMs({ timeoutMs }: Resolution): number {
+  return timeoutMs + DEATH_GRACE_MS
+}
 
 /** What a person is told of a call whose outcome is unknown. */
 const UNKNOWN = 'The outcome of this call is unknown: it may or may not have taken effect. The session waits for somebody to say.'
@@ -17,21 +25,13 @@ export const UNKNOWN_TO_MODEL =
   'The outcome of this call is unknown: it may or may not have taken effect. It was not and will not be repeated by itself. ' +
   'Do not ask for it again; tell the user, or check with a read.'
 
-/** Nobody knows whether the call happened: asks `verify` once the attempt is dead, and records what comes of it. */
-export async function settleUnknown(
-  turn: Turn,
-  call: Call,
-  attempt: number,
-  death?: { lost: Lost; startedAt: number; timeoutMs: number },
-): Promise<'settled' | 'did_not_happen'> {
+/** Nobody knows whether the call happened: asks `verify` once the attempt is dead (`lost`, just now), and records what comes of it. */
+export async function settleUnknown(turn: Turn, call: Call, attempt: number, lost?: Lost): Promise<'settled' | 'did_not_happen'> {
   const { journal } = turn
   const where = whereOf(call)
   // Also an interrupted run records what became of what it had begun.
   return CancellationScope.nonCancellable(async () => {
-    if (death && !(death.lost.how === 'died' && death.lost.confirmed)) {
-      const dead = death.startedAt + death.timeoutMs + DEATH_GRACE_MS
-      await sleepUntil(dead, journal)
-    }
+    if (lost && !(lost.how === 'died' && lost.confirmed)) await sleep(mayLiveForMs(call.resolution))
     const verdict = await verify(turn, call, attempt)
     if (verdict.kind === 'not_happened') {
       journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: false })
@@ -50,12 +50,12 @@ export async function settleUnknown(
 
 /** The same intent as an earlier call of unknown outcome: asks `verify` about that one again. */
 export async function resolveEarlier(turn: Turn, callId: string): Promise<'happened' | 'did_not_happen' | undefined> {
-  const { journal } = turn
+  const { journal, alarms } = turn
   const earlier = journal.state.unknown[callId]
   if (!earlier) return 'did_not_happen'
   const where = { run: earlier.run, turn: earlier.turn, callId, tool: earlier.resolution.tool }
   const verdict = await CancellationScope.nonCancellable(async () => {
-    if (earlier.aliveUntil !== undefined) await sleepUntil(earlier.aliveUntil, journal)
+    if (earlier.aliveForMs !== undefined) await condition(() => alarms.isDead(callId))
     if (earlier.input === undefined) return CANNOT_ASK
     return verify(turn, { ...where, ...earlier, input: earlier.input }, earlier.attempt)
   })
@@ -72,19 +72,13 @@ export async function resolveEarlier(turn: Turn, callId: string): Promise<'happe
 
 const CANNOT_ASK = { kind: 'cannot_tell', message: 'The arguments of the call are not at hand any more.' } as const
 
-/** Also one that is over already is slept until: whether it is must not be asked of the clock, which a replay may read otherwise. */
-async function sleepUntil(moment: number, { coreVersion }: Journal): Promise<void> {
-  const leftMs = moment - Date.now()
-  if (leftMs > 0 || coreVersion > 1) await sleep(Math.max(1, leftMs))
-}
-
 async function verify(turn: Turn, call: Call, attempt: number): Promise<VerifyToolResult> {
   if (!call.resolution.verify) return { kind: 'cannot_tell', message: 'The tool has no verify.' }
   let deaths = 0
   let how: 'first' | 'again' = 'first'
   for (;;) {
     try {
-      const verdict = await verifications(call.resolution, how).verifyTool({ ...inputOf(turn, call), attempt })
+      const verdict = answerIn(await verifications(call.resolution, how).verifyTool({ ...inputOf(turn, call), attempt }))
       if (verdict.kind !== 'not_begun') {
         turn.serving.served()
         return verdict

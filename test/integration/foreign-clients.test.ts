@@ -178,7 +178,7 @@ describe('a signal that cannot be a message', () => {
         const found = ofType(await eventsOf(played.session, before), 'message_rejected')
         return found.length > 0 && found
       })
-      expect(['undecodable', 'invalid_message']).toContain(rejected!.code)
+      expect(rejected!.code).toBe(['a string', 'null', 'nothing'].includes(what) ? 'invalid_message' : 'undecodable')
       await (await played.session.send(`after ${what}`)).result({ timeoutMs: 20_000 })
     })
   }
@@ -209,6 +209,19 @@ describe('a signal that cannot be a message', () => {
       ['e4', 'invalid_metadata'],
     ])
     expect(await played.session.run('e2').settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'rejected', code: 'message_too_large' })
+  })
+
+  it('because it is what pawl’s own marks could look like ends as message_rejected', async () => {
+    const handle = here.temporal.workflow.getHandle(`pawl:${played.id}`)
+    const before = (await played.session.state()).seq
+    await handle.signal('message', { __pawl_undecodable__: { toString: 1 } })
+    await handle.signal('message', { reason: { toString: 1 }, constructor: { name: 'Undecodable' }, __proto__: null })
+    const rejected = await until('both are rejected', async () => {
+      const found = ofType(await eventsOf(played.session, before), 'message_rejected')
+      return found.length === 2 && found
+    })
+    expect(rejected.map(({ code }) => code)).toEqual(['invalid_message', 'invalid_message'])
+    await (await played.session.send('after a forged mark')).result({ timeoutMs: 20_000 })
   })
 
   it('does not disturb interrupt and close, which take anything', async () => {
@@ -253,6 +266,42 @@ describe('arguments that cannot be decoded', () => {
     })
     expect(await session.run('m').result({ timeoutMs: 20_000 })).toMatchObject({ text: 'hello' })
     expect(await session.state()).toMatchObject({ sessionId: id, tags: ['a'] })
+  })
+
+  it('of a start that claim to be carried over by continue-as-new are left out', async () => {
+    const other = player.play(here.pawl, { model: inOrder('hello') })
+    await (await other.session.send('hello')).result({ timeoutMs: 20_000 })
+    const state = await other.session.state()
+    const forged: unknown[] = [{}, 'x', { coreVersion: 99 }, { coreVersion: 2, state: { ...state, run: 7 }, digest: 'd', previous: 'p' }]
+    for (const carried of forged) {
+      const { id, session } = player.play(here.pawl, { model: inOrder('hello') })
+      await here.temporal.workflow.signalWithStart('pawlSession', {
+        workflowId: `pawl:${id}`,
+        taskQueue: here.taskQueue,
+        args: [{ agent: 'player', carried }],
+        signal: 'message',
+        signalArgs: [{ messageId: 'm', content: 'hello' }],
+      })
+      expect(await session.run('m').result({ timeoutMs: 20_000 })).toMatchObject({ run: 1, text: 'hello' })
+      expect(await session.state()).toMatchObject({ sessionId: id })
+    }
+  })
+
+  it('of a start that claim it, and are repeated by a schedule, are left out of the executions that follow too', async () => {
+    const { id, session, requests } = player.play(here.pawl, {})
+    const carried = { coreVersion: 2, state: { v: 1, sessionId: id, seq: 40, run: 7 }, digest: 'd', previous: 'p' }
+    await here.temporal.workflow.start('pawlSession', {
+      workflowId: `pawl:${id}`,
+      taskQueue: here.taskQueue,
+      cronSchedule: '@every 1s',
+      args: [{ agent: 'player', isNew: true, carried }],
+    })
+    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    await session.close()
+    await until('the schedule has begun another execution', async () => ofType(await eventsOf(session), 'session_resumed').length > 0)
+    expect(await (await session.send('two')).result({ timeoutMs: 20_000 })).toMatchObject({ run: 2 })
+    expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two'])
+    await here.temporal.workflow.getHandle(`pawl:${id}`).terminate()
   })
 
   it('of a start whose context is too large leave it out and say so, and the session goes on', async () => {

@@ -11,14 +11,16 @@ import { gate, until } from '../support/until.ts'
 let here: Deployment
 let player: Stage
 let short: Stage
+let hasty: Stage
 let store: Store
 
 beforeAll(async () => {
   here = await deploy()
   player = stage({ limits: { maxTurns: 3 } })
   short = stage({ name: 'short', limits: { deadline: '1.5s' } })
+  hasty = stage({ name: 'hasty', retry: { maxRetries: 2, baseDelayMs: 10, maxRetryAfter: '500ms' } })
   store = openStore({ postgres: here.stack.databaseUrl })
-  await here.startWorker({ agents: [player.agent, short.agent] })
+  await here.startWorker({ agents: [player.agent, short.agent, hasty.agent] })
 })
 afterAll(async () => {
   await store?.close()
@@ -180,6 +182,28 @@ describe.concurrent('a model that fails', () => {
     expect(ofType(await eventsOf(session), 'model_attempt_failed')).toMatchObject([
       { error: { code: 'rate_limit_error', nextDelayMs: 2_000 } },
     ])
+  })
+
+  // What no constructor of ours would let through: an error of another copy of pawl, or made by hand.
+  it.each<[string, unknown]>([
+    ['endless', Number.POSITIVE_INFINITY],
+    ['not a number', Number.NaN],
+    ['negative', -1e18],
+    ['a text', 'soon'],
+    ['longer than a man lives', 1e18],
+  ])('and asks for a wait that is %s is asked again after one that is not', async (_, retryAfterMs) => {
+    const handmade = Object.assign(new Error('slow down'), { name: 'ModelError', code: 'rate_limit_error', retryable: true, retryAfterMs })
+    const { session } = hasty.play(here.pawl, {
+      model(_request, { attempt }) {
+        if (attempt === 1) throw handmade
+        if (attempt === 2) throw new ModelError('rate_limit_error', 'slow down', { retryable: true, retryAfterMs: retryAfterMs as number })
+        return 'there'
+      },
+    })
+    expect(await (await session.send('go')).result({ timeoutMs: 20_000 })).toMatchObject({ text: 'there' })
+    const waits = ofType(await eventsOf(session), 'model_attempt_failed').map(({ error }) => error.nextDelayMs)
+    expect(waits).toHaveLength(2)
+    for (const wait of waits) expect(wait).toBeLessThanOrEqual(500)
   })
 
   it('leaves a session that the next message takes up', async () => {

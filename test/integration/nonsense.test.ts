@@ -16,6 +16,7 @@ import type { SessionHandle } from 'pawl/client'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { MAX_DEPTH } from '../../src/session/json.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, resultsIn } from '../support/scenes.ts'
@@ -178,12 +179,16 @@ it('a tool that is not there is an error result that says which there are', asyn
 
 const circular: { self?: unknown } = {}
 circular.self = circular
-let bottomless: unknown = 1
-for (let level = 0; level < 20_000; level++) bottomless = [bottomless]
+/** A value so many levels deep. */
+function nested(depth: number): unknown {
+  let value: unknown = 1
+  for (let level = 0; level < depth; level++) value = [value]
+  return value
+}
 const UNSERIALISABLE: Record<string, unknown> = {
   circular,
   'a BigInt': { id: 12n },
-  'nested without end': bottomless,
+  'nested without end': nested(20_000),
   'something that throws when it is serialised': {
     toJSON() {
       throw new Error('not me')
@@ -203,6 +208,12 @@ describe.concurrent.each(EFFECTS)('a result of a tool that is %s', (effect) => {
     const { told, events, entered } = await play({ calls: [use(effect)], body: () => UNSERIALISABLE[what] })
     expect(told).toMatchObject([{ isError: false, content: expect.stringMatching(/^The call completed.*no JSON form/) }])
     expect(ofType(events, 'tool_completed')).toMatchObject([{ value: null }])
+    expect(entered).toHaveLength(1)
+  })
+
+  it('nested as deep as may be is told to the model, and its body was entered once', async () => {
+    const { told, entered } = await play({ calls: [use(effect)], body: () => nested(MAX_DEPTH + 1) })
+    expect(told).toMatchObject([{ content: JSON.stringify(nested(MAX_DEPTH + 1)), isError: false }])
     expect(entered).toHaveLength(1)
   })
 

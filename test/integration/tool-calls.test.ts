@@ -100,6 +100,21 @@ describe.concurrent('a body that throws', () => {
     expect(told(played, 1)).toEqual([['there', false]])
   })
 
+  it.each<[string, unknown]>([
+    ['endless', Number.POSITIVE_INFINITY],
+    ['not a number', Number.NaN],
+    ['a text', 'soon'],
+  ])('and asks for a wait that is %s is made again after one that is not', async (_, retryAfterMs) => {
+    const played = player.play(here.pawl, {
+      model: inOrder([use('look', 'at it')], 'done'),
+      look(_input, { attempt }) {
+        if (attempt === 1) throw Object.assign(new Error('busy'), { name: 'ToolError', retryable: true, retryAfterMs })
+      },
+    })
+    await answered(played)
+    expect(ofType(await eventsOf(played.session), 'tool_attempt_failed')[0]?.error.nextDelayMs).toBeLessThan(1_000)
+  })
+
   it('says itself how long to wait for the next attempt', async () => {
     const at: number[] = []
     const played = player.play(here.pawl, {

@@ -120,7 +120,7 @@ async function openLive({ temporalAddress: address, namespace }: SharedStack) {
 
 /** The stored texts are a whole chain of digests, and the workflow's events to the letter, as far back as it remembers. */
 /** Without the times, which a replay may give otherwise than the task did (see src/session/digest.ts). */
-const TIMES = new Set(['at', 'expiresAt', 'aliveUntil', 'createdAt', 'updatedAt', 'startedAt'])
+const TIMES = new Set(['at', 'expiresAt', 'createdAt', 'updatedAt', 'startedAt'])
 
 function timeless(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value), (key, one: unknown) => (TIMES.has(key) && typeof one === 'number' ? undefined : one))

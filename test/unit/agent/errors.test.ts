@@ -1,6 +1,6 @@
 // What tools may throw to say more than that they failed.
 import { describe, expect, it } from 'vitest'
-import { isToolError, ToolError } from '../../../src/agent/errors.ts'
+import { isToolError, ModelError, ToolError } from '../../../src/agent/errors.ts'
 
 describe('a ToolError', () => {
   it.each([
@@ -25,5 +25,16 @@ describe('a ToolError', () => {
       },
     })
     expect(isToolError(sealed)).toBe(false)
+  })
+})
+
+describe('a ModelError', () => {
+  it.each([Number.NaN, -1, Number.POSITIVE_INFINITY, 'soon', null, {}])('passes over the wait %j, which is not one', (retryAfterMs) => {
+    const error = new ModelError('rate_limit_error', 'slow', { retryable: true, retryAfterMs: retryAfterMs as number })
+    expect(error.retryAfterMs).toBeUndefined()
+  })
+
+  it.each([0, 250, 1e18])('keeps the wait %j', (retryAfterMs) => {
+    expect(new ModelError('rate_limit_error', 'slow', { retryable: true, retryAfterMs }).retryAfterMs).toBe(retryAfterMs)
   })
 })

@@ -5,7 +5,14 @@ import type { FailedAttempt } from '../../../src/session/events.ts'
 import { countAttempts } from '../../../src/workflows/attempts.ts'
 
 const heard = (attempt: number) => ({ attempt, worker: 'host:1' })
-const silent = { how: 'died', confirmed: false, report: undefined, message: 'silent', failureClass: 'HeartbeatTimeout' } as const
+const silent = {
+  how: 'died',
+  confirmed: false,
+  begun: false,
+  report: undefined,
+  message: 'silent',
+  failureClass: 'HeartbeatTimeout',
+} as const
 
 describe('a lost attempt', () => {
   it('that was heard of took its worker with it', () => {

@@ -2,7 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { MAX_DEPTH } from '../../../src/session/json.ts'
-import { checkMessage, MAX_MESSAGE_BYTES, UNDECODABLE } from '../../../src/session/incoming.ts'
+import { checkMessage, MAX_MESSAGE_BYTES } from '../../../src/session/incoming.ts'
+import { Undecodable } from '../../../src/session/undecodable.ts'
 
 const PIXEL = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' } }
 
@@ -44,7 +45,7 @@ describe('a message', () => {
     ['a string', 'hello', 'invalid_message'],
     ['a list', [{ content: 'hello' }], 'invalid_message'],
     ['bytes', new Uint8Array(3), 'invalid_message'],
-    ['what cannot be decoded', { [UNDECODABLE]: 'Unexpected token' }, 'undecodable'],
+    ['what cannot be decoded', new Undecodable('broken JSON'), 'undecodable'],
     ['what is nested too deep', { content: 'hi', context: nested(MAX_DEPTH + 1) }, 'undecodable'],
     ['no content', {}, 'invalid_message'],
     ['a number as content', { content: 7 }, 'invalid_message'],

@@ -311,7 +311,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     if (!run || run.phase !== 'tools' || run.answerSeq === undefined) return
     const { answerSeq, beforeAnswer } = run
     for (const call of run.calls.filter((one) => one.status === 'issued' && one.resolution.effect === 'external')) {
-      append({ type: 'tool_unknown', ...whereOf(call), attempt: 1, message: 'the workflow ended', aliveUntil: clock })
+      append({ type: 'tool_unknown', ...whereOf(call), attempt: 1, message: 'the workflow ended', aliveForMs: 65_000 })
     }
     const before = beforeAnswer !== undefined && { lastMessageId: beforeAnswer }
     append({ type: 'rolled_back', toSeq: answerSeq - 1, upToSeq: last.seq, keepsRun: true, ...before, effects: [] })

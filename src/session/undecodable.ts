@@ -1,0 +1,10 @@
+// What the payload converter gives in place of a value that it cannot decode.
+
+/** A value that cannot be decoded. A class, because no payload decodes to an instance of it: a member of an object could be forged. */
+export class Undecodable {
+  readonly reason: string
+
+  constructor(reason: string) {
+    this.reason = reason
+  }
+}

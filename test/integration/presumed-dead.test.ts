@@ -1,0 +1,143 @@
+// External bodies that nobody saw die: `verify` is asked once they cannot be at work any more, counted from when their loss is known.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Agent, defineAgent, defineTool } from 'pawl'
+import { scripted } from 'pawl/testing'
+import type { WorkerTuner } from '@temporalio/worker'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { z } from 'zod'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { type Partition, startPartition } from '../support/partition.ts'
+import { answersIn, use } from '../support/scenes.ts'
+import { gate } from '../support/until.ts'
+
+const TIMEOUT_MS = 14_000
+/** How long the call waits for a slot: longer than the grace that is added to its timeout. */
+const BACKLOG_MS = 10_000
+/** Most of the timeout. */
+const BODY_MS = 13_000
+
+let here: Deployment
+let partition: Partition
+
+beforeAll(async () => {
+  here = await deploy()
+  partition = await startPartition(here.stack.temporalAddress)
+})
+afterAll(async () => {
+  partition?.end()
+  await here?.stop()
+  await partition?.close()
+})
+
+/** A worker that executes one activity at a time. */
+function oneAtATime(): WorkerTuner {
+  const fixed = (numSlots: number) => ({ type: 'fixed-size', numSlots }) as const
+  return {
+    workflowTaskSlotSupplier: fixed(10),
+    activityTaskSlotSupplier: fixed(1),
+    localActivityTaskSlotSupplier: fixed(1),
+    nexusTaskSlotSupplier: fixed(1),
+  }
+}
+
+it('an external body that began late is not verified before its own time is over', { timeout: 90_000 }, async () => {
+  const [blocked, entered] = [gate(), gate()]
+  const effects: string[] = []
+  const verified: { happened: boolean }[] = []
+
+  function agentOf(worker: 'cut' | 'other'): Agent {
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pays.',
+      input: z.object({ what: z.string() }),
+      effect: 'external',
+      timeout: TIMEOUT_MS,
+      approval: true,
+      async execute() {
+        entered.open()
+        if (worker === 'cut') await sleep(BODY_MS)
+        effects.push(worker)
+        return 'paid'
+      },
+      verify() {
+        const happened = effects.length > 0
+        verified.push({ happened })
+        return happened ? { happened, result: 'paid' } : { happened }
+      },
+    })
+    const block = defineTool({
+      name: 'block',
+      description: 'Holds the only slot.',
+      input: z.object({ what: z.string() }),
+      effect: 'read',
+      async execute() {
+        blocked.open()
+        await sleep(BACKLOG_MS)
+        return 'done'
+      },
+    })
+    return defineAgent({
+      name: 'payer',
+      instructions: '',
+      model: scripted((request) => {
+        const [first] = request.messages
+        return answersIn(request) > 0 ? 'done' : [use(first?.content === 'pay' ? 'pay' : 'block', 'it')]
+      }),
+      tools: [pay, block],
+    }) as Agent
+  }
+
+  await here.startWorker({ agents: [agentOf('cut')], temporal: { address: partition.address }, tuner: oneAtATime() })
+  const session = here.pawl.session(`victim-${here.taskQueue}`, { agent: 'payer' })
+  const run = await session.send('pay')
+  const waiting = await run.settled({ timeoutMs: 20_000 })
+  const digest = waiting.status === 'waiting' ? waiting.pending[0]?.digest : undefined
+  await here.pawl.session(`blocker-${here.taskQueue}`, { agent: 'payer' }).send('block')
+  await blocked.pass()
+  await session.approve('t_1_1_0', { digest: digest ?? expect.fail('no digest') })
+  await entered.pass()
+  partition.begin()
+  await here.startWorker({ agents: [agentOf('other')] })
+  // Else the server would keep the session for the worker that is cut off until that one's time is over too.
+  const { namespace } = here.stack
+  await here.temporal.workflowService.resetStickyTaskQueue({ namespace, execution: { workflowId: `pawl:${session.id}` } })
+  expect(await run.result({ timeoutMs: 60_000 })).toMatchObject({ text: 'done' })
+  expect(effects).toEqual(['cut'])
+  expect(verified).toEqual([{ happened: true }])
+  expect(ofType(await eventsOf(session), 'tool_resolved')).toMatchObject([{ by: 'verify', happened: true }])
+})
+
+it('a session whose workflow was ended within an external body asks about it once its time is over, counted from the new start', async () => {
+  const entered = gate()
+  const at = { verified: 0 }
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    input: z.object({ what: z.string() }),
+    effect: 'external',
+    timeout: '1s',
+    onUnknown: 'tell_model',
+    execute: () => {
+      entered.open()
+      return new Promise(() => undefined)
+    },
+    verify() {
+      at.verified = Date.now()
+      return { happened: true, result: 'paid' }
+    },
+  })
+  const model = scripted((request) => (answersIn(request) === 0 ? [use('pay', 'it')] : 'done'))
+  const agent = defineAgent({ name: 'ended', instructions: '', model, tools: [pay] }) as Agent
+  await here.startWorker({ agents: [agent], taskQueue: `${here.taskQueue}-ended` })
+  const session = here.pawl.session(`ended-${here.taskQueue}`, { agent: 'ended', taskQueue: `${here.taskQueue}-ended` })
+  const run = await session.send('pay')
+  await entered.pass()
+  await here.temporal.workflow.getHandle(`pawl:${session.id}`).terminate('a test')
+  // Longer than the body's time, counted from its beginning.
+  await sleep(6_500)
+  await session.send('and on')
+  expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ text: 'done' })
+  const [resumed] = ofType(await eventsOf(session), 'session_resumed')
+  expect(at.verified - (resumed?.at ?? 0)).toBeGreaterThanOrEqual(6_000)
+})

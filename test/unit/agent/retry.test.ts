@@ -1,0 +1,59 @@
+// How long the next attempt is waited for, whoever asks for whatever.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { nextDelayMs, retryPolicy } from '../../../src/agent/retry.ts'
+import { backoffMs, timerMs } from '../../../src/session/backoff.ts'
+
+const bad = (what: string): never => {
+  throw new Error(what)
+}
+
+describe('a backoff', () => {
+  it('doubles up to a minute', () => {
+    expect([1, 2, 3, 4, 20].map((retry) => backoffMs(500, retry))).toEqual([500, 1_000, 2_000, 4_000, 60_000])
+  })
+
+  it('is a number of milliseconds after any number of retries', () => {
+    const base = fc.double({ min: 0, noNaN: true })
+    fc.assert(
+      fc.property(base, fc.integer(), (baseDelayMs, retry) => {
+        const ms = backoffMs(baseDelayMs, retry)
+        expect(ms).toBeGreaterThanOrEqual(0)
+        expect(ms).toBeLessThanOrEqual(60_000)
+      }),
+    )
+    expect(backoffMs(0, 5_000)).toBe(0)
+  })
+})
+
+describe('a wait that was asked for', () => {
+  const policy = retryPolicy({ maxRetryAfter: '2s' }, bad)
+
+  it('is cut to maxRetryAfter, ten minutes by default', () => {
+    expect(nextDelayMs(policy, 1, 1_500)).toBe(1_500)
+    expect(nextDelayMs(policy, 1, 1e18)).toBe(2_000)
+    expect(nextDelayMs(retryPolicy({}, bad), 1, 1e18)).toBe(600_000)
+  })
+
+  it('and is not one is passed over', () => {
+    for (const asked of [undefined, null, Number.NaN, Number.POSITIVE_INFINITY, -1, 'soon', {}]) {
+      expect(nextDelayMs(policy, 1, asked)).toBeLessThanOrEqual(625)
+    }
+  })
+
+  it('makes a timer of the workflow, whatever it is', () => {
+    fc.assert(
+      fc.property(fc.anything(), (asked) => {
+        const ms = timerMs(asked)
+        expect(Number.isInteger(ms) && ms >= 1 && ms < 2 ** 31).toBe(true)
+      }),
+    )
+  })
+})
+
+it.each([{ maxRetryAfter: 'soon' }, { maxRetryAfter: 0 }, { maxRetryAfter: '40d' }, { maxRetries: 1.5 }, { baseDelayMs: Number.NaN }])(
+  'the options %j are refused',
+  (options) => {
+    expect(() => retryPolicy(options as object, bad)).toThrow(/retry\./)
+  },
+)
