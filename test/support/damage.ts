@@ -44,7 +44,7 @@ const NASTY: unknown[] = [
   {},
   { type: 'text' },
   { '\0': '\ud800' },
-  { toString: 1, length: -1, then: null },
+  { toString: 1, length: -1, valueOf: null },
   '__proto__',
   't_1_1_0',
   't_1e9_-1_x',
