@@ -1,19 +1,17 @@
-// Reads a session's events up to a watermark: event log, then the workflow itself by paged queries, then the store, then earlier
-// executions. Keeps what it folded, so that a turn reads only what is new.
+// Reads a session's events up to a watermark: from the event log, else from wherever they are (`refill.ts`). Keeps what it folded, so
+// that a turn reads only what is new.
 import type { Client } from '@temporalio/client'
 import { LRUCache } from 'lru-cache'
 import { blobOf } from '../session/blobs.ts'
-import { continues } from '../session/digest.ts'
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { fold } from '../session/fold.ts'
-import { entriesOf } from '../session/pages.ts'
-import { type EventsPage, QUERIES, workflowIdOf } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import { addToTranscript, emptyTranscript, type Transcript } from '../session/transcript.ts'
 import type { Store } from '../store/store.ts'
 import type { BlobShelf } from './blobs.ts'
 import { StaleWatermark } from './errors.ts'
 import type { EventLog, LogKey } from './needs.ts'
+import { refill } from './refill.ts'
 
 /** A session as its events up to a watermark give it. */
 export interface SessionView {
@@ -35,11 +33,16 @@ export interface SessionReader {
   view(target: ReadTarget, client: Client): Promise<SessionView>
   /** The entries above `from` up to the watermark. @throws StaleWatermark. */
   entries(target: ReadTarget, from: Watermark, client: Client): Promise<LogEntry[]>
+  /** The same in parts that one transaction can write, oldest first, whatever their number. @throws StaleWatermark. */
+  parts(target: ReadTarget, from: Watermark, client: Client): AsyncGenerator<LogEntry[]>
 }
 
 const START: Watermark = { seq: 0, digest: '' }
 const SESSIONS_KEPT = 200
-const QUERY_TIMEOUT_MS = 10_000
+
+/** A part is written within the time that a statement has, also by a Postgres that is busy. */
+const PART_EVENTS = 1_000
+const PART_BYTES = 2_000_000
 
 /** JSON of kept sessions, large values included, in bytes. */
 const BYTES_KEPT = 256_000_000
@@ -103,19 +106,34 @@ export function sessionReader(log: EventLog, store: Store, shelf: BlobShelf): Se
   }
 
   async function readEntries(target: ReadTarget, from: Watermark, client: Client): Promise<LogEntry[]> {
-    const { watermark } = target
-    if (from.seq === watermark.seq) {
-      if (from.digest !== watermark.digest) throw new StaleWatermark('what was read before differs')
-      return []
-    }
-    const logged = await log.read(target, from, watermark)
+    const logged = await readLog(target, from)
     if (logged) return logged
-    const refilled = await refill(target, from, client, store)
+    const refilled: LogEntry[] = []
+    for await (const entries of refill(target, from, client, store)) for (const entry of entries) refilled.push(entry)
     log.append(target, refilled)
     return refilled
   }
 
-  return { view, entries: (target, from, client) => readEntries(target, from, client) }
+  async function readLog(target: ReadTarget, from: Watermark): Promise<LogEntry[] | undefined> {
+    const { watermark } = target
+    if (from.seq !== watermark.seq) return log.read(target, from, watermark)
+    if (from.digest !== watermark.digest) throw new StaleWatermark('what was read before differs')
+    return []
+  }
+
+  async function* parts(target: ReadTarget, from: Watermark, client: Client): AsyncGenerator<LogEntry[]> {
+    const logged = await readLog(target, from)
+    if (logged) return yield* cut(logged)
+    let newest: LogEntry[] = []
+    for await (const entries of refill(target, from, client, store)) {
+      yield* cut(entries)
+      newest = entries
+    }
+    // What is older is stored now, and read again by nobody who only flushes.
+    log.append(target, newest)
+  }
+
+  return { view, entries: readEntries, parts }
 }
 
 /** Bytes of a value that was put back in. Anyone can signal a reference, with any number in it. */
@@ -123,77 +141,18 @@ function valueBytes(event: SessionEvent): number {
   return Math.min(Math.max(0, blobOf(event)?.bytes ?? 0), BYTES_KEPT)
 }
 
-/** Reads the entries above `from` up to the watermark from the executions and the store, newest execution first. */
-async function refill(target: ReadTarget, from: Watermark, client: Client, store: Store): Promise<LogEntry[]> {
-  const found: LogEntry[][] = []
-  let upTo = target.watermark
-  let executionId: string | undefined = target.executionId
-  while (upTo.seq > from.seq) {
-    if (executionId === undefined) throw new StaleWatermark('no execution and no store has the older events')
-    const read: { entries: LogEntry[]; base: Watermark; previous?: string } = await queryExecution(
-      target.sessionId,
-      executionId,
-      from,
-      upTo,
-      client,
-    )
-    found.unshift(read.entries)
-    upTo = read.base.seq > from.seq ? read.base : from
-    executionId = read.previous
-    if (upTo.seq > from.seq) {
-      const stored = await readStored(target.sessionId, from, upTo, store)
-      if (stored) {
-        found.unshift(stored)
-        break
-      }
+/** Cuts entries into parts of at most so many events and so much JSON, or of one event. */
+function* cut(entries: readonly LogEntry[]): Generator<LogEntry[]> {
+  let part: LogEntry[] = []
+  let bytes = 0
+  for (const entry of entries) {
+    if (part.length === PART_EVENTS || (part.length > 0 && bytes + entry.json.length > PART_BYTES)) {
+      yield part
+      part = []
+      bytes = 0
     }
+    part.push(entry)
+    bytes += entry.json.length
   }
-  const entries = found.flat()
-  if (!continues(from, entries) || entries.at(-1)?.digest !== target.watermark.digest) {
-    throw new StaleWatermark('the execution has other events')
-  }
-  return entries
-}
-
-/** What one execution has of the entries above `from` up to `upTo`. */
-async function queryExecution(
-  sessionId: string,
-  executionId: string,
-  from: Watermark,
-  upTo: Watermark,
-  client: Client,
-): Promise<{ entries: LogEntry[]; base: Watermark; previous?: string }> {
-  const handle = client.workflow.getHandle(workflowIdOf(sessionId), executionId)
-  const entries: LogEntry[] = []
-  let after = from.seq
-  for (;;) {
-    const page = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
-      handle.query<EventsPage, [object]>(QUERIES.events, { after }),
-    )
-    if (!('base' in page)) throw new StaleWatermark('the execution is still loading')
-    entries.push(...entriesOf(page).filter((entry) => entry.seq <= upTo.seq))
-    after = page.to.seq
-    if (!page.more || after >= upTo.seq) {
-      const { base, previous } = page
-      return { entries, base, ...(previous !== undefined && { previous }) }
-    }
-  }
-}
-
-/** The stored entries above `from` up to `upTo`; undefined if the store is away or has not (all of) them. */
-async function readStored(sessionId: string, from: Watermark, upTo: Watermark, store: Store): Promise<LogEntry[] | undefined> {
-  const entries: LogEntry[] = []
-  try {
-    for (let after = from.seq; after < upTo.seq; ) {
-      const page = await store.entries(sessionId, { after, limit: 1_000 })
-      const last = page.at(-1)
-      if (!last) return undefined
-      entries.push(...page.filter((entry) => entry.seq <= upTo.seq))
-      after = last.seq
-    }
-  } catch {
-    // Earlier executions have the same; the store being away is told of by the flusher.
-    return undefined
-  }
-  return entries.at(-1)?.digest === upTo.digest ? entries : undefined
+  if (part.length > 0) yield part
 }

@@ -16,9 +16,9 @@ export async function recalledEvents(
   entries: readonly ParsedEntry[],
 ): Promise<SessionEvent[]> {
   const events = schema.table('events')
-  const openTurn =
-    openSeq === null ? [] : await tx.query(`select json from ${events} where session_id = $1 and seq >= $2 order by seq`, [key, openSeq])
-  const open = eventsIn(openTurn)
+  // What is received during a long call may be thousands of messages, and says nothing of the turn.
+  const ofTurn = `select json from ${events} where session_id = $1 and seq >= $2 and type not like 'message_%' order by seq`
+  const open = openSeq === null ? [] : eventsIn(await tx.query(ofTurn, [key, openSeq]))
   const replayed = replayedCalls([...open, ...entries.map((entry) => entry.event)])
   if (replayed.length === 0) return open
   return [...eventsIn(await outcomesOf(tx, schema, key, replayed)), ...open]
