@@ -12,8 +12,8 @@ import { watchLoop } from './standstill.ts'
 export interface Flusher {
   /** Flushes up to the target's watermark soon; failures are logged, the next nudge covers them. */
   nudge(target: ReadTarget, client: Client): void
-  /** Flushes up to the target's watermark; gives how far the session is stored then. */
-  flush(target: ReadTarget, client: Client): Promise<number>
+  /** Flushes up to the target's watermark, or as far as it comes within the time; returns how far the session is stored then. */
+  flush(target: ReadTarget, client: Client, withinMs?: number): Promise<number>
   /** Resolves when no nudged flush is going on. */
   idle(): Promise<void>
 }
@@ -70,11 +70,12 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
   const failing = new Map<string, LateFlush>()
   let unreachable = false
 
-  async function flush(target: ReadTarget, client: Client): Promise<number> {
+  async function flush(target: ReadTarget, client: Client, withinMs = Number.POSITIVE_INFINITY): Promise<number> {
+    const until = performance.now() + withinMs
     for (;;) {
       const loop = watchLoop()
       try {
-        return await flushOnce(target, client)
+        return await flushParts(target, client, until)
       } catch (error) {
         const { sessionId } = target
         heads.delete(sessionId)
@@ -88,18 +89,23 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
     }
   }
 
-  async function flushOnce(target: ReadTarget, client: Client): Promise<number> {
+  /** Each part commits: a backlog shrinks, however often its flush is cut off. */
+  async function flushParts(target: ReadTarget, client: Client, until: number): Promise<number> {
     const { sessionId, epoch, watermark, origin } = target
     const head = heads.get(sessionId) ?? (await store.head(sessionId)) ?? undefined
     if (head?.epoch === epoch && head.seq >= watermark.seq) return head.seq
-    // Another epoch's events go on from the stored head; what the store thinks of that is its own to say.
-    const entries = await reader.entries(target, startOf(head, origin), client)
+    let stored = head?.seq ?? 0
     const late = failing.get(sessionId)
-    const flushed = await store.flush(sessionId, epoch, entries, late ? { late } : {})
+    // Another epoch's events go on from the stored head; what the store thinks of that is its own to say.
+    for await (const entries of reader.parts(target, startOf(head, origin), client)) {
+      const flushed = await store.flush(sessionId, epoch, entries, late ? { late } : {})
+      heads.set(sessionId, flushed)
+      if (heads.size > SESSIONS_KEPT) heads.clear()
+      stored = flushed.seq
+      if (performance.now() >= until) return stored
+    }
     failing.delete(sessionId)
-    heads.set(sessionId, flushed)
-    if (heads.size > SESSIONS_KEPT) heads.clear()
-    return flushed.seq
+    return stored
   }
 
   function noteFailure(sessionId: string, { code, message }: StoreError): void {

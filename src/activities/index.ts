@@ -15,6 +15,9 @@ import type { SessionReader } from './session-reader.ts'
 /** A worker whose execution was a task that was rejected says what it should not; the next one may know better. */
 const STALE_TRIES = 3
 
+/** Well within the activity's time: what is stored until then is counted, and the workflow asks for the rest. */
+const FLUSH_MS = 30_000
+
 /** The activities over `needs`. */
 export function createActivities(needs: ActivityNeeds, reader: SessionReader, flusher: Flusher): PawlActivities {
   const { store } = needs
@@ -24,7 +27,7 @@ export function createActivities(needs: ActivityNeeds, reader: SessionReader, fl
     const { workflowId = '', runId: executionId = '' } = info.workflowExecution ?? {}
     const target = { sessionId: sessionIdOf(workflowId), epoch, executionId, watermark, ...(origin && { origin }) }
     try {
-      return { seq: await beating(() => flusher.flush(target, client)) }
+      return { seq: await beating(() => flusher.flush(target, client, FLUSH_MS)) }
     } catch (error) {
       // Tried again with the same watermark it could fail for ever; the workflow has a newer one.
       if (error instanceof StaleWatermark && info.attempt >= STALE_TRIES) return { seq: 0, stale: true }

@@ -23,9 +23,13 @@ export async function storeLeftBehind(
     const end = await endOf(sessionId, executionId, client)
     const head = (await store.head(sessionId)) ?? { seq: 0, digest: '' }
     if (!end || end.watermark.seq <= head.seq) return
-    const entries = await reader.entries({ sessionId, executionId, ...end }, head, client)
-    await store.flush(sessionId, end.epoch, entries)
-    logger.warn({ sessionId, executionId, events: entries.length }, 'stored events of an execution that was ended before it could')
+    for await (const entries of reader.parts({ sessionId, executionId, ...end }, head, client)) {
+      await store.flush(sessionId, end.epoch, entries)
+    }
+    logger.warn(
+      { sessionId, executionId, events: end.watermark.seq - head.seq },
+      'stored events of an execution that was ended before it could',
+    )
   } catch (err) {
     // What was erased is not brought back, though its history may live for moments more.
     if (err instanceof StoreError && err.code === 'session_erased') return

@@ -13,7 +13,8 @@ export function inputDigestOf(tool: string, rawInput: Json): string {
 const MAX_KEY = 1_000
 
 /**
- * The key of a call: by default sha256 over session, run, tool and canonical raw arguments; undefined for a `read`.
+ * The key of a call: by default sha256 over session, run, tool and canonical raw arguments; by a function of the tool's own, `<tool>:<key>`,
+ * because two tools may derive theirs from the same order; undefined for a `read`.
  * @throws DeclarationError `invalid_idempotency_key` when the tool's own function gives none.
  */
 export function idempotencyKeyOf(
@@ -23,17 +24,18 @@ export function idempotencyKeyOf(
   if (tool.effect === 'read') return undefined
   const { sessionId, run, turn, index, rawInput } = call
   const callId = callIdOf(run, turn, index)
-  if (typeof tool.idempotency === 'function') return checkKey(tool.name, tool.idempotency(call.input, { sessionId, run, callId }))
+  if (typeof tool.idempotency === 'function') return ownKey(tool.name, tool.idempotency(call.input, { sessionId, run, callId }))
   // A fork that carries its origin's completed keys shares those that count for a whole session; its runs are its own.
   const owner = tool.idempotency === 'session' ? (call.keysOf ?? sessionId) : sessionId
   const scope = { session: [], run: [run], call: [callId] }[tool.idempotency]
   return sha256Hex(canonicalJson([owner, ...scope, tool.name, rawInput]))
 }
 
-function checkKey(tool: string, key: unknown): string {
-  if (typeof key === 'string' && key !== '' && key.length <= MAX_KEY) return key
+/** The names of tools have no colon: the keys of two tools are never the same. */
+function ownKey(tool: string, key: unknown): string {
+  if (typeof key === 'string' && key !== '' && key.length <= MAX_KEY) return `${tool}:${key}`
   throw new DeclarationError(
     'invalid_idempotency_key',
-    `The idempotency function of tool "${tool}" must return 1 to ${MAX_KEY} characters of text: mend the function.`,
+    `The idempotency function of tool "${tool}" must return a string of 1 to 1,000 characters; fix the function.`,
   )
 }

@@ -44,7 +44,7 @@ export interface ToolContext extends AgentContext {
   readonly callId: string
   /** Counted from 1 over all attempts of the call, also those that died with their worker. */
   readonly attempt: number
-  /** The same on every attempt; empty for a `read`. */
+  /** The same on every attempt, and no other tool's; with a function as `idempotency`, `<tool>:<its key>`. Empty for a `read`. */
   readonly idempotencyKey: string
   /** Aborts on the tool's timeout and on an interrupt. */
   readonly signal: AbortSignal
@@ -69,7 +69,7 @@ export type ApprovalNeed = boolean | string
 /** What `verify` answers; `'unknown'`: it cannot tell. */
 export type Verdict<R> = { happened: true; result: R } | { happened: false } | { happened: 'unknown' }
 
-/** Over what an idempotency key is unique: `run` (default), `session`, `call`, or the key itself by a function of the input. */
+/** What an idempotency key is unique over: `run` (default), `session`, `call`; or a function of the input that returns the tool's own key. */
 export type Idempotency<I> = 'run' | 'session' | 'call' | ((input: I, ctx: { sessionId: string; run: number; callId: string }) => string)
 
 /** What `defineTool` takes. */

@@ -1,24 +1,20 @@
 // The job `callModel`: reads the transcript up to the watermark, calls the model, resolves the calls it asks for.
 import type { CallModelInput, CallModelResult } from '../activities/contract.ts'
 import type { Agent } from '../agent/agent.ts'
-import { isModelError, ModelError } from '../agent/errors.ts'
-import type { Model, ModelRequest, ModelResponse } from '../agent/model.ts'
+import { isModelError } from '../agent/errors.ts'
+import type { Model, ModelRequest } from '../agent/model.ts'
 import { nextDelayMs } from '../agent/retry.ts'
 import type { AgentContext } from '../agent/tool.ts'
-import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
-import { NO_USAGE } from '../session/content.ts'
+import type { AssistantBlock } from '../session/content.ts'
 import type { FailedAttempt, Resolution, RunLimits } from '../session/events.ts'
-import { jsonBytes } from '../session/json.ts'
 import { failedAttempt } from './attempt.ts'
+import { checkResponse } from './check-response.ts'
 import { ArchiveUnavailable, archiveAway, notServed, StaleWatermark, TryAgain } from './errors.ts'
-import { plainJson } from './json.ts'
 import type { Job, JobNeeds } from './needs.ts'
 import { resolveCall } from './resolve.ts'
 import type { SessionView } from './session-views.ts'
 import { unlessAborted } from './unless-aborted.ts'
 
-/** A model's answer must fit into an activity's result; the server's limit is 2 MB. */
-const MAX_ANSWER_BYTES = 1_500_000
 const STORE_RETRY_MS = 500
 
 /** Carries out the job. @throws TryAgain. */
@@ -84,15 +80,14 @@ async function answer(needs: JobNeeds, agent: Agent, input: CallModelInput, job:
       turn: input.turn,
     }
     const response = await unlessAborted(signal, model.generate(request, { signal, attempt: job.attempt.number, onDelta: () => undefined }))
-    const { content, stopReason, usage } = checkResponse(response)
+    const { notes, ...answered } = checkResponse(response, model)
+    for (const note of notes) needs.logger.warn({ sessionId: job.sessionId, agent: agent.name }, note)
+    const { content } = answered
     const calls = await resolveCalls(agent, content, input, view, ctx)
     return {
       kind: 'completed',
       attempt: job.attempt.number,
-      content,
-      stopReason,
-      usage,
-      model: response.model ?? model.name,
+      ...answered,
       calls,
       limits: limitsOf(agent),
       ...(agent.checkpoint !== 'turn' && { checkpoint: agent.checkpoint }),
@@ -149,52 +144,6 @@ function giveUpOrRetry(
   attempt.failed.push(failedAttempt(attempt.number, error, { retryable, worker: needs.worker, nextDelayMs: afterMs }))
   // The deadline comes first: the run then ends when it is due.
   return { kind: 'again', afterMs: Math.max(0, Math.min(afterMs, timeLeft(agent, input))) }
-}
-
-const STOP_REASONS: readonly string[] = [
-  'end_turn',
-  'max_tokens',
-  'stop_sequence',
-  'tool_use',
-  'pause_turn',
-  'refusal',
-  'model_context_window_exceeded',
-]
-
-/** The response as plain JSON of the right shape and size: a Model is somebody else's code. */
-function checkResponse(response: ModelResponse): { content: AssistantBlock[]; stopReason: StopReason; usage: Usage } {
-  const bad = (what: string): never => {
-    throw new ModelError('invalid_response', `The model's answer cannot be used: ${what}. Mend the Model's generate().`, {
-      retryable: false,
-    })
-  }
-  if (!Array.isArray(response?.content)) return bad('content is no list of blocks')
-  const content = plainJson(response.content) as unknown as AssistantBlock[]
-  for (const block of content) {
-    if (!isSound(block)) bad(`a block of type ${JSON.stringify(block?.type)} is malformed`)
-    if (block.type === 'tool_use') block.input ??= {}
-  }
-  const bytes = jsonBytes(content)
-  if (bytes > MAX_ANSWER_BYTES) bad(`it has ${bytes} bytes, the limit is ${MAX_ANSWER_BYTES}`)
-  if (!STOP_REASONS.includes(response.stopReason)) bad(`the stop reason is ${JSON.stringify(response.stopReason)}`)
-  const usage = { ...NO_USAGE }
-  for (const kind of Object.keys(usage) as (keyof Usage)[]) usage[kind] = Number(response.usage?.[kind]) || 0
-  return { content, stopReason: response.stopReason, usage }
-}
-
-function isSound(block: AssistantBlock | null): boolean {
-  switch (block?.type) {
-    case 'text':
-      return typeof block.text === 'string'
-    case 'thinking':
-      return typeof block.thinking === 'string'
-    case 'redacted_thinking':
-      return typeof block.data === 'string'
-    case 'tool_use':
-      return typeof block.name === 'string'
-    default:
-      return false
-  }
 }
 
 async function resolveCalls(

@@ -1,6 +1,7 @@
 // One statement for many rows: an insert from the rows' JSON, as a part of a larger statement.
 import type { Schema } from './schema.ts'
 import type { Columns, RowOf } from './tables.ts'
+import { withoutUnsafeEscapes } from './text.ts'
 
 /** A statement made of parts that share its parameters. */
 export interface Statement {
@@ -50,7 +51,8 @@ export function insertRows<C extends Columns>(
 export function recordset<C extends Columns>(statement: Statement, columns: C, rows: readonly RowOf<C>[]): string {
   // jsonb comes as text: within the JSON of the rows its nesting and escapes are just characters.
   const types = Object.entries(columns).map(([name, type]) => `${name} ${type === 'jsonb' ? 'text' : type}`)
-  return `json_to_recordset(${statement.value(JSON.stringify(rows))}::json) as given(${types.join(', ')})`
+  const json = withoutUnsafeEscapes(JSON.stringify(rows))
+  return `json_to_recordset(${statement.value(json)}::json) as given(${types.join(', ')})`
 }
 
 function cast(columns: Columns, name: string): string {

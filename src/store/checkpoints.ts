@@ -11,7 +11,8 @@ import type { Queryable } from './database.ts'
 import { asStoreError, StoreError } from './errors.ts'
 import type { CheckpointFailure } from './project-errors.ts'
 import type { Schema } from './schema.ts'
-import { type CheckpointRow, insertCheckpoints, type ParsedEntry } from './segment.ts'
+import type { ParsedEntry } from './entries.ts'
+import { type CheckpointRow, insertCheckpoints } from './segment.ts'
 import { findState, type StateOf } from './states.ts'
 import { jsonText, sanitiser } from './text.ts'
 
@@ -93,8 +94,8 @@ function foldingOf(
     fold(entries) {
       const rows: CheckpointRow[] = []
       const failures: CheckpointFailure[] = []
-      for (const { event } of entries) {
-        state = grown(state, event)
+      for (const { event, exact } of entries) {
+        state = grown(state, exact)
         if (event.type !== 'checkpoint_made') continue
         const row = made(event)
         if (row instanceof StoreError) failures.push({ event, error: row })

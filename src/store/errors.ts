@@ -49,6 +49,20 @@ export function asStoreError(error: unknown): StoreError {
   )
 }
 
+/** Classes of SQLSTATE for values that a column cannot hold. */
+const ABOUT_VALUES = new Set(['21', '22', '23', '54'])
+
+/** Whether the values that were to be written caused the error: they will cause it again. */
+export function isAboutValues(error: unknown): boolean {
+  if (!(error instanceof StoreError)) return false
+  return isBug(error.cause) || ABOUT_VALUES.has(sqlState(error.cause)?.slice(0, 2) ?? '')
+}
+
+/** Whether a statement took longer than it may. */
+export function isTooSlow(error: unknown): boolean {
+  return error instanceof StoreError && sqlState(error.cause) === '57014'
+}
+
 function sqlState(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined

@@ -2,7 +2,7 @@
 import type { Json } from '../session/json.ts'
 import { safeKey, sanitiser } from './text.ts'
 import { breakingMigrations } from './too-new.ts'
-import type { WriteNeeds } from './writer.ts'
+import type { WriteNeeds } from './apply.ts'
 
 /** See `Store.markProgress`. An attempt that was left behind has nothing to say any more. */
 export async function markProgress(
@@ -15,5 +15,18 @@ export async function markProgress(
     `update ${schema.table('tool_calls')} set progress = $3::jsonb, raw_progress = $4
      where session_id = $1 and call_id = $2 and status = 'running' and attempt <= $5 and (${breakingMigrations(schema, '$6')}) is null`,
     [safeKey(sessionId), safeKey(callId), progress, safe.raw(value), attempt, (await known()) ?? null],
+  )
+}
+
+/** See `Store.markRunning`. An attempt that was left behind has nothing to say any more. */
+export async function markRunning(
+  { database, schema, known }: WriteNeeds,
+  call: { sessionId: string; callId: string; attempt: number; worker: string },
+): Promise<void> {
+  await database.query(
+    `update ${schema.table('tool_calls')} set status = 'running', attempt = $3, worker = $4, started_at = now()
+     where session_id = $1 and call_id = $2 and status in ('issued', 'running') and attempt <= $3
+       and (${breakingMigrations(schema, '$5')}) is null`,
+    [safeKey(call.sessionId), safeKey(call.callId), call.attempt, safeKey(call.worker), (await known()) ?? null],
   )
 }

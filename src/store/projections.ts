@@ -41,9 +41,19 @@ export function newProjection(session: SessionColumns): Projection {
 /** Tells a projection of events whose rows are stored: those of the open turn, and results that are replayed. */
 export function recall(projection: Projection, events: Iterable<SessionEvent>): void {
   for (const event of events) {
-    growTranscript(projection, event)
-    trackCalls(projection.session, event)
+    try {
+      growTranscript(projection, event)
+      trackCalls(projection.session, event)
+    } catch {
+      // No rows could be made of it either, which is noted beside it.
+    }
   }
+}
+
+/** No rows, for none can be made of these events: the session is as it was before them. */
+export function passOver({ session }: Projection, events: Iterable<SessionEvent>): Rows {
+  for (const { at } of events) session.updatedAt = at
+  return noRows()
 }
 
 /**

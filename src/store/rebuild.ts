@@ -2,6 +2,7 @@
 import type { SessionState } from '../session/state.ts'
 import type { Database, Queryable } from './database.ts'
 import type { Schema } from './schema.ts'
+import { soundState } from './sound-events.ts'
 import type { StoredHead } from './store.ts'
 import { safeKey, sanitiser } from './text.ts'
 
@@ -25,7 +26,9 @@ export async function adoptSession(database: Database, schema: Schema, sessionId
 }
 
 async function insertSession(tx: Queryable, schema: Schema, key: string, { epoch, state, digest }: Adopted): Promise<boolean> {
-  const { agent, context, tags, status, seq, run, current, turns, error, usage, createdAt, updatedAt, forkedFrom, checkpoint } = state
+  const { agent, context, tags, status, run, current, turns, error, usage, createdAt, updatedAt, forkedFrom, checkpoint } =
+    soundState(state)
+  const { seq } = state
   const safe = sanitiser()
   const safeError = sanitiser()
   const failure = error && { code: error.code, reason: error.reason, ...(error.run !== undefined && { run: error.run }) }
@@ -64,7 +67,8 @@ async function insertSession(tx: Queryable, schema: Schema, key: string, { epoch
 
 /** The adopted state stands as a checkpoint: what is folded later goes on from there. */
 async function insertCheckpoint(tx: Queryable, schema: Schema, key: string, { state }: Adopted): Promise<void> {
-  const { checkpoint, agent, run, current, seq, updatedAt, lastMessageId } = state
+  const { checkpoint, agent, run, current, updatedAt, lastMessageId } = soundState(state)
+  const { seq } = state
   await tx.query(
     `insert into ${schema.table('checkpoints')}
        (session_id, version, agent, run, turn, seq, up_to_seq, last_message_id, reason, state, state_version, created_at)

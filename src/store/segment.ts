@@ -1,7 +1,8 @@
 // The write of one segment of a session's events: one statement that brings events and rows into all tables.
-import type { LogEntry, SessionEvent } from '../session/events.ts'
+import type { Json } from '../session/json.ts'
 import { insertRows, newStatement, recordset, type Statement, textOfStatement } from './bulk.ts'
 import type { Queryable } from './database.ts'
+import type { ParsedEntry } from './entries.ts'
 import type { ToolCallRecord } from './project-calls.ts'
 import type { Projection, Rows } from './projections.ts'
 import type { Schema } from './schema.ts'
@@ -21,11 +22,6 @@ import {
   TOOL_CALLS,
 } from './tables.ts'
 import { safeKey, sanitiser } from './text.ts'
-
-/** An entry with the event that its text says. */
-export interface ParsedEntry extends LogEntry {
-  event: SessionEvent
-}
 
 /** A row of `checkpoints`. */
 export type CheckpointRow = RowOf<typeof CHECKPOINTS>
@@ -107,7 +103,7 @@ const MERGE_CALL = [
        where name <> all(coalesce(stored.milestones, '{}')) order by place) end`,
 ].join(', ')
 
-function eventRow({ event, seq, digest, json }: ParsedEntry, epoch: string): RowOf<typeof EVENTS> {
+function eventRow({ event, seq, digest, json, adjusted }: ParsedEntry, epoch: string): RowOf<typeof EVENTS> {
   return {
     seq,
     epoch: safeKey(epoch),
@@ -117,6 +113,7 @@ function eventRow({ event, seq, digest, json }: ParsedEntry, epoch: string): Row
     at: new Date(event.at).toISOString(),
     digest,
     json,
+    adjusted: adjusted.length > 0 ? sanitiser().json(adjusted as unknown as Json) : null,
   }
 }
 

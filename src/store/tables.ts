@@ -17,6 +17,7 @@ export const EVENTS = {
   at: 'timestamptz',
   digest: 'text',
   json: 'text',
+  adjusted: 'jsonb',
 } as const satisfies Columns
 
 export const STRAY_EVENTS = { epoch: 'text', seq: 'bigint', prev: 'text', digest: 'text', json: 'text' } as const satisfies Columns

@@ -5,8 +5,8 @@ import type { Json } from '../session/json.ts'
 /** A lone surrogate; with the flag `u` a pair counts as one character and does not match. */
 const UNSAFE = /\0|\p{Surrogate}/gu
 const REPLACEMENT = '\uFFFD'
-/** Identifiers stand in indices, whose rows Postgres limits to 2,700 bytes. */
-const MAX_KEY_CHARACTERS = 500
+/** Identifiers stand in indices, up to three of them in one; Postgres limits the rows of an index to 2,700 bytes. */
+const MAX_KEY_BYTES = 500
 /** Levels of nesting that go into jsonb: Postgres parses by recursion, within its `max_stack_depth`. */
 const MAX_DEPTH = 2_000
 const TOO_DEEP = JSON.stringify(`[nested deeper than ${MAX_DEPTH} levels]`)
@@ -19,8 +19,10 @@ function safeText(value: string): string {
 /** An identifier or name that Postgres can hold and index: different ones stay different, an ordinary one stays as it is. */
 export function safeKey(value: string): string {
   const safe = safeText(value)
-  if (safe === value && value.length <= MAX_KEY_CHARACTERS) return value
-  return `${safeText(safe.slice(0, MAX_KEY_CHARACTERS))}~${shortHash(value)}`
+  const bytes = Buffer.from(safe)
+  if (safe === value && bytes.length <= MAX_KEY_BYTES) return value
+  // A character that is cut in two becomes a replacement character.
+  return `${bytes.subarray(0, MAX_KEY_BYTES).toString()}~${shortHash(value)}`
 }
 
 /** `JSON.stringify` that is not limited by the stack: some thousand levels of nesting are too many for the built-in. */
@@ -38,8 +40,8 @@ function safeJson(value: Json, text: string): string {
   return text.length > 2 * MAX_DEPTH && isDeeperThan(value, MAX_DEPTH) ? TOO_DEEP : withoutUnsafeEscapes(text)
 }
 
-/** Replaces the escapes that jsonb refuses. JSON.stringify writes surrogates as escapes only where they are alone. */
-function withoutUnsafeEscapes(text: string): string {
+/** Replaces the escapes that Postgres refuses in the JSON of values that it holds as text. JSON.stringify writes surrogates as escapes only where they are alone. */
+export function withoutUnsafeEscapes(text: string): string {
   if (!/\\u(?:0000|d[89a-f])/.test(text)) return text
   // Every escape is matched, so that the `\\` of an escaped backslash is not taken for the start of one.
   return text.replace(/\\(?:(u0000|ud[89a-f][0-9a-f]{2})|.)/g, (escape, unsafe) => (unsafe === undefined ? escape : REPLACEMENT))

@@ -44,6 +44,7 @@ const agent = defineAgent({
     tool('per_session', 'external', 'session'),
     tool('per_call', 'idempotent', 'call'),
     tool('per_order', 'external', ({ order }) => `order-${order}`),
+    tool('other_per_order', 'external', ({ order }) => `order-${order}`),
     tool('keyless', 'external', () => ''),
     tool('broken', 'external', () => {
       throw new Error('the key service is away')
@@ -81,6 +82,18 @@ const LATER = [
 ]
 
 describe.concurrent('a completed key', () => {
+  it('of one tool answers no other tool, though their functions give the same key', async () => {
+    const session = newSession()
+    const both = (): Promise<string[]> => calling(session, ['per_order', A], ['other_per_order', A])
+    expect(await both()).toEqual(['per_order a (1)', 'other_per_order a (2)'])
+    expect(await both()).toEqual([
+      '[idempotent replay of t_1_1_0]\nper_order a (1)',
+      '[idempotent replay of t_1_1_1]\nother_per_order a (2)',
+    ])
+    const own = entered.filter((one) => one.session === session.id).map(({ key }) => key)
+    expect(own).toEqual(['per_order:order-a', 'other_per_order:order-a'])
+  })
+
   it('answers the same call in another run if it counts for the session, or is the tool’s own', async () => {
     const session = newSession()
     expect(await everyScope(session)).toEqual(FIRST)
@@ -105,7 +118,7 @@ describe.concurrent('a completed key', () => {
     const session = newSession()
     await calling(session, ['per_order', { order: 'a', note: 'please' }])
     expect(await calling(session, ['per_order', { order: 'a', note: 'now!' }])).toEqual(['[idempotent replay of t_1_1_0]\nper_order a (1)'])
-    expect(entered.filter((one) => one.session === session.id).map(({ key }) => key)).toEqual(['order-a'])
+    expect(entered.filter((one) => one.session === session.id).map(({ key }) => key)).toEqual(['per_order:order-a'])
   })
 
   it('answers after the session was closed and went on', async () => {
@@ -170,7 +183,7 @@ describe.concurrent('a completed key', () => {
 })
 
 it.each([
-  ['keyless', /must return 1 to 1000 characters/],
+  ['keyless', /must return a string of 1 to 1,000 characters/],
   ['broken', /the key service is away/],
 ] as const)('a call whose key cannot be told (%s) is an error result, and no body is entered', async (name, says) => {
   const session = newSession()

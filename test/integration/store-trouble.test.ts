@@ -22,6 +22,7 @@ const run = promisify(execFile)
 const SESSIONS = 3
 const TURNS = 5
 const UNTIL_DONE_MS = 100_000
+const BACKLOG = 3_000
 
 /** A Postgres of a test's own below the shared Temporal, and a deployment that reaches it by a proxy. */
 interface Ground {
@@ -215,6 +216,35 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
       ground.proxy.delayMs = 0
     })
     await everyRowIsThereOnce(ground, all)
+  })
+
+  it('away for so long that thousands of events wait, which it then takes in parts', async () => {
+    const { postgres } = ground.stack
+    await postgres.stop()
+    const played = playThrough(ground)
+    try {
+      await (await played.session.send('go', { isNew: true })).result({ timeoutMs: UNTIL_DONE_MS })
+      const handle = ground.here.temporal.workflow.getHandle(`pawl:${played.id}`)
+      const backlog = async () => (await handle.query<{ seq: number }>('state')).seq
+      while ((await backlog()) < BACKLOG) {
+        const seq = await backlog()
+        // Signals that mean nothing leave an event each, and need no model.
+        await Promise.all(Array.from({ length: 100 }, () => handle.signal('nonsense', 1)))
+        await until('they are events', async () => (await backlog()) >= seq + 100, 40_000)
+      }
+    } finally {
+      await postgres.start()
+    }
+    expect(await (await played.session.send('again')).result({ timeoutMs: UNTIL_DONE_MS })).toMatchObject({ run: 2, text: 'done again' })
+    await everyRowIsThereOnce(ground, [played])
+    const client = new pg.Client(ground.direct.databaseUrl)
+    await client.connect()
+    const { rows } = await client.query<{ events: string }>(
+      'select last_seq - first_seq + 1 as events from pawl.commits where session_id = $1',
+      [played.id],
+    )
+    await client.end()
+    expect(Math.max(...rows.map(({ events }) => Number(events)))).toBeLessThanOrEqual(1_000)
   })
 
   it('gone away in the middle of a transaction', async () => {

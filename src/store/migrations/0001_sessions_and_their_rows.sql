@@ -42,8 +42,11 @@ create table {schema}.events (
   at timestamptz not null,
   digest text not null,
   json text not null,
+  adjusted jsonb,                           -- members that other tables hold otherwise: [{"member", "was", "stored"}]; null: none
   primary key (session_id, seq)
 );
+
+create index events_adjusted on {schema}.events (at desc) where adjusted is not null;
 
 -- Flushed events of another chain of executions than the one that wrote the stored ones: kept for a person to judge.
 create table {schema}.stray_events (

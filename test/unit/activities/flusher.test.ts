@@ -3,11 +3,21 @@ import type { Client } from '@temporalio/client'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { startFlusher } from '../../../src/activities/flusher.ts'
 import type { SessionReader } from '../../../src/activities/session-reader.ts'
+import type { ReadTarget } from '../../../src/jobs/session-views.ts'
+import type { LogEntry, Watermark } from '../../../src/session/events.ts'
 import { StoreError } from '../../../src/store/errors.ts'
 import type { Store } from '../../../src/store/store.ts'
 
 const target = { sessionId: 's', epoch: 'e', executionId: 'x', watermark: { seq: 1, digest: 'd' } }
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** A reader that has these parts for a target. */
+function readerOf(partsOf: (target: ReadTarget, from: Watermark) => LogEntry[][]): SessionReader {
+  async function* parts(target: ReadTarget, from: Watermark): AsyncGenerator<LogEntry[]> {
+    yield* partsOf(target, from)
+  }
+  return { parts } as Partial<SessionReader> as SessionReader
+}
 
 /** A flusher whose store fails once, after what `meanwhile` does; gives how each flush that it was asked for was described. */
 function failingOnce(meanwhile: () => void) {
@@ -22,7 +32,7 @@ function failingOnce(meanwhile: () => void) {
       throw new StoreError('store_unavailable', 'timeout')
     },
   } as unknown as Store
-  const reader = { entries: () => Promise.resolve([]) } as unknown as SessionReader
+  const reader = readerOf(() => [[]])
   const flusher = startFlusher(store, reader, silent)
   return { asked, flush: () => flusher.flush(target, {} as Client) }
 }
@@ -45,6 +55,51 @@ describe('a flush that fails', () => {
   })
 })
 
+describe('a backlog', () => {
+  const TEN = Array.from({ length: 10 }, (_, index) => [{ seq: index + 1, prev: '', digest: `d${index + 1}`, json: '{}' }])
+  const backlog = { ...target, watermark: { seq: 10, digest: 'd10' } }
+
+  /** A flusher over a store that calls `before` before each of its transactions. */
+  function flushing(before: (seq: number) => void | Promise<void>) {
+    let stored = { epoch: 'e', seq: 0, digest: '' }
+    const store = {
+      head: () => Promise.resolve(stored),
+      async flush(_session: string, epoch: string, [entry]: LogEntry[]) {
+        const { seq, digest } = entry ?? expect.fail()
+        await before(seq)
+        stored = { epoch, seq, digest }
+        return stored
+      },
+    } as unknown as Store
+    const reader = readerOf((_target, from) => TEN.slice(from.seq))
+    const flusher = startFlusher(store, reader, silent)
+    return { flush: (withinMs?: number) => flusher.flush(backlog, {} as Client, withinMs), stored: () => stored.seq }
+  }
+
+  it('goes on after the part that was stored last, whatever ends its flush', async () => {
+    let cut = 4
+    const { flush, stored } = flushing((seq) => {
+      if (seq === cut) throw new StoreError('store_unavailable', 'gone')
+    })
+    await expect(flush()).rejects.toMatchObject({ code: 'store_unavailable' })
+    expect(stored()).toBe(3)
+    cut = 8
+    await expect(flush()).rejects.toMatchObject({ code: 'store_unavailable' })
+    expect(stored()).toBe(7)
+    cut = 0
+    expect(await flush()).toBe(10)
+  })
+
+  it('is flushed as far as the time allows, a part at least', async () => {
+    const { flush } = flushing(() => new Promise((resolve) => setTimeout(resolve, 30)))
+    const first = await flush(50)
+    expect(first).toBeGreaterThan(0)
+    expect(first).toBeLessThan(10)
+    expect(await flush(0)).toBe(first + 1)
+    expect(await flush()).toBe(10)
+  })
+})
+
 describe('nudges', () => {
   afterEach(() => void vi.useRealTimers())
 
@@ -60,12 +115,10 @@ describe('nudges', () => {
         return Promise.resolve({ seq: head, digest: 'd', epoch })
       },
     } as unknown as Store
-    const reader = {
-      entries: ({ watermark }: { watermark: { seq: number } }) => {
-        head = watermark.seq
-        return Promise.resolve([])
-      },
-    } as unknown as SessionReader
+    const reader = readerOf(({ watermark }) => {
+      head = watermark.seq
+      return [[]]
+    })
     const flusher = startFlusher(store, reader, silent)
     const nudge = (seq: number, afterMs: number) => {
       const after = vi.advanceTimersByTimeAsync(afterMs)

@@ -53,9 +53,10 @@ describe('an idempotency key', () => {
     )
   })
 
-  it('is what the function of the tool says of the parsed input', () => {
-    const one = tool((input, ctx) => `${input.to}/${ctx.sessionId}/${ctx.run}/${ctx.callId}`)
-    expect(keyOf(one)).toBe('a/s/2/t_2_3_1')
+  it('is the tool and what its function says of the parsed input: no other tool has it', () => {
+    const key: Scope = (input, ctx) => `${input.to}/${ctx.sessionId}/${ctx.run}/${ctx.callId}`
+    expect(keyOf(tool(key))).toBe('send:a/s/2/t_2_3_1')
+    expect(keyOf(tool(key, 'other'))).toBe('other:a/s/2/t_2_3_1')
   })
 
   it.each([

@@ -6,7 +6,7 @@ import { readState, STATE_VERSION, UnreadableState, type Upgrade } from '../../.
 import { beginFolding, keptStates } from '../../../src/store/checkpoints.ts'
 import { isBreaking } from '../../../src/store/migrate.ts'
 import { schemaOf } from '../../../src/store/schema.ts'
-import type { ParsedEntry } from '../../../src/store/segment.ts'
+import type { ParsedEntry } from '../../../src/store/entries.ts'
 
 const state = initialState({
   v: 1,
@@ -62,7 +62,10 @@ describe('a state that cannot be folded', () => {
   it('fails the checkpoints that would need it, and nothing else', async () => {
     const kept = keptStates()
     kept.set('s', { digest: 'd', state: { ...state, inbox: null as never } })
-    const entry = (event: object) => ({ event: { v: 1, at: 1, ...event } as SessionEvent }) as ParsedEntry
+    const entry = (given: object) => {
+      const event = { v: 1, at: 1, ...given } as SessionEvent
+      return { event, exact: event } as ParsedEntry
+    }
     const entries = [
       entry({ seq: 2, type: 'message_received', messageId: 'm', content: 'x' }),
       entry({ seq: 3, type: 'checkpoint_made', version: 1, reason: 'turn' }),

@@ -1,0 +1,105 @@
+// A session's events where the log does not have them: from its executions by paged queries and from the store, oldest first.
+import type { Client } from '@temporalio/client'
+import { continues } from '../session/digest.ts'
+import type { LogEntry, Watermark } from '../session/events.ts'
+import { entriesOf } from '../session/pages.ts'
+import { type EventsPage, QUERIES, workflowIdOf } from '../session/protocol.ts'
+import type { Store } from '../store/store.ts'
+import { StaleWatermark } from '../jobs/errors.ts'
+import type { ReadTarget } from '../jobs/session-views.ts'
+
+const QUERY_TIMEOUT_MS = 10_000
+
+/** An execution that can be queried. */
+interface Execution {
+  sessionId: string
+  executionId: string
+  client: Client
+}
+
+/** Whoever has the entries above a watermark up to where the next source begins. */
+type Source = (from: Watermark) => AsyncGenerator<LogEntry[]>
+
+/**
+ * The entries above `from` up to the target's watermark, one execution (whose history is bounded) or one page of the store at a time.
+ * Entries are given only once their digests are known to lead to where the execution after them begins. @throws StaleWatermark.
+ */
+export async function* refill(target: ReadTarget, from: Watermark, client: Client, store: Store): AsyncGenerator<LogEntry[]> {
+  let at = from
+  for (const source of await sourcesOf(target, from, client, store)) {
+    for await (const entries of source(at)) {
+      if (!continues(at, entries)) throw new StaleWatermark('the execution has other events')
+      yield entries
+      at = entries.at(-1) ?? at
+    }
+  }
+  if (at.digest !== target.watermark.digest) throw new StaleWatermark('the execution has other events')
+}
+
+/** Walks back from the newest execution to whoever has the oldest of the entries. */
+async function sourcesOf(target: ReadTarget, from: Watermark, client: Client, store: Store): Promise<Source[]> {
+  const { sessionId } = target
+  const sources: Source[] = []
+  let upTo = target.watermark
+  let executionId: string | undefined = target.executionId
+  while (upTo.seq > from.seq) {
+    if (executionId === undefined) throw new StaleWatermark('no execution and no store has the older events')
+    const execution: Execution = { sessionId, executionId, client }
+    const [end, first] = [upTo, await queryPage(execution, from.seq)]
+    // Where older events are needed, too, this page is read again when its turn comes.
+    const isOldest = first.base.seq <= from.seq
+    sources.unshift((at) => ofExecution(execution, at, end, isOldest ? first : undefined))
+    if (isOldest) break
+    upTo = first.base
+    executionId = first.previous
+    if (await isStored(sessionId, upTo, store)) {
+      const stored = upTo
+      sources.unshift((at) => ofStore(sessionId, at, stored, store))
+      break
+    }
+  }
+  return sources
+}
+
+/** The entries of one execution, all at once: only the last one shows that they are right. */
+async function* ofExecution(execution: Execution, from: Watermark, upTo: Watermark, first?: EventsPage): AsyncGenerator<LogEntry[]> {
+  const entries: LogEntry[] = []
+  for (let page = first ?? (await queryPage(execution, from.seq)); ; page = await queryPage(execution, page.to.seq)) {
+    for (const entry of entriesOf(page)) if (entry.seq <= upTo.seq) entries.push(entry)
+    if (!page.more || page.to.seq >= upTo.seq) break
+  }
+  if (!continues(from, entries) || entries.at(-1)?.digest !== upTo.digest) throw new StaleWatermark('the execution has other events')
+  yield entries
+}
+
+function queryPage({ sessionId, executionId, client }: Execution, after: number): Promise<EventsPage> {
+  const handle = client.workflow.getHandle(workflowIdOf(sessionId), executionId)
+  return client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, async () => {
+    const page = await handle.query<EventsPage, [object]>(QUERIES.events, { after })
+    if (!('base' in page)) throw new StaleWatermark('the execution is still loading')
+    return page
+  })
+}
+
+/** Whether the store has this event, and so all before it; not if it is away: earlier executions have the same. */
+async function isStored(sessionId: string, { seq, digest }: Watermark, store: Store): Promise<boolean> {
+  try {
+    const [entry] = await store.entries(sessionId, { after: seq - 1, limit: 1 })
+    return entry?.seq === seq && entry.digest === digest
+  } catch {
+    // The flusher says that it is away.
+    return false
+  }
+}
+
+async function* ofStore(sessionId: string, from: Watermark, upTo: Watermark, store: Store): AsyncGenerator<LogEntry[]> {
+  let at = from
+  while (at.seq < upTo.seq) {
+    const page = (await store.entries(sessionId, { after: at.seq })).filter(({ seq }) => seq <= upTo.seq)
+    const last = page.at(-1)
+    if (!last) throw new StaleWatermark('events are missing in the store')
+    // What lies before the first one that is stored has no digest there.
+    yield page.map((entry, index) => (index === 0 ? { ...entry, prev: at.digest } : entry))
+    at = last
+  }
+}

@@ -1,0 +1,55 @@
+// What a model answered, before it becomes history: what is recorded of numbers and names that nobody could store.
+import { describe, expect, it } from 'vitest'
+import { checkResponse } from '../../../src/jobs/check-response.ts'
+import type { ModelResponse } from '../../../src/agent/model.ts'
+
+const checked = (more: object, name: unknown = 'm') =>
+  checkResponse({ content: [{ type: 'text', text: 'hi' }], stopReason: 'end_turn', ...more } as ModelResponse, { name: name as string })
+
+const NONE = { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
+
+describe('usage', () => {
+  it('may be an estimate, and may be left out', () => {
+    expect(checked({ usage: { input_tokens: 1.5, output_tokens: 7, cache_read_input_tokens: null } })).toMatchObject({
+      usage: { ...NONE, input_tokens: 2, output_tokens: 7 },
+      notes: [],
+    })
+    for (const usage of [undefined, null, {}]) expect(checked({ usage })).toMatchObject({ usage: NONE, notes: [] })
+  })
+
+  it.each([Infinity, -1, NaN, 1e300, '12', true, {}, 12n])('of %s tokens counts as none, and is noted', (tokens) => {
+    const { usage, notes } = checked({ usage: { output_tokens: tokens } })
+    expect(usage).toEqual(NONE)
+    expect(notes).toEqual([expect.stringContaining('as output_tokens')])
+  })
+})
+
+describe('the name of a model', () => {
+  it('is what came with the answer, else the Model’s own', () => {
+    expect(checked({ model: 'm-2026' })).toMatchObject({ model: 'm-2026', notes: [] })
+    expect(checked({})).toMatchObject({ model: 'm', notes: [] })
+    expect(checked({ model: null })).toMatchObject({ model: 'm', notes: [] })
+  })
+
+  it.each([5, '', 'a\0b', '\ud800', 'x'.repeat(201), {}, Symbol('m')])('that is not one (%s) is passed over, and noted', (model) => {
+    expect(checked({ model })).toMatchObject({ model: 'm', notes: [expect.stringContaining('not a name')] })
+    expect(checked({}, model)).toMatchObject({ model: 'unknown', notes: [expect.stringContaining('Give the Model a `name`')] })
+    expect(checked({ model }, model).notes).toHaveLength(2)
+  })
+
+  it('may be missing everywhere', () => {
+    expect(checked({}, null)).toMatchObject({ model: 'unknown', notes: [expect.stringContaining('name is null')] })
+  })
+})
+
+it.each([
+  ['no answer', undefined],
+  ['no blocks', { content: 'hi' }],
+  ['a block of an unknown type', { content: [{ type: 'song' }] }],
+  ['a call without a name', { content: [{ type: 'tool_use', id: 'x', input: {} }] }],
+  ['an unknown stop reason', { stopReason: 'tired' }],
+  ['too much', { content: [{ type: 'text', text: 'x'.repeat(1_600_000) }] }],
+])('%s fails the call', (_, more) => {
+  const check = () => (more ? checked(more) : checkResponse(undefined as unknown as ModelResponse, { name: 'm' }))
+  expect(check).toThrow(expect.objectContaining({ name: 'ModelError', code: 'invalid_response', retryable: false }))
+})

@@ -1,0 +1,64 @@
+// What is made of events before rows are: nothing, where they are sound.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { SessionEvent } from '../../../src/session/events.ts'
+import { soundEvent } from '../../../src/store/sound-events.ts'
+import { movedSessions } from '../session/sound-session.ts'
+
+const of = (event: object) => soundEvent({ v: 2, seq: 1, at: 1_000, ...event } as SessionEvent)
+
+describe('a sound event', () => {
+  it('of any session is left as it is', () => {
+    fc.assert(
+      fc.property(movedSessions, ({ events }) => {
+        for (const event of events) {
+          const { event: sound, adjusted } = soundEvent(event)
+          expect(adjusted).toEqual([])
+          expect(sound).toBe(event)
+        }
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it('may have delays and due times with a fraction, and values of any kind', () => {
+    const call = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'x' }
+    const error = { attempt: 1, class: 'Error', message: 'no', retryable: true, nextDelayMs: 500.4 }
+    expect(of({ type: 'tool_attempt_failed', ...call, error }).adjusted).toEqual([])
+    expect(of({ type: 'answer_requested', ...call, expiresAt: 1_000.5 }).adjusted).toEqual([])
+    for (const value of [null, 1.5, 'x', [], {}]) {
+      expect(of({ type: 'tool_completed', ...call, attempt: 1, value }).adjusted).toEqual([])
+      expect(of({ type: 'tool_issued', ...call, index: 0, effect: 'read', input: value, inputDigest: 'd' }).adjusted).toEqual([])
+    }
+  })
+
+  it('of a type that this release does not know is left as it is', () => {
+    expect(of({ type: 'begun_tomorrow', run: 1.5 }).adjusted).toEqual([])
+    expect(of({ type: 'constructor' }).adjusted).toEqual([])
+  })
+})
+
+describe('an event that is not sound', () => {
+  it('is copied, not changed', () => {
+    const event = { v: 2, seq: 1, at: 1e300, type: 'turn_started', run: 1, turn: 1, takes: ['a', 7] } as unknown as SessionEvent
+    const before = structuredClone(event)
+    const { event: sound, adjusted } = soundEvent(event)
+    expect(event).toEqual(before)
+    expect(sound).toMatchObject({ run: 1, takes: ['a', '7'] })
+    expect(adjusted.map(({ member, was }) => [member, was])).toEqual([
+      ['takes.1', '7'],
+      ['at', '1e+300'],
+    ])
+  })
+
+  it('is described in a few lines, whatever its size', () => {
+    const takes = Array.from({ length: 10_000 }, () => 'x'.repeat(1_000)).map((text) => ({ text }))
+    const { adjusted } = of({ type: 'turn_started', run: 1, turn: 1, takes })
+    expect(JSON.stringify(adjusted).length).toBeLessThan(20_000)
+  })
+
+  it('may be nested deeper than the built-in can write', () => {
+    const deep = JSON.parse(`${'['.repeat(50_000)}${']'.repeat(50_000)}`) as unknown
+    expect(of({ type: 'run_started', run: 1, messageId: deep }).adjusted).toMatchObject([{ member: 'messageId' }])
+  })
+})
