@@ -31,12 +31,12 @@ export interface MigrateReport {
 
 /**
  * Brings the side store's schema up to this release. Any number of processes may do so at once, also while workers write.
- * @throws StoreError `store_unavailable`, `permission_denied`, `role_not_found`, `invalid_store_options`.
+ * @throws StoreError `store_unavailable`, `permission_denied`, `role_not_found`, `invalid_store_options`, `invalid_postgres_url`.
  */
 export async function migrateStore({ postgres, schema: name = 'pawl', appRole, check, logger }: MigrateOptions): Promise<MigrateReport> {
   if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured: set DATABASE_URL or give `postgres`.')
   const schema = schemaOf(name)
-  const database = databaseAt(postgres, logger)
+  const database = databaseAt(postgres, { logger })
   try {
     if (check) return { schema: name, applied: [], pending: await pendingMigrations(database, schema) }
     const applied = await migrate(database, schema, logger)

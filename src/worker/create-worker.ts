@@ -3,7 +3,7 @@ import { Client } from '@temporalio/client'
 import { DefaultLogger, type LogEntry, Runtime } from '@temporalio/worker'
 import type { Logger } from '../agent/tool.ts'
 import { resolveTemporal } from '../connect/temporal.ts'
-import { openStore } from '../store/index.ts'
+import { checkPostgresUrl, openStore } from '../store/index.ts'
 import { defineWorker } from './definition.ts'
 import { WorkerError } from './errors.ts'
 import { defaultLogger } from './logger.ts'
@@ -16,7 +16,7 @@ import { inLoopBeats, type LocalBeats, startThreadBeats } from './thread-beats.t
 /**
  * Creates a worker that serves `agents` in this process. A crash of the process is noticed by heartbeats within seconds;
  * `superviseWorkers` notices it at once.
- * @throws WorkerError `no_temporal`, `no_postgres`; DeclarationError `no_agents`, `duplicate_agent`.
+ * @throws WorkerError `no_temporal`, `no_postgres`; StoreError `invalid_postgres_url`; DeclarationError `no_agents`, `duplicate_agent`.
  */
 export async function createWorker(options: CreateWorkerOptions): Promise<PawlWorker> {
   const { agents } = defineWorker(options)
@@ -61,9 +61,10 @@ export async function runWorker(options: CreateWorkerOptions): Promise<void> {
   await worker.run()
 }
 
-/** Where the side store is. @throws WorkerError `no_postgres`. */
+/** Where the side store is. @throws WorkerError `no_postgres`, StoreError `invalid_postgres_url`. */
 export function storeOptions<P>(options: { postgres?: P; schema?: string; migrate?: 'auto' | 'check' | 'off' }): {
   postgres: P | string
+  watch: 'always'
   schema?: string
   migrate?: 'auto' | 'check' | 'off'
 } {
@@ -74,8 +75,10 @@ export function storeOptions<P>(options: { postgres?: P; schema?: string; migrat
       'No side store is configured: set DATABASE_URL, give { postgres }, or use `pawl dev`, which brings its own.',
     )
   }
+  if (typeof postgres === 'string') checkPostgresUrl(postgres)
   return {
     postgres,
+    watch: 'always',
     ...(options.schema !== undefined && { schema: options.schema }),
     ...(options.migrate !== undefined && { migrate: options.migrate }),
   }

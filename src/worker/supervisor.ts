@@ -24,7 +24,7 @@ const DRAIN_MS = 60_000
 /**
  * Starts worker processes for a module and keeps them running: one that dies is replaced, and what it held goes on at once.
  * Resolves when the first processes are started; `ready()` tells when one serves.
- * @throws WorkerError `invalid_options`, `no_temporal`, `no_postgres`, `no_typescript_loader`.
+ * @throws WorkerError `invalid_options`, `no_temporal`, `no_postgres`, `no_typescript_loader`; StoreError `invalid_postgres_url`.
  */
 export async function superviseWorkers(options: SuperviseOptions): Promise<Supervisor> {
   const { processes = 2, module } = options
