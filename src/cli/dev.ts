@@ -1,10 +1,10 @@
 // `pawl dev <module>`: the embedded stack and a supervised worker for one module.
 import { resolve } from 'node:path'
 import { Command } from 'commander'
-import { announceAsJson, announceToPeople, type ServedStack } from './announce.ts'
+import { noteRunning, type ServedStack } from '../connect/dev-stack.ts'
+import { announceAsJson, announceToPeople } from './announce.ts'
 import { findModule } from './module.ts'
 import { dataOption, jsonOption, processesOption, taskQueueOption } from './options.ts'
-import { noteRunning } from './running.ts'
 import { listenForStop } from './stop.ts'
 import { paint } from './terminal.ts'
 

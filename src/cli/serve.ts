@@ -1,7 +1,8 @@
 // Serving a module until somebody asks to stop: supervised workers, announced, drained at the end.
 import type { Supervisor, SuperviseOptions } from '../worker/options.ts'
 import { superviseWorkers } from '../worker/index.ts'
-import type { Announcer, ServedStack } from './announce.ts'
+import type { ServedStack } from '../connect/dev-stack.ts'
+import type { Announcer } from './announce.ts'
 import { CliError } from './errors.ts'
 import type { StopRequests } from './stop.ts'
 

@@ -2,6 +2,7 @@
 import pg from 'pg'
 import type { Client, ClientConfig, Pool, PoolClient, PoolConfig } from 'pg'
 import type { Logger } from '../agent/tool.ts'
+import { type TellWait, tellIfSlow } from '../connect/waits.ts'
 import { addressOf, checkPostgresUrl } from './address.ts'
 import { asStoreError, StoreError } from './errors.ts'
 import { type WatchWhen, watchOutages } from './outages.ts'
@@ -41,10 +42,12 @@ export interface DatabaseOptions {
   logger?: Logger | undefined
   /** Default `in_use`. */
   watch?: WatchWhen | undefined
+  /** Told that a statement takes long, or the connection for it. */
+  onWait?: TellWait | undefined
 }
 
 /** Opens nothing yet: the first statement connects. @throws StoreError `invalid_postgres_url`. */
-export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use' }: DatabaseOptions = {}): Database {
+export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use', onWait }: DatabaseOptions = {}): Database {
   const isOurs = typeof postgres === 'string'
   if (isOurs) checkPostgresUrl(postgres)
   const pool = isOurs ? ownPool(postgres) : postgres
@@ -81,7 +84,7 @@ export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use' }
 
   async function asStored<T>(work: Promise<T>): Promise<T> {
     try {
-      const result = await work
+      const result = await tellIfSlow(onWait, `Postgres at ${address}`, work)
       outages?.answered()
       return result
     } catch (cause) {

@@ -44,7 +44,7 @@ export function asStoreError(error: unknown, address?: string): StoreError {
   }
   return new StoreError(
     'store_unavailable',
-    `Postgres${address === undefined ? '' : ` at ${address}`} is unavailable (${reasonOf(error)}). Check that it is up and that this address reaches it; the next call tries again.`,
+    `Postgres${address === undefined ? '' : ` at ${address}`} is unavailable: ${reasonOf(error)}. Check that it is up; the next call tries again.`,
     options,
   )
 }

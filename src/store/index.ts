@@ -1,6 +1,7 @@
 // The side store: opens Postgres on first use, migrates it once, and hands reading and writing to their modules.
 import type { Pool } from 'pg'
 import type { Logger } from '../agent/tool.ts'
+import type { TellWait } from '../connect/waits.ts'
 import { blobsOf } from './blobs.ts'
 import { keptStates } from './checkpoints.ts'
 import { databaseAt } from './database.ts'
@@ -39,6 +40,8 @@ export interface StoreOptions {
   logger?: Logger
   /** `always`: Postgres is asked from the start and at intervals, so that a process that waits for work notices an outage too. Default `in_use`. */
   watch?: WatchWhen
+  /** Told when Postgres takes long. */
+  onWait?: TellWait
 }
 
 /**
@@ -47,10 +50,10 @@ export interface StoreOptions {
  * @throws StoreError `invalid_store_options`, `invalid_postgres_url`.
  */
 export function openStore(options: StoreOptions): Store {
-  const { postgres, migrate: mode = 'auto', logger, watch } = options
+  const { postgres, migrate: mode = 'auto', logger, watch, onWait } = options
   if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured: set DATABASE_URL or give `postgres`.')
   const schema = schemaOf(options.schema ?? 'pawl')
-  const database = databaseAt(postgres, { logger, watch })
+  const database = databaseAt(postgres, { logger, watch, onWait })
   const listener = listenerOn(schema.channel, () => database.newClient(), logger)
   const ready = onceItSucceeds(() => prepare())
 
