@@ -159,7 +159,7 @@ function giveUpOrRetry(needs: ActivityNeeds, agent: Agent, input: CallModelInput
   const retryable = told?.retryable ?? true
   const retry = attempt.failures + 1
   if (!retryable || retry > agent.retry.maxRetries) {
-    const failed = failedAttempt(attempt.number, error, { retryable, worker: needs.worker })
+    const failed = failedAttempt(attempt.number, error, { retryable: false, worker: needs.worker })
     attempt.failed.push(failed)
     return { kind: 'failed', code: told?.code ?? 'model_call_failed', reason: failed.message }
   }

@@ -34,18 +34,18 @@ async function dev(given: string, options: DevOptions): Promise<void> {
   const requests = listenForStop()
   const announcer = options.json ? announceAsJson() : announceToPeople((served) => hints(served, options))
   const dataDir = resolve(options.data)
-  const stack = await startStack({ dataDir, onProgress: (line) => announcer.progress(line) })
+  const stack = await startStack({ dataDir, onDeath: 'restart', onProgress: (line) => announcer.progress(line) })
   let forget = async () => {}
   try {
     if (requests.stopping()) return
-    const { temporalAddress, temporalUi, namespace, databaseUrl } = stack
+    const { temporalAddress, temporalUi, namespace, databaseUrl, lost } = stack
     const { processes, taskQueue } = options
     const served: ServedStack = { temporalAddress, ...(temporalUi !== undefined && { temporalUi }), namespace, taskQueue, databaseUrl }
     const workers = { module, processes, temporal: { address: temporalAddress, namespace }, taskQueue, postgres: databaseUrl }
     const whenReady = async () => {
       forget = await noteRunning(dataDir, served)
     }
-    await serve(workers, served, { announcer, requests, whenReady })
+    await serve(workers, served, { announcer, requests, whenReady, lost })
   } finally {
     await forget()
     await stack.stop()
@@ -57,7 +57,7 @@ function hints(served: ServedStack, options: DevOptions): string[] {
   return [
     '',
     `Talk to an agent:     ${paint('bold', `npx pawl chat <agent>${folder}`)}`,
-    'Talk from a backend:  Pawl.connect(), with these in its environment',
+    'Talk from a backend:  Pawl.connect() in this folder or below; elsewhere with these in its environment',
     `  export TEMPORAL_ADDRESS=${served.temporalAddress} DATABASE_URL='${served.databaseUrl}'`,
     '',
   ]
