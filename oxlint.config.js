@@ -11,7 +11,8 @@ const HOUSE = {
   agent: { values: [], types: [], packages: ['@temporalio/*', 'pg'] },
   connect: { values: [], types: ['agent'], packages: ['@temporalio/worker', '@temporalio/core-bridge'] },
   models: { values: ['agent'], types: [], packages: ['@temporalio/*', 'pg'] },
-  store: { values: [], types: ['agent'], packages: ['@temporalio/*'] },
+  // Of connect, what both it and the client say while they wait: nothing of Temporal.
+  store: { values: ['connect'], types: ['agent'], packages: ['@temporalio/*'] },
   workflows: { values: [], types: ['activities'], packages: ['node:*', '@temporalio/worker', '@temporalio/client', 'pg', 'zod'] },
   activities: { values: ['agent', 'store', 'models'], types: [], packages: ['@temporalio/workflow', 'pg'] },
   worker: { values: ['activities', 'agent', 'connect', 'store', 'models'], types: ['workflows'], packages: ['@temporalio/workflow'] },
@@ -21,7 +22,7 @@ const HOUSE = {
     packages: ['@temporalio/worker', '@temporalio/activity', '@temporalio/workflow'],
   },
   service: { values: ['client'], types: ['store'], packages: ['@temporalio/*', 'pg'] },
-  local: { values: [], types: [], packages: ['@temporalio/worker', '@temporalio/workflow'] },
+  local: { values: ['connect'], types: [], packages: ['@temporalio/worker', '@temporalio/workflow'] },
   testing: { values: ['agent', 'local', 'worker', 'client', 'models'], types: ['store'], packages: [] },
   cli: {
     values: ['client', 'connect', 'worker', 'local', 'service', 'testing'],

@@ -1,15 +1,7 @@
 // What `pawl dev` and `pawl worker` say while they serve: lines for people, or JSON lines for programs.
 import type { SupervisorEvent } from '../worker/options.ts'
+import type { ServedStack } from '../connect/dev-stack.ts'
 import { oneLine, paint } from './terminal.ts'
-
-/** The addresses of a stack that is being served. */
-export interface ServedStack {
-  temporalAddress: string
-  temporalUi?: string
-  namespace: string
-  taskQueue: string
-  databaseUrl?: string
-}
 
 /** Says what happens. */
 export interface Announcer {

@@ -1,9 +1,17 @@
 // How a command finds the deployment that it is about: by its options, the environment, or a `pawl dev` that runs.
+import { resolve } from 'node:path'
 import type { Command } from 'commander'
+import type { Logger } from '../agent/tool.ts'
 import type { ConnectOptions } from '../client/types.ts'
 import type { Pawl } from '../client/pawl.ts'
+import { DATA_FOLDER, findDevDeployment, findRunning } from '../connect/dev-stack.ts'
+import { CliError } from './errors.ts'
 import { dataOption } from './options.ts'
-import { findRunning } from './running.ts'
+
+const tell = (_: object, message = ''): void => void process.stderr.write(`${message}\n`)
+const ignore = (): void => {}
+/** Warnings for whoever sits there: standard output may be somebody's data. */
+const ON_STDERR: Logger = { debug: ignore, info: ignore, warn: tell, error: tell }
 
 /** Which deployment. */
 export interface DeploymentOptions {
@@ -20,17 +28,21 @@ export function aboutDeployment(command: Command): Command {
     .option('--schema <name>', "Postgres schema (default: 'pawl')")
 }
 
-/** Where the stack is: what the environment says, else what a `pawl dev` with this data folder noted. */
-export async function connectOptions(options: DeploymentOptions): Promise<ConnectOptions> {
-  const { TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_PROFILE, DATABASE_URL } = process.env
-  const found = await findRunning(options.data)
-  const running = (TEMPORAL_ADDRESS || TEMPORAL_PROFILE) && TEMPORAL_ADDRESS !== found?.temporalAddress ? null : found
-  const taskQueue = options.taskQueue ?? running?.taskQueue
+/**
+ * Where the stack is: what the environment says, else what a running `pawl dev` noted in its data folder.
+ * @throws CliError `dev_not_running` for a folder that was named and has none.
+ */
+export async function connectOptions({ data, taskQueue, schema }: DeploymentOptions): Promise<ConnectOptions> {
+  const named = data === DATA_FOLDER ? undefined : resolve(data)
+  if (named !== undefined && !(await findRunning(named))) {
+    throw new CliError('dev_not_running', `No \`pawl dev\` runs with the data folder ${named}: start one with --data, or leave --data out.`)
+  }
   return {
-    ...(running && { temporal: { address: running.temporalAddress, namespace: TEMPORAL_NAMESPACE || running.namespace } }),
-    ...(running?.databaseUrl && !DATABASE_URL && { postgres: running.databaseUrl }),
+    ...(await findDevDeployment(named)),
     ...(taskQueue !== undefined && { taskQueue }),
-    ...(options.schema !== undefined && { schema: options.schema }),
+    ...(schema !== undefined && { schema }),
+    logger: ON_STDERR,
+    onWait: ({ for: what, ms }) => ON_STDERR.warn({}, `waiting for ${what} (${Math.round(ms / 1_000)} s)`),
   }
 }
 

@@ -1,5 +1,6 @@
 // A conversation with one agent in the terminal, from its first line to its end.
 import type { SessionHandle, SessionOptions } from '../client/types.ts'
+import { PawlError } from '../session/errors.ts'
 import type { Json } from '../session/json.ts'
 import { type Command, commandOf, HELP } from './commands.ts'
 import { CliError, describeError } from './errors.ts'
@@ -52,7 +53,7 @@ interface Current {
   shown: Promise<void>
 }
 
-const SILENCE = 'no worker has taken it up yet; it is recorded and goes on once one serves (pawl dev, pawl worker)'
+const SILENCE = 'No worker has taken it up yet. It is recorded, and continues once one serves (pawl dev, pawl worker).'
 
 /** Who sits before a terminal may have misspelt the agent: a deploy's grace time of two minutes is not for them. */
 const NOT_SERVED_AFTER_MS = 10_000
@@ -160,11 +161,20 @@ function enter(talk: Talk, session: SessionHandle, agent: string, shownUpTo: num
   const follower = followRuns({
     shownUpTo,
     onEvent: (event) => talk.screen.print(linesOfEvent(event, speakers)),
-    onSilence: () => talk.screen.print([note(SILENCE)]),
+    onSilence: (isSilent) => void saySilence(talk, session, isSilent),
     onError: (error) => fail(talk, error),
   })
   talk.current = { session, agent, follower, own, shown: Promise.resolve() }
   return talk.current
+}
+
+/** Says what the session waits for, if nothing has come of the message meanwhile. */
+async function saySilence({ screen }: Talk, session: SessionHandle, isSilent: () => boolean): Promise<void> {
+  const why = await session.state().then(
+    () => SILENCE,
+    (error: unknown) => (error instanceof PawlError && error.code === 'session_unavailable' ? error.message : SILENCE),
+  )
+  if (isSilent()) screen.print([note(why)])
 }
 
 async function send(talk: Talk, current: Current, text: string): Promise<void> {

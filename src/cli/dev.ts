@@ -1,10 +1,10 @@
 // `pawl dev <module>`: the embedded stack and a supervised worker for one module.
 import { resolve } from 'node:path'
 import { Command } from 'commander'
-import { announceAsJson, announceToPeople, type ServedStack } from './announce.ts'
+import { noteRunning, type ServedStack } from '../connect/dev-stack.ts'
+import { announceAsJson, announceToPeople } from './announce.ts'
 import { findModule } from './module.ts'
 import { dataOption, jsonOption, processesOption, taskQueueOption } from './options.ts'
-import { noteRunning } from './running.ts'
 import { listenForStop } from './stop.ts'
 import { paint } from './terminal.ts'
 
@@ -34,18 +34,18 @@ async function dev(given: string, options: DevOptions): Promise<void> {
   const requests = listenForStop()
   const announcer = options.json ? announceAsJson() : announceToPeople((served) => hints(served, options))
   const dataDir = resolve(options.data)
-  const stack = await startStack({ dataDir, onProgress: (line) => announcer.progress(line) })
+  const stack = await startStack({ dataDir, onDeath: 'restart', onProgress: (line) => announcer.progress(line) })
   let forget = async () => {}
   try {
     if (requests.stopping()) return
-    const { temporalAddress, temporalUi, namespace, databaseUrl } = stack
+    const { temporalAddress, temporalUi, namespace, databaseUrl, lost } = stack
     const { processes, taskQueue } = options
     const served: ServedStack = { temporalAddress, ...(temporalUi !== undefined && { temporalUi }), namespace, taskQueue, databaseUrl }
     const workers = { module, processes, temporal: { address: temporalAddress, namespace }, taskQueue, postgres: databaseUrl }
     const whenReady = async () => {
       forget = await noteRunning(dataDir, served)
     }
-    await serve(workers, served, { announcer, requests, whenReady })
+    await serve(workers, served, { announcer, requests, whenReady, lost })
   } finally {
     await forget()
     await stack.stop()
@@ -57,7 +57,7 @@ function hints(served: ServedStack, options: DevOptions): string[] {
   return [
     '',
     `Talk to an agent:     ${paint('bold', `npx pawl chat <agent>${folder}`)}`,
-    'Talk from a backend:  Pawl.connect(), with these in its environment',
+    'Talk from a backend:  Pawl.connect() in this folder or below; elsewhere with these in its environment',
     `  export TEMPORAL_ADDRESS=${served.temporalAddress} DATABASE_URL='${served.databaseUrl}'`,
     '',
   ]

@@ -20,8 +20,8 @@ export interface FollowOptions {
   /** `seq` of the last event that was shown by other means. */
   shownUpTo: number
   onEvent(event: SessionEvent): void
-  /** No event has come for a while after the run was asked for: probably nobody serves. */
-  onSilence(): void
+  /** No event has come for a while after the run was asked for. `isSilent` says whether that is still so. */
+  onSilence(isSilent: () => boolean): void
   onError(error: unknown): void
 }
 
@@ -38,9 +38,11 @@ export function followRuns(options: FollowOptions): Follower {
 
   async function show(run: RunHandle): Promise<Followed> {
     if (signal.aborted) return 'left'
-    const silence = setTimeout(options.onSilence, SILENCE_MS)
+    let silent = true
+    const silence = setTimeout(() => options.onSilence(() => silent && !signal.aborted), SILENCE_MS)
     try {
       for await (const event of run.events({ signal })) {
+        silent = false
         clearTimeout(silence)
         // A steered message's run is the one that was followed before: its events are known.
         if (event.seq <= shown) continue

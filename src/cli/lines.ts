@@ -82,7 +82,7 @@ export function lastSeqOf(rows: readonly MessageRow[]): number {
 
 /** A session's state, for `/state`. */
 export function linesOfState(state: SessionState): string[] {
-  const line = (name: string, value: string) => `  ${name.padEnd(9)} ${oneLine(value)}`
+  const line = (name: string, value: string) => `  ${name.padEnd(11)} ${oneLine(value)}`
   const { usage } = state
   return [
     line('session', state.sessionId),

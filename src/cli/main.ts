@@ -50,6 +50,12 @@ const commands = [
 ]
 for (const command of commands) program.addCommand(command.copyInheritedSettings(program))
 
+// `pawl sessions | head`: whoever read has read enough. Commands that serve listen themselves, and end in order.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE' && process.stdout.listenerCount('error') === 1) process.exit()
+})
+process.stderr.on('error', () => {})
+
 program
   .parseAsync()
   .catch((error: unknown) => {

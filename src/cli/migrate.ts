@@ -27,7 +27,7 @@ export function migrateCommand(): Command {
 /** Exit code 1: something is missing, and it was only checked. */
 async function migrate({ appRole, check, json, ...where }: MigrateCommandOptions): Promise<void> {
   if (appRole !== undefined && check) throw new CliError('invalid_option', '--check changes nothing: leave --app-role out.')
-  const { postgres = process.env.DATABASE_URL, schema } = await connectOptions(where)
+  const { postgres = process.env.DATABASE_URL, schema, onWait } = await connectOptions(where)
   if (typeof postgres !== 'string' || postgres === '') {
     throw new CliError('no_store', 'No Postgres is known: set DATABASE_URL, or start `pawl dev`.')
   }
@@ -35,6 +35,7 @@ async function migrate({ appRole, check, json, ...where }: MigrateCommandOptions
   const report = await migrateStore({
     postgres,
     ...(schema !== undefined && { schema }),
+    ...(onWait && { onWait }),
     ...(appRole !== undefined && { appRole }),
     ...(check && { check }),
   })

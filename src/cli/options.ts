@@ -1,5 +1,6 @@
 // Options that several commands share, and how their values are read.
 import { InvalidArgumentError, Option } from 'commander'
+import { DATA_FOLDER } from '../connect/dev-stack.ts'
 import type { Json } from '../session/json.ts'
 
 const MAX_PROCESSES = 256
@@ -21,7 +22,7 @@ export function jsonOption(): Option {
 
 /** `--data <folder>` */
 export function dataOption(): Option {
-  return new Option('--data <folder>', 'folder of the embedded stack').default('.pawl')
+  return new Option('--data <folder>', 'folder of the embedded stack; default: .pawl, here or in a folder above').default(DATA_FOLDER)
 }
 
 function countOf(text: string): number {

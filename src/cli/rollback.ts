@@ -42,6 +42,6 @@ function linesOfMove(session: string, { toSeq, effects, moreEffects }: Moved): s
     ...effects.map(({ callId, tool, status, effectId }) =>
       oneLine(`- ${callId} ${tool} ${status}${effectId === undefined ? '' : ` ${effectId}`}`),
     ),
-    ...(moreEffects > 0 ? [`- and ${moreEffects} earlier ones: pawl tools --session ${session}`] : []),
+    ...(moreEffects > 0 ? [`- and ${moreEffects} earlier ones: pawl tools ${session}`] : []),
   ]
 }

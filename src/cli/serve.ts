@@ -1,7 +1,8 @@
 // Serving a module until somebody asks to stop: supervised workers, announced, drained at the end.
 import type { Supervisor, SuperviseOptions } from '../worker/options.ts'
 import { superviseWorkers } from '../worker/index.ts'
-import type { Announcer, ServedStack } from './announce.ts'
+import type { ServedStack } from '../connect/dev-stack.ts'
+import type { Announcer } from './announce.ts'
 import { CliError } from './errors.ts'
 import type { StopRequests } from './stop.ts'
 
@@ -10,35 +11,37 @@ const KILL_GRACE_MS = 5_000
 
 /**
  * Serves until a stop is requested, then drains. `whenReady` runs once a worker process polls, before that is announced.
- * @throws WorkerError when no process can start; CliError `workers_gone` when all ended without being asked to.
+ * @throws WorkerError when no process can start; CliError `workers_gone` when all ended without being asked to; what `lost` rejects with.
  */
 export async function serve(
   options: SuperviseOptions,
   stack: ServedStack,
-  io: { announcer: Announcer; requests: StopRequests; whenReady?: () => Promise<void> },
+  io: { announcer: Announcer; requests: StopRequests; whenReady?: () => Promise<void>; lost?: Promise<never> },
 ): Promise<void> {
-  const { announcer, requests } = io
+  const { announcer, requests, lost = new Promise<never>(() => {}) } = io
+  // Without what they serve on, the processes cannot finish anything.
+  const hurry = Promise.race([requests.hurry, lost.catch(() => {})])
   const supervisor = await superviseWorkers({ ...options, onEvent: (event) => announcer.worker(event) })
   try {
-    const begin = await Promise.race([supervisor.ready().then(() => 'ready' as const), requests.stop.then(() => 'stop' as const)])
+    const begin = await Promise.race([supervisor.ready().then(() => 'ready' as const), requests.stop.then(() => 'stop' as const), lost])
     if (begin === 'ready') {
       await io.whenReady?.()
       announcer.ready(stack, supervisor.orchestratorPid())
-      await Promise.race([requests.stop, supervisor.finished])
+      await Promise.race([requests.stop, supervisor.finished, lost])
       if (!requests.stopping()) {
         throw new CliError('workers_gone', 'All worker processes ended without being asked to: see the log above for why.')
       }
     }
     announcer.stopping()
   } finally {
-    await drain(supervisor, requests)
+    await drain(supervisor, hurry)
   }
 }
 
 /** The processes finish what they hold; in a hurry they are killed, which loses nothing: another worker goes on. */
-async function drain(supervisor: Supervisor, requests: StopRequests): Promise<void> {
+async function drain(supervisor: Supervisor, hurry: Promise<void>): Promise<void> {
   const drained = Promise.all([supervisor.shutdown(), supervisor.finished])
-  const end = await Promise.race([drained.then(() => 'drained' as const), requests.hurry.then(() => 'hurry' as const)])
+  const end = await Promise.race([drained.then(() => 'drained' as const), hurry.then(() => 'hurry' as const)])
   if (end === 'drained') return
   supervisor.kill()
   let timer: NodeJS.Timeout | undefined

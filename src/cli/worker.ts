@@ -1,7 +1,8 @@
 // `pawl worker <module>`: a supervised worker for one module, against a Temporal and a Postgres that are already there.
 import { Command, Option } from 'commander'
 import type { SuperviseOptions } from '../worker/options.ts'
-import { announceAsJson, announceToPeople, type ServedStack } from './announce.ts'
+import type { ServedStack } from '../connect/dev-stack.ts'
+import { announceAsJson, announceToPeople } from './announce.ts'
 import { findModule } from './module.ts'
 import { jsonOption, processesOption, taskQueueOption } from './options.ts'
 import { listenForStop } from './stop.ts'

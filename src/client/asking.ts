@@ -40,6 +40,7 @@ import {
 } from './list-options.ts'
 import { withValues } from './large-content.ts'
 import { readAll, transcriptAt } from './past.ts'
+import type { ConnectOptions } from './types.ts'
 
 /**
  * What can be asked of the side store, over all sessions. It shows what is stored: usually milliseconds behind.
@@ -129,7 +130,7 @@ export function askingOf(store: Store | undefined): Asking {
       list: (options) => overSessions('sessions', options, sessionFilter, (filter, page) => lists().sessions(filter, page)),
       async get(sessionId) {
         const found = await lists().session(sessionId)
-        if (!found) throw new SessionNotFound(sessionId)
+        if (!found) throw new SessionNotFound(sessionId, { where: 'store' })
         return found
       },
     },
@@ -175,14 +176,23 @@ export function sessionAskingOf(store: Store | undefined, sessionId: string): Se
   }
 }
 
+/** Where the side store is, and who is told of it. */
+export type AskingOptions = Pick<ConnectOptions, 'schema' | 'logger' | 'onWait'> & { postgres?: string }
+
 /**
  * Asks the side store alone; opened on first use.
- * @throws StoreError `no_store`, `invalid_store_options`.
+ * @throws StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`.
  */
-export function openAsking(options: { postgres?: string | undefined; schema?: string | undefined } = {}): StoreAsking {
-  const { postgres = process.env.DATABASE_URL, schema } = options
+export function openAsking(options: AskingOptions = {}): StoreAsking {
+  const { postgres = process.env.DATABASE_URL, schema, logger, onWait } = options
   if (!postgres) throw noStore()
-  const store = openStore({ postgres, migrate: 'off', ...(schema !== undefined && { schema }) })
+  const store = openStore({
+    postgres,
+    migrate: 'off',
+    ...(schema !== undefined && { schema }),
+    ...(logger && { logger }),
+    ...(onWait && { onWait }),
+  })
   return {
     ...askingOf(store),
     session: (sessionId) => ({
@@ -203,7 +213,7 @@ export async function transcriptOf(
   target: Target,
 ): Promise<MessageRow[]> {
   // One that was pruned is known, and has none left.
-  if (events.length === 0 && !(await store?.head(sessionId))) throw new SessionNotFound(sessionId)
+  if (events.length === 0 && !(await store?.head(sessionId))) throw new SessionNotFound(sessionId, { where: 'store' })
   return transcriptAt(await withValues(store, sessionId, events), target)
 }
 
@@ -211,7 +221,7 @@ export async function transcriptOf(
 async function existing<T extends Rows<unknown> | unknown[] | null>(store: Store, sessionId: string, reading: Promise<T>): Promise<T> {
   const read = await reading
   const items = Array.isArray(read) ? read : (read?.items ?? [])
-  if (items.length === 0 && !(await store.head(sessionId))) throw new SessionNotFound(sessionId)
+  if (items.length === 0 && !(await store.head(sessionId))) throw new SessionNotFound(sessionId, { where: 'store' })
   return read
 }
 

@@ -41,12 +41,15 @@ export class RunFailed extends PawlError {
   }
 }
 
-/** The run had not settled in time; it goes on. Code `result_timeout`. */
+/** The run had not settled in time; it continues. The message says how it stood. Code `result_timeout`. */
 export class ResultTimeout extends PawlError {
   override readonly name = 'ResultTimeout'
 
-  constructor(timeoutMs: number) {
-    super('result_timeout', `The run has not settled within ${timeoutMs} ms. It goes on: ask again with session.run(messageId).result().`)
+  constructor(timeoutMs: number, standing: string) {
+    super(
+      'result_timeout',
+      `The run has not settled within ${timeoutMs} ms. ${standing} Wait for it again with session.run(messageId).result().`,
+    )
   }
 }
 
@@ -54,23 +57,38 @@ export class ResultTimeout extends PawlError {
 export class SessionNotFound extends PawlError {
   override readonly name = 'SessionNotFound'
 
-  constructor(sessionId: string, options?: { cause?: unknown }) {
-    super('session_not_found', `There is no session "${sessionId}": look at its id again, or send it a message to start it.`, options)
+  /** `where`: what was looked through, if it was not all that could know the session. */
+  constructor(sessionId: string, { where, cause }: { where?: 'store'; cause?: unknown } = {}) {
+    const text =
+      where === 'store'
+        ? `The side store has no session "${sessionId}": check its id. One that was just started is stored once a worker serves its agent; \`pawl show\` says what it waits for.`
+        : `There is no session "${sessionId}": check its id, or send it a message to start it.`
+    super('session_not_found', text, { cause })
   }
 }
 
+/** What is said of a session that does not answer. */
+export interface Unavailable {
+  /** What is the matter with it, as the rest of a sentence that begins with the session. */
+  what: string
+  /** What to do about it: a sentence. */
+  advice?: string
+  /** What it waits for, where that is known. */
+  waitsFor?: string
+  cause?: unknown
+}
+
 /**
- * The session cannot be looked at now: no worker answers, and the store has nothing of it yet. Or it was asked something, and no worker
- * has taken that in. Code `session_unavailable`.
+ * The session does not answer now: no worker takes it up, its past cannot be read from Postgres, or it has not carried out in time what
+ * it was asked. The message says which; `waitsFor` is what it waits for, if that is known. Code `session_unavailable`.
  */
 export class SessionUnavailable extends PawlError {
   override readonly name = 'SessionUnavailable'
+  readonly waitsFor: string | undefined
 
-  constructor(
-    sessionId: string,
-    { cause, what = 'cannot be looked at now; what was sent to it is kept' }: { cause?: unknown; what?: string } = {},
-  ) {
-    super('session_unavailable', `Session "${sessionId}" ${what}. Start a worker on its task queue and ask again.`, { cause })
+  constructor(sessionId: string, { what, advice = 'Start a worker on its task queue and ask again.', waitsFor, cause }: Unavailable) {
+    super('session_unavailable', `Session "${sessionId}" ${what}. ${advice}`, { cause })
+    this.waitsFor = waitsFor
   }
 }
 

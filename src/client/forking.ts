@@ -48,16 +48,17 @@ export function targetOf({ checkpoint, message, run }: Partial<Record<'checkpoin
 
 /** Where the fork begins: said by the workflow, which stops its run for it, or, if it has closed, found among the events. */
 async function forkPoint(
-  { client, sessionId }: Asked,
+  asked: Asked,
   target: Target | undefined,
   { interrupt, by }: ForkOptions,
   events: () => AsyncIterable<SessionEvent>,
 ): Promise<ForkPoint> {
+  const { client, sessionId } = asked
   const request: ForkRequest = { ...(target && { target }), ...(interrupt !== undefined && { interrupt }), ...(by !== undefined && { by }) }
   try {
     const workflow = client.workflow.getHandle(workflowIdOf(sessionId))
     return await refusable(sessionId, () =>
-      takenIn({ client, sessionId }, () =>
+      takenIn(asked, () =>
         workflow.startUpdate<ForkPoint, [ForkRequest]>(UPDATES.fork, { args: [request], waitForStage: 'ACCEPTED' }),
       ),
     )

@@ -2,10 +2,12 @@
 import { randomUUID } from 'node:crypto'
 import { Client, Connection } from '@temporalio/client'
 import type { Agent } from '../agent/agent.ts'
-import { connectClient, resolveTemporal } from '../connect/temporal.ts'
+import { findDevDeployment } from '../connect/dev-stack.ts'
+import { connectClient, resolveTemporal, type TemporalAddress, warnIfAssumed } from '../connect/temporal.ts'
+import { tellIfSlow } from '../connect/waits.ts'
 import type { Json } from '../session/json.ts'
 import { DEFAULT_TASK_QUEUE } from '../session/protocol.ts'
-import { openStore } from '../store/index.ts'
+import { openStore, type StoreOptions } from '../store/index.ts'
 import { type Asking, askingOf } from './asking.ts'
 import { sessionHandle, type SessionParts } from './session.ts'
 import type { ConnectOptions, SessionHandle, SessionOptions } from './types.ts'
@@ -49,21 +51,18 @@ export class Pawl implements Asking, Upkeep {
   }
 
   /**
-   * Connects to Temporal. The side store is opened on first use; `send` does not need it.
-   * @throws ConnectError `no_temporal`.
+   * Connects to Temporal: the one that the options name, else `TEMPORAL_*`, else that of the `pawl dev` that runs in this folder or one
+   * above, else, with a warning, `127.0.0.1:7233`. The side store is opened on first use; `send` does not need it.
+   * @throws ConnectError `no_temporal`, StoreError `invalid_postgres_url`.
    */
   static async connect(options: ConnectOptions = {}): Promise<Pawl> {
-    const { client, close } = await temporalClient(options)
-    const postgres = options.postgres ?? process.env.DATABASE_URL
-    const store = postgres
-      ? openStore({
-          postgres,
-          migrate: 'off',
-          ...(options.schema !== undefined && { schema: options.schema }),
-          ...(options.logger && { logger: options.logger }),
-        })
-      : undefined
-    return new Pawl({ client, store, taskQueue: options.taskQueue ?? DEFAULT_TASK_QUEUE }, async () => {
+    const found = namesTemporal(options) ? {} : await findDevDeployment()
+    const { taskQueue = found.taskQueue ?? DEFAULT_TASK_QUEUE, onWait: tell } = options
+    const postgres = options.postgres ?? process.env.DATABASE_URL ?? found.postgres
+    // First, for an address that cannot be one is refused, and nothing may be left open then.
+    const store = postgres ? openStore({ ...storeOptions(options), postgres }) : undefined
+    const { client, close } = await temporalClient(options, found.temporal)
+    return new Pawl({ client, store, taskQueue, tell }, async () => {
       await store?.close()
       await close()
     })
@@ -83,13 +82,23 @@ export class Pawl implements Asking, Upkeep {
   }
 }
 
-async function temporalClient(options: ConnectOptions): Promise<{ client: Client; close(): Promise<void> }> {
-  const { temporal = {}, dataConverter } = options
+function storeOptions({ schema, logger, onWait }: ConnectOptions): Omit<StoreOptions, 'postgres'> {
+  return { migrate: 'off', ...(schema !== undefined && { schema }), ...(logger && { logger }), ...(onWait && { onWait }) }
+}
+
+function namesTemporal({ temporal }: ConnectOptions): boolean {
+  return temporal instanceof Client || temporal instanceof Connection || temporal?.address !== undefined
+}
+
+async function temporalClient(options: ConnectOptions, found?: TemporalAddress): Promise<{ client: Client; close(): Promise<void> }> {
+  const { temporal = {}, dataConverter, logger, onWait } = options
   const nothing = async (): Promise<void> => undefined
   if (temporal instanceof Client) return { client: temporal, close: nothing }
   if (temporal instanceof Connection) {
     const namespace = options.namespace ?? resolveTemporal().namespace
     return { client: new Client({ connection: temporal, namespace, ...(dataConverter && { dataConverter }) }), close: nothing }
   }
-  return connectClient({ ...temporal, ...(options.namespace !== undefined && { namespace: options.namespace }) }, dataConverter)
+  if (!found) warnIfAssumed(temporal, logger)
+  const where = { ...found, ...temporal, ...(options.namespace !== undefined && { namespace: options.namespace }) }
+  return tellIfSlow(onWait, `Temporal at ${resolveTemporal(where).address}`, connectClient(where, dataConverter))
 }

@@ -17,6 +17,8 @@ export interface RunWatch {
   take(events: readonly SessionEvent[]): { settled: RunEnd; at: number } | undefined
   /** Whether, by the events so far, the run waits for somebody; by `state`, where one is given. */
   waiting(state?: SessionState): RunWaiting | undefined
+  /** How the run stands by the events so far: a sentence. */
+  standing(): string
 }
 
 /** Before the first event that is watched: what came earlier is of no matter here. */
@@ -52,6 +54,17 @@ export function watchRun(messageId: string): RunWatch {
       return end
     },
     waiting: (state = watched) => waitingRun(state, run),
+    standing,
+  }
+
+  function standing(): string {
+    const { status, error, current } = watched
+    if (run === undefined && receivedAt === undefined) {
+      return 'No event of the message has come yet: session.state() says what the session waits for.'
+    }
+    if (run === undefined || current?.run !== run) return 'The message waits for its turn.'
+    if (status === 'error' && error) return `Run ${run} is held up by ${error.code}: ${error.reason}`
+    return status === 'waiting' ? `Run ${run} waits for a person or a client.` : `Run ${run} is in turn ${current.turn}.`
   }
 
   function foldIn(event: SessionEvent): void {

@@ -39,11 +39,12 @@ export function runHandle(source: EventSource, messageId: string): RunHandle {
     look: (watch: RunWatch) => Promise<T | undefined>,
   ): Promise<RunEnd | T> {
     const { timeoutMs } = options
+    const watch = watchRun(messageId)
     const stop = new AbortController()
-    const timer = timeoutMs === undefined ? undefined : setTimeout(() => stop.abort(new ResultTimeout(timeoutMs)), timeoutMs)
+    const timer =
+      timeoutMs === undefined ? undefined : setTimeout(() => stop.abort(new ResultTimeout(timeoutMs, watch.standing())), timeoutMs)
     const signal = options.signal ? AbortSignal.any([stop.signal, options.signal]) : stop.signal
-    try {
-      const watch = watchRun(messageId)
+    async function follow(): Promise<RunEnd | T> {
       for await (const batch of followBatches(source, await begin(), signal)) {
         const end = watch.take(batch)
         if (end) return end.settled
@@ -51,8 +52,13 @@ export function runHandle(source: EventSource, messageId: string): RunHandle {
         if (now) return now
       }
       throw signal.reason
+    }
+    try {
+      // A look at a server that hangs takes longer than the caller may want to wait.
+      return await Promise.race([follow(), aborted(signal)])
     } finally {
       clearTimeout(timer)
+      stop.abort()
     }
   }
 
@@ -91,4 +97,12 @@ export function runHandle(source: EventSource, messageId: string): RunHandle {
   }
 
   return { sessionId, messageId, result, settled, events }
+}
+
+/** Rejects with the signal's reason when it aborts. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
 }

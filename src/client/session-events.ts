@@ -1,10 +1,11 @@
 // A session's events as a backend reads them: from the store, and, where that is away or behind, from the workflow itself.
-import { type Client, WorkflowNotFoundError } from '@temporalio/client'
+import type { Client } from '@temporalio/client'
 import type { SessionEvent } from '../session/events.ts'
 import { type EventsPage, QUERIES, workflowIdOf } from '../session/protocol.ts'
-import type { Store } from '../store/store.ts'
+import type { MessageRow, Store } from '../store/store.ts'
 import { startBell } from './bell.ts'
-import { SessionNotFound } from './errors.ts'
+import { whyUnavailable } from './hold-ups.ts'
+import { messageRowsOf } from './message-rows.ts'
 
 /** Where events are read. */
 export interface EventSource {
@@ -22,17 +23,54 @@ const POLL_WORKFLOW_MS = 250
 const DOUBT_STORE_AFTER_MS = 2_000
 const DOUBT_AT_MOST_MS = 30_000
 
-/** The events above `after` that can be had now. Rejects only if neither the store nor the workflow answers. */
+/**
+ * The events above `after` that can be had now.
+ * @throws SessionNotFound, and SessionUnavailable if neither the store nor the workflow can say whether there are any.
+ */
 export async function readEvents(source: EventSource, after: number): Promise<SessionEvent[]> {
-  const { store, sessionId } = source
-  const stored = await readStore(store, sessionId, after)
-  if (stored && stored.length > 0) return stored
+  const stored = await readStored(source, async (store) => store.events(source.sessionId, { after }))
+  if (stored.rows && stored.rows.length > 0) return stored.rows
   try {
     return await queryEvents(source, after)
-  } catch (cause) {
+  } catch (failed) {
     // The store has all that there is of a session whose workflow is gone.
-    if (stored) return stored
-    throw cause instanceof WorkflowNotFoundError ? new SessionNotFound(sessionId, { cause }) : cause
+    if (stored.rows && (await readStored(source, async (store) => store.head(source.sessionId))).rows) return stored.rows
+    throw await whyUnavailable(source, { failed, storeError: stored.error })
+  }
+}
+
+/** All messages, as rows of the store's. @throws SessionNotFound, SessionUnavailable. */
+export async function readMessages(source: EventSource): Promise<MessageRow[]> {
+  const { sessionId } = source
+  const stored = await readStored(source, async (store) => {
+    const rows = await store.messages(sessionId)
+    return rows.length > 0 || (await store.head(sessionId)) ? rows : undefined
+  })
+  if (stored.rows) return stored.rows
+  try {
+    return messageRowsOf(await queryEvents(source, 0))
+  } catch (failed) {
+    throw await whyUnavailable(source, { failed, storeError: stored.error })
+  }
+}
+
+/** All events above `after` that can be had now. */
+export async function* allEvents(source: EventSource, after = 0): AsyncGenerator<SessionEvent> {
+  for (let cursor = after; ; ) {
+    const page = await readEvents(source, cursor)
+    const last = page.at(-1)
+    if (!last) return
+    yield* page
+    cursor = last.seq
+  }
+}
+
+/** What the store has; nothing without a store, and why not if it is away. */
+async function readStored<T>({ store }: EventSource, read: (store: Store) => Promise<T>): Promise<{ rows?: T; error?: unknown }> {
+  try {
+    return store ? { rows: await read(store) } : {}
+  } catch (error) {
+    return { error }
   }
 }
 
@@ -81,7 +119,7 @@ export async function* followBatches(source: EventSource, after: number, signal:
   let askedAt = Date.now()
   try {
     while (!signal.aborted) {
-      const fromStore = await readStore(store, sessionId, cursor)
+      const { rows: fromStore } = await readStored(source, async () => store?.events(sessionId, { after: cursor }))
       let events = fromStore ?? []
       if (events.length === 0 && (fromStore === undefined || Date.now() - askedAt >= doubtAfter)) {
         events = await queryEvents(source, cursor).catch(() => [])
@@ -96,14 +134,5 @@ export async function* followBatches(source: EventSource, after: number, signal:
   } finally {
     unwatch?.()
     bell.close()
-  }
-}
-
-/** Undefined: there is no store, or it is away. */
-async function readStore(store: Store | undefined, sessionId: string, after: number): Promise<SessionEvent[] | undefined> {
-  try {
-    return await store?.events(sessionId, { after })
-  } catch {
-    return undefined
   }
 }

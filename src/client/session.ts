@@ -2,15 +2,14 @@
 import { randomUUID } from 'node:crypto'
 import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client'
 import { ApplicationFailure } from '@temporalio/common'
+import { onTemporal } from '../connect/deadline.ts'
+import type { TellWait } from '../connect/waits.ts'
 import type { UserBlock } from '../session/content.ts'
-import type { SessionEvent } from '../session/events.ts'
 import { milliseconds } from '../session/duration.ts'
-import { fold } from '../session/fold.ts'
 import type { Json } from '../session/json.ts'
 import {
   isSessionId,
   type MessageSignal,
-  QUERIES,
   type SessionStart,
   SIGNALS,
   UPDATES,
@@ -22,23 +21,23 @@ import { SAY_WHERE_TO } from '../session/requests.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Store } from '../store/store.ts'
 import { sessionAskingOf, transcriptOf } from './asking.ts'
-import { messageRowsOf } from './message-rows.ts'
 import { type Asked, ask, takenIn } from './updates.ts'
-import { InvalidMessage, RecoveryRefused, RequestRefused, SessionNotFound, SessionUnavailable } from './errors.ts'
+import { InvalidMessage, RecoveryRefused, RequestRefused, SessionNotFound } from './errors.ts'
 import { fork, targetOf } from './forking.ts'
 import { checkStart, readBlob, signalOf } from './large-content.ts'
 import { readAll } from './past.ts'
 import { runHandle } from './run.ts'
-import { type EventSource, followBatches, readEvents } from './session-events.ts'
+import { allEvents, type EventSource, followBatches, readEvents, readMessages } from './session-events.ts'
+import { readState } from './session-state.ts'
 import type { RunHandle, SendOptions, SessionHandle, SessionOptions } from './types.ts'
-
-const QUERY_TIMEOUT_MS = 5_000
 
 /** What a session handle works with. */
 export interface SessionParts {
   client: Client
   store: Store | undefined
   taskQueue: string
+  /** Told what a request waits for. */
+  tell?: TellWait | undefined
 }
 
 /** The handle of a session. `known`: whether its id was just made, so that it cannot exist yet. */
@@ -46,10 +45,10 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
   if (!isSessionId(id)) {
     throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is no session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
   }
-  const { client, store } = parts
+  const { client, store, tell } = parts
   const source: EventSource = { sessionId: id, client, store }
   const workflow = client.workflow.getHandle(workflowIdOf(id))
-  const asked: Asked = { client, sessionId: id, taskQueue: options.taskQueue ?? parts.taskQueue, settings: settingsOf(options) }
+  const asked: Asked = { client, sessionId: id, taskQueue: options.taskQueue ?? parts.taskQueue, settings: settingsOf(options), tell }
 
   async function send(content: string | UserBlock[], sendOptions: SendOptions = {}): Promise<RunHandle> {
     const { messageId = randomUUID(), metadata } = sendOptions
@@ -62,21 +61,22 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
     checkStart(options)
     const signal = await signalOf(store, id, message)
     if (options.agent === undefined) return signalOnly(signal)
-    await client.workflow.signalWithStart(WORKFLOW_TYPE, {
+    const opening = {
       workflowId: workflowIdOf(id),
       taskQueue: options.taskQueue ?? parts.taskQueue,
       workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
       args: [startOf(id, options, sendOptions.isNew ?? known.isNew)],
       signal: SIGNALS.message,
       signalArgs: [signal],
-    })
+    }
+    await onTemporal(client, () => client.workflow.signalWithStart(WORKFLOW_TYPE, opening))
     return runHandle(source, messageId)
   }
 
   /** Without an agent's name only a session that is open can be spoken to. */
   async function signalOnly(message: MessageSignal): Promise<RunHandle> {
     try {
-      await workflow.signal(SIGNALS.message, message)
+      await onTemporal(client, () => workflow.signal(SIGNALS.message, message))
     } catch (cause) {
       if (!(cause instanceof WorkflowNotFoundError)) throw cause
       throw new InvalidMessage(
@@ -88,41 +88,9 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
     return runHandle(source, message.messageId ?? '')
   }
 
-  async function state(): Promise<SessionState> {
-    let cause: unknown
-    try {
-      const answer = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
-        workflow.query<SessionState | { status: 'loading' }>(QUERIES.state),
-      )
-      if (answer.status !== 'loading') return answer
-      // Closed without having opened: it was started to be asked something, and found that there is no such session.
-      const { name } = (await workflow.describe()).status
-      if (name === 'COMPLETED') cause = new SessionNotFound(id)
-    } catch (error) {
-      // Closed long ago, or no worker to ask: the store has it.
-      cause = error
-    }
-    const stored = await storedEvents().catch((error: unknown) => {
-      throw new SessionUnavailable(id, { cause: error })
-    })
-    const folded = fold(undefined, stored)
-    if (folded) return folded
-    if (cause instanceof SessionNotFound) throw cause
-    throw cause instanceof WorkflowNotFoundError ? new SessionNotFound(id, { cause }) : new SessionUnavailable(id, { cause })
-  }
-
-  async function storedEvents(): Promise<SessionEvent[]> {
-    const all: SessionEvent[] = []
-    for (;;) {
-      const page = await store?.events(id, { after: all.at(-1)?.seq ?? 0 })
-      if (!page?.length) return all
-      all.push(...page)
-    }
-  }
-
   async function stop(signal: string, details: object): Promise<void> {
     try {
-      await workflow.signal(signal, details)
+      await onTemporal(client, () => workflow.signal(signal, details))
     } catch (cause) {
       if (cause instanceof WorkflowNotFoundError) throw new SessionNotFound(id, { cause })
       throw cause
@@ -133,16 +101,8 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
     id,
     send,
     run: (messageId) => runHandle(source, messageId),
-    state,
-    async messages() {
-      try {
-        const rows = await store?.messages(id)
-        if (rows) return rows
-      } catch {
-        // The workflow has what the store would say.
-      }
-      return messageRowsOf(await readEvents({ ...source, store: undefined }, 0))
-    },
+    state: () => readState(source),
+    messages: () => readMessages(source),
     ...sessionAskingOf(store, id),
     async messagesUpTo(target) {
       return transcriptOf(store, id, await readAll((after) => readEvents(source, after)), target)
@@ -208,17 +168,6 @@ function settingsOf<C>(options: SessionOptions<C>): NonNullable<SessionStart['se
   return {
     ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
     ...(notServedAfterMs !== undefined && { notServedAfterMs }),
-  }
-}
-
-/** All events above `after` that can be had now. */
-async function* allEvents(source: EventSource, after = 0): AsyncGenerator<SessionEvent> {
-  for (let cursor = after; ; ) {
-    const page = await readEvents(source, cursor)
-    const last = page.at(-1)
-    if (!last) return
-    yield* page
-    cursor = last.seq
   }
 }
 

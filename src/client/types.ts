@@ -4,6 +4,7 @@ import type { DataConverter } from '@temporalio/common'
 import type { Pool } from 'pg'
 import type { Logger } from '../agent/tool.ts'
 import type { TemporalAddress } from '../connect/temporal.ts'
+import type { Wait } from '../connect/waits.ts'
 import type { StopReason, Usage, UserBlock } from '../session/content.ts'
 import type { Duration } from '../session/duration.ts'
 import type { RecoveryStrategy, SessionEvent, Target } from '../session/events.ts'
@@ -26,7 +27,10 @@ export interface ConnectOptions {
   /** Default `pawl`. */
   taskQueue?: string
   dataConverter?: DataConverter
+  /** Told when Postgres is lost, when it is back, and which Temporal is assumed where none is configured. Default: the last as a process warning. */
   logger?: Logger
+  /** Told what a call waits for, such as `Postgres at db:5432/pawl`: after two seconds, and then every five. */
+  onWait?: (wait: Wait) => void
 }
 
 /** Of one session; used when the session is started. */

@@ -12,14 +12,19 @@ import {
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client'
 import { ApplicationFailure } from '@temporalio/common'
+import { onTemporal } from '../connect/deadline.ts'
+import { type TellWait, tellIfSlow } from '../connect/waits.ts'
 import { type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE, workflowIdOf } from '../session/protocol.ts'
 import { RequestRefused, SessionNotFound, SessionUnavailable } from './errors.ts'
+import { type HoldUps, watchHoldUps } from './hold-ups.ts'
 
 const FAILED_PRECONDITION = 9
 const NOT_READY_MS = 30_000
 const BETWEEN_TRIES_MS = 500
 /** Far longer than a worker's death and a replay take. */
-const TAKEN_IN_MS = 30_000
+const ACCEPTED_MS = 30_000
+/** How long a request may take that is being carried out: going back waits for the run to stop, and a tool's `verify` may be part of that. */
+const CARRIED_OUT_MS = 10 * 60_000
 
 /** Of which session something is asked. */
 export interface Asked {
@@ -27,6 +32,7 @@ export interface Asked {
   sessionId: string
   taskQueue: string
   settings: SessionStart['settings']
+  tell: TellWait | undefined
 }
 
 /** Carries out an update; a session whose workflow has closed is resumed for it. @throws RequestRefused, SessionNotFound. */
@@ -73,24 +79,46 @@ export function startFor<R>(
   })
   // Its rejection is the update's too.
   startWorkflowOperation.workflowHandle().catch(() => undefined)
-  return takenIn(asked, () => client.workflow.startUpdateWithStart(update, { args, startWorkflowOperation, waitForStage: 'ACCEPTED' }))
+  return takenIn({ ...asked, sessionId: start.sessionId }, () =>
+    client.workflow.startUpdateWithStart(update, { args, startWorkflowOperation, waitForStage: 'ACCEPTED' }),
+  )
 }
 
 /**
- * Makes an update and waits for what it gives, for as long as that takes. Only a live worker can take it in: without one whoever asks
- * would wait for ever. @throws SessionUnavailable.
+ * Makes an update and waits for its answer while the session is at work on it, but not for a worker or a Postgres that may never come.
+ * @throws SessionUnavailable, ConnectError.
  */
-export async function takenIn<R>(
-  { client, sessionId }: Pick<Asked, 'client' | 'sessionId'>,
-  start: () => Promise<WorkflowUpdateHandle<R>>,
-): Promise<R> {
-  const update = await client.withDeadline(Date.now() + TAKEN_IN_MS, start).catch((error: unknown) => {
+export async function takenIn<R>(asked: Asked, start: () => Promise<WorkflowUpdateHandle<R>>): Promise<R> {
+  const { client, sessionId, tell = () => undefined } = asked
+  const holdUps = watchHoldUps(client, sessionId)
+  const answer = onTemporal(client, async () => (await accepted(asked, holdUps, start)).result(), CARRIED_OUT_MS).catch((error: unknown) => {
     if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error
-    const what = `was asked, and no worker has taken it in for ${TAKEN_IN_MS / 1_000} s; should one come now, it may still be done`
-    // The timeout that it comes from says nothing more.
-    throw new SessionUnavailable(sessionId, { what })
+    const what = `has accepted the request and not carried it out within ${CARRIED_OUT_MS / 60_000} minutes`
+    throw new SessionUnavailable(sessionId, { what, advice: 'It may still do so: look at its state.' })
   })
-  return update.result()
+  const waitsFor = async (): Promise<string> => {
+    const holdUp = await holdUps.look()
+    return holdUp ? `session "${sessionId}", which waits for ${holdUp.waitsFor}` : `session "${sessionId}" to carry it out`
+  }
+  return tellIfSlow(tell, waitsFor, Promise.race([answer, holdUps.tooLong]))
+}
+
+/** Only a live worker can accept an update: without one the server alone would wait for ever. */
+async function accepted<R>(
+  { client, sessionId }: Asked,
+  holdUps: HoldUps,
+  start: () => Promise<WorkflowUpdateHandle<R>>,
+): Promise<WorkflowUpdateHandle<R>> {
+  return client.withDeadline(Date.now() + ACCEPTED_MS, start).catch(async (error: unknown) => {
+    if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error
+    const { waitsFor = 'a worker', advice = 'Start one.' } = (await holdUps.look().catch(() => undefined)) ?? {}
+    // The timeout that it comes from says nothing more.
+    throw new SessionUnavailable(sessionId, {
+      what: `has not accepted the request within ${ACCEPTED_MS / 1_000} s: it waits for ${waitsFor}`,
+      advice: `${advice} The request may still be carried out.`,
+      waitsFor,
+    })
+  })
 }
 
 /** Makes the update, again while the workflow is not ready for one, and makes of its failure what that says. */
@@ -106,7 +134,7 @@ export async function refusable<R>(sessionId: string, update: () => Promise<R>):
       }
     }
   } catch (cause) {
-    if (isNotReady(cause)) throw new SessionUnavailable(sessionId, { cause })
+    if (isNotReady(cause)) throw new SessionUnavailable(sessionId, { what: 'has lost its worker and has not been taken up by another one', cause })
     if (!(cause instanceof WorkflowUpdateFailedError && cause.cause instanceof ApplicationFailure)) throw cause
     const { type, message } = cause.cause
     if (type === 'session_not_found') throw new SessionNotFound(sessionId, { cause })

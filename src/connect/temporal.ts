@@ -2,7 +2,9 @@
 import { Client, Connection, type ConnectionOptions } from '@temporalio/client'
 import type { DataConverter } from '@temporalio/common'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
+import type { Logger } from '../agent/tool.ts'
 import { interceptors } from './closed-channel.ts'
+import { boundCalls } from './deadline.ts'
 import { ConnectError } from './errors.ts'
 
 /** Where Temporal is, as plain data; what is left out comes from `TEMPORAL_*` and the profile file. */
@@ -22,19 +24,36 @@ export interface ResolvedTemporal extends TemporalAddress {
 }
 
 const CONNECT_TIMEOUT_MS = 10_000
+/** Where a Temporal server is unless somebody put it elsewhere. */
+const USUAL_ADDRESS = '127.0.0.1:7233'
 
 /** Where Temporal is, all sources considered; default `127.0.0.1:7233`, namespace `default`. */
 export function resolveTemporal(temporal: TemporalAddress = {}): ResolvedTemporal {
-  const { connectionOptions, namespace } = loadClientConnectConfig()
-  const { address, tls, apiKey, metadata } = connectionOptions as Partial<ResolvedTemporal>
+  const { address, namespace, tls, apiKey, metadata } = configured()
   return {
     ...(tls !== undefined && { tls }),
     ...(apiKey !== undefined && { apiKey }),
     ...(metadata !== undefined && { metadata }),
     ...temporal,
-    address: temporal.address ?? address ?? '127.0.0.1:7233',
+    address: temporal.address ?? address ?? USUAL_ADDRESS,
     namespace: temporal.namespace ?? namespace ?? 'default',
   }
+}
+
+let warned = false
+
+/** Says once in a process that nothing names a Temporal server and the usual address is assumed: what listens there may be a stranger's. */
+export function warnIfAssumed(temporal: TemporalAddress | undefined, logger: Logger | undefined): void {
+  if (warned || temporal?.address !== undefined || configured().address !== undefined) return
+  warned = true
+  const text = `pawl: nothing says where Temporal is, so ${USUAL_ADDRESS} is assumed. Set TEMPORAL_ADDRESS, give { temporal: { address } }, or run \`pawl dev\` in this folder.`
+  if (logger) logger.warn({ temporal: USUAL_ADDRESS }, text)
+  else process.emitWarning(text, { type: 'PawlWarning', code: 'PAWL_TEMPORAL_ASSUMED' })
+}
+
+function configured(): Partial<ResolvedTemporal> {
+  const { connectionOptions, namespace } = loadClientConnectConfig()
+  return { ...(connectionOptions as Partial<ResolvedTemporal>), ...(namespace !== undefined && { namespace }) }
 }
 
 /** A client of our own. @throws ConnectError `no_temporal`. */
@@ -44,7 +63,7 @@ export async function connectClient(
 ): Promise<{ client: Client; close(): Promise<void> }> {
   const { namespace, ...where } = resolveTemporal(temporal)
   try {
-    const connection = await Connection.connect({ ...where, connectTimeout: CONNECT_TIMEOUT_MS, interceptors: interceptors() })
+    const connection = await Connection.connect({ ...where, connectTimeout: CONNECT_TIMEOUT_MS, interceptors: [boundCalls, ...interceptors()] })
     return { client: new Client({ connection, namespace, ...(dataConverter && { dataConverter }) }), close: () => connection.close() }
   } catch (cause) {
     throw noTemporal(where.address, cause)

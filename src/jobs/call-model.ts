@@ -136,7 +136,7 @@ function giveUpOrRetry(
   const retryable = told?.retryable !== false
   const retry = attempt.failures + 1
   if (!retryable || retry > agent.retry.maxRetries) {
-    const failed = failedAttempt(attempt.number, error, { retryable, worker: needs.worker })
+    const failed = failedAttempt(attempt.number, error, { retryable: false, worker: needs.worker })
     attempt.failed.push(failed)
     return { kind: 'failed', code: (told && failed.code) ?? 'model_call_failed', reason: failed.message }
   }

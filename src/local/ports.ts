@@ -1,6 +1,6 @@
 // Free TCP ports on loopback for servers that are started, stopped and started again on the same port.
 import { randomInt } from 'node:crypto'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 
 // Below the range from which systems give ports to outgoing connections (32768 on Linux, 49152 elsewhere): a port there
 // may be taken by somebody's connection while its server is down.
@@ -14,6 +14,15 @@ export async function freePort(preferred: readonly number[] = []): Promise<numbe
     const port = randomInt(LOWEST, HIGHEST)
     if (await isFree(port)) return port
   }
+}
+
+/** Whether something listens on the port. */
+export function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
 }
 
 function isFree(port: number): Promise<boolean> {

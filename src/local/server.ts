@@ -1,5 +1,6 @@
 // One server of the stack, as its users see it: where it comes from, its pid, and stopping and starting it in place.
 import { StackError } from './errors.ts'
+import type { Exit, KeptProcess } from './keeper/keeper.ts'
 
 /** A server of the stack. */
 export interface StackServer {
@@ -19,10 +20,51 @@ export interface StackServer {
   start(): Promise<void>
 }
 
+/** A server and what the stack itself is told of it. */
+export interface WatchedServer extends StackServer {
+  /** Calls back each time an embedded server ends that nobody has stopped. */
+  onDeath(listener: (exit: Exit) => void): void
+}
+
 /** A server that the stack found by its address. */
-export function foundServer(what: string): StackServer {
+export function foundServer(what: string): WatchedServer {
   const refuse = async () => {
     throw new StackError('not_embedded', `${what} was not started by this stack, so it does not stop or start it: do that where it runs.`)
   }
-  return { origin: 'yours', pid: undefined, stop: refuse, start: refuse }
+  return { origin: 'yours', pid: undefined, stop: refuse, start: refuse, onDeath() {} }
+}
+
+/** A server that the stack runs: `running`, and whatever `launch` puts in its place. */
+export function embeddedServer(
+  running: KeptProcess,
+  { launch, end }: { launch(): Promise<KeptProcess>; end(how: 'orderly' | 'crash'): Promise<void> },
+): WatchedServer {
+  const listeners: ((exit: Exit) => void)[] = []
+  let current = running
+  let wanted = true
+
+  function watch(process: KeptProcess): void {
+    void process.exited.then((exit) => {
+      if (wanted) for (const listener of listeners) listener(exit)
+    })
+  }
+
+  watch(current)
+  return {
+    origin: 'embedded',
+    get pid() {
+      return current.exit() ? undefined : current.pid
+    },
+    async stop(how = 'orderly') {
+      wanted = false
+      await end(how)
+    },
+    async start() {
+      wanted = true
+      if (!current.exit()) return
+      current = await launch()
+      watch(current)
+    },
+    onDeath: (listener) => void listeners.push(listener),
+  }
 }

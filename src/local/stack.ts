@@ -6,8 +6,10 @@ import { startKeeper, type Keeper } from './keeper/keeper.ts'
 import { createDatabase, dropDatabase } from './postgres/databases.ts'
 import { foundPostgres } from './postgres/found.ts'
 import { startPostgres, type PostgresServer } from './postgres/server.ts'
+import { withoutOwnAddresses } from './own-addresses.ts'
 import { sayIfSlow, type Say } from './progress.ts'
-import type { StackServer } from './server.ts'
+import { restartOnDeath } from './restarting.ts'
+import type { StackServer, WatchedServer } from './server.ts'
 import { TEMPORAL_WAYS, temporalBinary, type TemporalWay } from './temporal/binary.ts'
 import { foundTemporal } from './temporal/found.ts'
 import { startTemporal, type TemporalServer } from './temporal/server.ts'
@@ -27,7 +29,9 @@ export interface StackOptions {
   postgres?: readonly PostgresWay[]
   /** Whether an embedded Temporal serves its web UI. Default `on`. */
   ui?: 'on' | 'off'
-  /** Told a line for whatever takes longer than two seconds. Default: stderr. */
+  /** What becomes of an embedded server that dies: with `restart` it is started again with its data. Default `leave`. */
+  onDeath?: 'restart' | 'leave'
+  /** Told a line for whatever takes longer than two seconds, and of servers that die and are started again. Default: stderr. */
   onProgress?: Say
   /** Where TEMPORAL_ADDRESS, DATABASE_URL, PATH and the cache directory are read from. Default `process.env`. */
   env?: NodeJS.ProcessEnv
@@ -44,6 +48,8 @@ export interface Stack {
   env: Record<string, string>
   temporal: StackServer
   postgres: StackServer
+  /** Rejects if the process that runs the embedded servers is killed: they end with it. @throws StackError `keeper_failed`. */
+  lost: Promise<never>
   /** Makes an empty database, of a random name by default, and gives its URL. @throws StackError `database_failed`. */
   createDatabase(name?: string): Promise<string>
   /** Drops a database that `createDatabase` made, by its URL; ends its connections. @throws StackError `database_failed`. */
@@ -58,7 +64,9 @@ export interface Stack {
  * @throws StackError `no_temporal`, `no_postgres`, `temporal_unreachable`, `postgres_unreachable`, `data_dir_in_use`, ….
  */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
-  const { env = process.env, onProgress: say = sayOnStderr } = options
+  const { onProgress: say = sayOnStderr, dataDir } = options
+  const given = options.env ?? process.env
+  const env = dataDir === undefined ? given : await withoutOwnAddresses(given, dataDir, say)
   let laid: Promise<Ground> | undefined
   // Only what is started needs a place and a keeper, and both servers share them.
   const ground = () => (laid ??= layGround(options.dataDir, say))
@@ -68,7 +76,23 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   }
   try {
     const [temporal, postgres] = await Promise.all([haveTemporal(options, env, say, ground), havePostgres(options, env, say, ground)])
-    return assemble(temporal, postgres, close)
+    const servers: [string, WatchedServer][] = [
+      ['Temporal', temporal.server],
+      ['Postgres', postgres.server],
+    ]
+    const ends = options.onDeath === 'restart' ? servers.map(([name, server]) => restartOnDeath(name, server, say)) : []
+    let stopping = false
+    const stop = async () => {
+      stopping = true
+      for (const end of ends) end()
+      await close()
+    }
+    const lost = gone(laid).then(() => {
+      for (const end of ends) end()
+      return stopping ? new Promise<never>(() => {}) : Promise.reject(keeperKilled())
+    })
+    lost.catch(() => {})
+    return assemble(temporal, postgres, { stop, lost })
   } catch (error) {
     await close()
     throw error
@@ -131,7 +155,19 @@ async function havePostgres(
   )
 }
 
-function assemble(temporal: TemporalServer, postgres: PostgresServer, stop: () => Promise<void>): Stack {
+/** Resolves when the keeper is gone, if there is one. */
+async function gone(laid: Promise<Ground> | undefined): Promise<void> {
+  await (laid ? (await laid).keeper.gone : new Promise<never>(() => {}))
+}
+
+function keeperKilled(): StackError {
+  return new StackError(
+    'keeper_failed',
+    'The process that runs the local Temporal and Postgres was killed, and they ended with it. Start the stack again: their data is kept.',
+  )
+}
+
+function assemble(temporal: TemporalServer, postgres: PostgresServer, ending: Pick<Stack, 'stop' | 'lost'>): Stack {
   return {
     temporalAddress: temporal.address,
     ...(temporal.ui === undefined ? {} : { temporalUi: temporal.ui }),
@@ -142,7 +178,7 @@ function assemble(temporal: TemporalServer, postgres: PostgresServer, stop: () =
     postgres: postgres.server,
     createDatabase: (name) => createDatabase(postgres.url, name),
     dropDatabase: (url) => dropDatabase(postgres.url, url),
-    stop,
+    ...ending,
   }
 }
 

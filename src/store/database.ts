@@ -2,7 +2,10 @@
 import pg from 'pg'
 import type { Client, ClientConfig, Pool, PoolClient, PoolConfig } from 'pg'
 import type { Logger } from '../agent/tool.ts'
+import { type TellWait, tellIfSlow } from '../connect/waits.ts'
+import { addressOf, checkPostgresUrl } from './address.ts'
 import { asStoreError, StoreError } from './errors.ts'
+import { type WatchWhen, watchOutages } from './outages.ts'
 
 /** A row as Postgres sends it: text. What parsers the user's pg has been given does not matter then. */
 export type TextRow = Record<string, string | null>
@@ -33,12 +36,28 @@ const IDLE_IN_TRANSACTION_MS = 20_000
 
 const AS_TEXT = { getTypeParser: () => (value: unknown) => value }
 
-/** Opens nothing yet: the first statement connects. */
-export function databaseAt(postgres: string | Pool, logger: Logger | undefined): Database {
+/** How a database is watched. */
+export interface DatabaseOptions {
+  /** Told when Postgres is lost, and when it is back. */
+  logger?: Logger | undefined
+  /** Default `in_use`. */
+  watch?: WatchWhen | undefined
+  /** Told that a statement takes long, or the connection for it. */
+  onWait?: TellWait | undefined
+}
+
+/** Opens nothing yet: the first statement connects. @throws StoreError `invalid_postgres_url`. */
+export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use', onWait }: DatabaseOptions = {}): Database {
   const isOurs = typeof postgres === 'string'
-  const pool = isOurs ? ownPool(postgres, logger) : postgres
+  if (isOurs) checkPostgresUrl(postgres)
+  const pool = isOurs ? ownPool(postgres) : postgres
   const config: PoolConfig = pool.options
+  const address = addressOf(config)
+  const newClient = (): Client => new pg.Client(clientConfig(config))
+  const outages = logger && watchOutages({ address, newClient, logger, when: watch })
   let closed = false
+  // One that is ours tells of connections that it loses while they are idle; of one of the user's, the user is told.
+  if (isOurs) pool.on('error', () => outages?.failed())
   // Before it hands a new connection out, the pool takes its own listener off: an error in the packet that made it ready would find none.
   const guard = (client: PoolClient): void => void client.on('error', ignore)
   pool.on('connect', guard)
@@ -63,13 +82,26 @@ export function databaseAt(postgres: string | Pool, logger: Logger | undefined):
     }
   }
 
+  async function asStored<T>(work: Promise<T>): Promise<T> {
+    try {
+      const result = await tellIfSlow(onWait, `Postgres at ${address}`, work)
+      outages?.answered()
+      return result
+    } catch (cause) {
+      const error = asStoreError(cause, address)
+      if (error.code === 'store_unavailable') outages?.failed()
+      throw error
+    }
+  }
+
   return {
     query: (text, values) => asStored(withClient((client) => run(client, STATEMENT_MS, text, values))),
     transaction: (work, options = {}) => asStored(withClient((client) => transact(client, work, options.timeoutMs ?? STATEMENT_MS))),
-    newClient: () => new pg.Client(clientConfig(config)),
+    newClient,
     async close() {
       if (closed) return
       closed = true
+      outages?.close()
       pool.off('connect', guard)
       if (isOurs) await pool.end()
     },
@@ -78,8 +110,8 @@ export function databaseAt(postgres: string | Pool, logger: Logger | undefined):
 
 const ignore = (): void => {}
 
-function ownPool(connectionString: string, logger: Logger | undefined): Pool {
-  const pool = new pg.Pool({
+function ownPool(connectionString: string): Pool {
+  return new pg.Pool({
     connectionString,
     application_name: 'pawl',
     connectionTimeoutMillis: CONNECT_MS,
@@ -87,9 +119,6 @@ function ownPool(connectionString: string, logger: Logger | undefined): Pool {
     keepAlive: true,
     allowExitOnIdle: true,
   })
-  // As our own error: the pool's holds the connection with all that it knows, the key to cancel its statements too.
-  pool.on('error', (error) => logger?.warn({ err: asStoreError(error) }, 'pawl: an idle connection to Postgres was lost'))
-  return pool
 }
 
 /** For a pool of the user's, which may wait for ever. */
@@ -137,14 +166,6 @@ async function transact<T>(client: PoolClient, work: (tx: Queryable) => Promise<
   }
   await run(client, timeoutMs, 'commit')
   return result
-}
-
-async function asStored<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work
-  } catch (error) {
-    throw asStoreError(error)
-  }
 }
 
 /** The password is not enumerable in a pool's options, so a spread alone would lose it. */

@@ -3,13 +3,13 @@ import { PawlError } from '../session/errors.ts'
 
 /**
  * What the side store rejects with. Codes:
- * `store_unavailable` Postgres cannot be had, or not in time: try again later ·
+ * `store_unavailable` Postgres does not answer, or not in time: try again later ·
  * `schema_behind` migrations are missing · `store_too_new` a newer release has migrated it in a way that this one cannot write ·
  * `permission_denied` the role may not do this · `role_not_found` there is no role to grant to ·
  * `gap` events before the flushed ones are missing · `digest_mismatch` the flushed events do not continue the stored ones ·
  * `checkpoint_too_large` · `checkpoint_fold_failed` · `checkpoint_unfounded` why a checkpoint was not written (in `errors` only) ·
  * `invalid_events` what was flushed are no events · `session_erased` the session's content is not to come back · `foreign_epoch` another chain of executions wrote the stored events ·
- * `invalid_store_options` · `store_closed` · `store_failed` anything else: a bug.
+ * `invalid_store_options` · `invalid_postgres_url` what is to name a Postgres cannot · `store_closed` · `store_failed` anything else: a bug.
  */
 export class StoreError extends PawlError {
   override readonly name = 'StoreError'
@@ -20,31 +20,31 @@ const MISSING = new Set(['42P01', '3F000', '42703'])
 /** Classes of SQLSTATE that say that a statement or its data is wrong: trying again does not help. */
 const OUR_FAULT = new Set(['09', '0A', '21', '22', '23', '27', '38', '39', '42', '44', '54', 'P0', 'XX'])
 
-/** Makes a `StoreError` of whatever was thrown while the store was used. */
-export function asStoreError(error: unknown): StoreError {
+/** Makes a `StoreError` of whatever was thrown while the store at `address` was used. */
+export function asStoreError(error: unknown, address?: string): StoreError {
   if (error instanceof StoreError) return error
   const options = { cause: error }
   const state = sqlState(error)
   if (state !== undefined && MISSING.has(state)) {
     return new StoreError(
       'schema_behind',
-      `The side store lacks tables (${textOfError(error)}): a worker makes them at its first flush (migrate: 'auto'), or run \`pawl migrate\`.`,
+      `The side store lacks tables (${reasonOf(error)}): a worker makes them at its first flush (migrate: 'auto'), or run \`pawl migrate\`.`,
       options,
     )
   }
   if (state === '42501') {
     return new StoreError(
       'permission_denied',
-      `Postgres refuses: ${textOfError(error)}. Grant the role what it needs on the schema.`,
+      `Postgres refuses: ${reasonOf(error)}. Grant the role what it needs on the schema.`,
       options,
     )
   }
   if (isBug(error) || (state !== undefined && OUR_FAULT.has(state.slice(0, 2)))) {
-    return new StoreError('store_failed', `The side store failed: ${textOfError(error)}. Please report it with the cause.`, options)
+    return new StoreError('store_failed', `The side store failed: ${reasonOf(error)}. Please report it with the cause.`, options)
   }
   return new StoreError(
     'store_unavailable',
-    `Postgres cannot be had (${textOfError(error)}): check the address and that it is up; the next call tries again.`,
+    `Postgres${address === undefined ? '' : ` at ${address}`} is unavailable: ${reasonOf(error)}. Check that it is up; the next call tries again.`,
     options,
   )
 }
@@ -72,8 +72,9 @@ function isBug(error: unknown): boolean {
   return error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError || error instanceof SyntaxError
 }
 
-function textOfError(error: unknown): string {
+/** Why something failed, on one line. */
+export function reasonOf(error: unknown): string {
   // A refused connection to a name with several addresses has its text in the parts only.
-  if (error instanceof AggregateError) return error.errors.map(textOfError).join('; ')
+  if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ')
   return error instanceof Error ? error.message : String(error)
 }

@@ -1,6 +1,7 @@
 // The side store: opens Postgres on first use, migrates it once, and hands reading and writing to their modules.
 import type { Pool } from 'pg'
 import type { Logger } from '../agent/tool.ts'
+import type { TellWait } from '../connect/waits.ts'
 import { blobsOf } from './blobs.ts'
 import { keptStates } from './checkpoints.ts'
 import { databaseAt } from './database.ts'
@@ -9,6 +10,7 @@ import { listenerOn } from './listener.ts'
 import { markProgress, markRunning } from './live.ts'
 import { listsOf } from './lists/index.ts'
 import { migrate, migrationNames, pendingMigrations } from './migrate.ts'
+import type { WatchWhen } from './outages.ts'
 import { locateMessage, readEntries, readErrors, readEvents, readHead, readMessages, readSession, readToolCalls } from './reader.ts'
 import { resume } from './resume.ts'
 import { schemaOf } from './schema.ts'
@@ -17,6 +19,7 @@ import { safeKey } from './text.ts'
 import { upkeepOf } from './upkeep.ts'
 import { flush } from './writer.ts'
 
+export { addressOf, checkPostgresUrl } from './address.ts'
 export { StoreError } from './errors.ts'
 export type * from './lists/index.ts'
 export type * from './store.ts'
@@ -33,19 +36,24 @@ export interface StoreOptions {
    * `off` looks at nothing.
    */
   migrate?: 'auto' | 'check' | 'off'
+  /** Told when Postgres is lost, and when it is back. */
   logger?: Logger
+  /** `always`: Postgres is asked from the start and at intervals, so that a process that waits for work notices an outage too. Default `in_use`. */
+  watch?: WatchWhen
+  /** Told when Postgres takes long. */
+  onWait?: TellWait
 }
 
 /**
  * The side store. Nothing is connected before the first call; a call that finds Postgres away rejects with `store_unavailable`
  * and the next one tries again. A statement may take 10 s.
- * @throws StoreError `invalid_store_options`.
+ * @throws StoreError `invalid_store_options`, `invalid_postgres_url`.
  */
 export function openStore(options: StoreOptions): Store {
-  const { postgres, migrate: mode = 'auto', logger } = options
+  const { postgres, migrate: mode = 'auto', logger, watch, onWait } = options
   if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured: set DATABASE_URL or give `postgres`.')
   const schema = schemaOf(options.schema ?? 'pawl')
-  const database = databaseAt(postgres, logger)
+  const database = databaseAt(postgres, { logger, watch, onWait })
   const listener = listenerOn(schema.channel, () => database.newClient(), logger)
   const ready = onceItSucceeds(() => prepare())
 

@@ -1,5 +1,6 @@
 // Migrations on request, as the schema's owner: for deployments whose workers may not change tables.
 import type { Logger } from '../agent/tool.ts'
+import type { TellWait } from '../connect/waits.ts'
 import { databaseAt } from './database.ts'
 import { StoreError } from './errors.ts'
 import { grantTo } from './grants.ts'
@@ -17,6 +18,8 @@ export interface MigrateOptions {
   /** Change nothing: only say what is missing. */
   check?: boolean
   logger?: Logger
+  /** Told when Postgres takes long. */
+  onWait?: TellWait
 }
 
 /** What came of it. */
@@ -31,12 +34,12 @@ export interface MigrateReport {
 
 /**
  * Brings the side store's schema up to this release. Any number of processes may do so at once, also while workers write.
- * @throws StoreError `store_unavailable`, `permission_denied`, `role_not_found`, `invalid_store_options`.
+ * @throws StoreError `store_unavailable`, `permission_denied`, `role_not_found`, `invalid_store_options`, `invalid_postgres_url`.
  */
-export async function migrateStore({ postgres, schema: name = 'pawl', appRole, check, logger }: MigrateOptions): Promise<MigrateReport> {
+export async function migrateStore({ postgres, schema: name = 'pawl', appRole, check, logger, onWait }: MigrateOptions): Promise<MigrateReport> {
   if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured: set DATABASE_URL or give `postgres`.')
   const schema = schemaOf(name)
-  const database = databaseAt(postgres, logger)
+  const database = databaseAt(postgres, { logger, onWait })
   try {
     if (check) return { schema: name, applied: [], pending: await pendingMigrations(database, schema) }
     const applied = await migrate(database, schema, logger)

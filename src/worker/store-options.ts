@@ -1,7 +1,7 @@
 // Where a worker's side store is.
 import { WorkerError } from './errors.ts'
 
-/** Where the side store is. @throws WorkerError `no_postgres`. */
+/** Where the side store is. Whether the address can be one of Postgres at all, the store itself says. @throws WorkerError `no_postgres`. */
 export function storeOptions<P>(options: { postgres?: P; schema?: string; migrate?: 'auto' | 'check' | 'off' }): {
   postgres: P | string
   schema?: string

@@ -165,7 +165,8 @@ describe('the commands that ask', () => {
     ['a cursor that is none', ['errors', '--cursor', 'x'], 'invalid_cursor'],
     ['a limit that is none', ['tools', '--limit', 'many'], 'invalid_usage'],
     ['a time that is none', ['usage', '--since', 'yesterday'], "Give how long ago, such as '2h'"],
-    ['no store', ['sessions', '--data', 'elsewhere'], 'no_store'],
+    ['no store', ['sessions'], 'no_store'],
+    ['a folder in which nothing runs', ['sessions', '--data', 'elsewhere'], 'dev_not_running'],
   ])('%s: says so on standard error, with exit code 1', async (_, args, says) => {
     const ended = await run(args, says === 'no_store' ? { DATABASE_URL: '' } : {})
     expect(ended).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(says) })

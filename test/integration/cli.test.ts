@@ -102,7 +102,7 @@ describe('pawl dev', () => {
 
   it('shows how a session stands, and refuses to resume one that does not exist or talks to another agent', async () => {
     const chat = await start(['chat', 'echo', '--session', 'walk-in'], { input: 'hello\n/state\n/resume nowhere\n' }).ended
-    expect(chat.stdout).toMatch(/status {4}idle/)
+    expect(chat.stdout).toMatch(/status +idle/)
     expect(chat.stdout).toContain('session_not_found')
     expect(chat.code).toBe(1)
     expect(await start(['chat', 'other', '--resume', 'walk-in'], { input: '' }).ended).toMatchObject({

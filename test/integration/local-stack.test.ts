@@ -198,6 +198,52 @@ describe('the local stack', () => {
     }
   })
 
+  it('starts servers that die again if it is asked to, with their data, and says so', { timeout: 2 * MINUTE }, async () => {
+    const said: string[] = []
+    const stack = await start({ onDeath: 'restart', onProgress: (line) => said.push(line) })
+    await query(stack.databaseUrl, 'create table kept as select 1 as n')
+    await temporal(stack, (client) => client.workflow.start('anything', { workflowId: 'kept', taskQueue: 'nobody' }))
+    const again = (name: string) => said.filter((line) => line.startsWith(`${name} serves again, after `)).length
+    for (let death = 1; death <= 2; death++) {
+      process.kill(stack.postgres.pid ?? 0, 'SIGKILL')
+      process.kill(stack.temporal.pid ?? 0, 'SIGKILL')
+      await until('both serve again', async () => again('Postgres') === death && again('Temporal') === death, MINUTE)
+      expect(await query(stack.databaseUrl, 'select n from kept')).toEqual([{ n: 1 }])
+      expect(await temporal(stack, async (client) => (await client.workflow.getHandle('kept').describe()).status.name)).toBe('RUNNING')
+    }
+    expect(said).toContain('Postgres ended (SIGKILL), and is started again with its data')
+    // Stopped on purpose, they stay so.
+    await stack.postgres.stop()
+    await stack.stop()
+    expect(said.filter((line) => line.includes(' ended ('))).toHaveLength(4)
+  })
+
+  it('that loses the process which runs its servers says so, and nothing stays', { timeout: MINUTE }, async () => {
+    const dataDir = join(await folder(), 'data')
+    const stack = await start({ dataDir, onDeath: 'restart' })
+    const pids = [stack.temporal.pid ?? 0, stack.postgres.pid ?? 0]
+    const { pid: keeper } = JSON.parse(await readFile(join(dataDir, 'keeper.lock'), 'utf8')) as { pid: number }
+    process.kill(keeper, 'SIGKILL')
+    await expect(stack.lost).rejects.toMatchObject({ code: 'keeper_failed' })
+    await stack.stop()
+    for (const pid of pids) expect(await isRunning(pid, dataDir)).toBe(false)
+  })
+
+  it('starts its own servers again where the environment names them, as it printed them', { timeout: MINUTE }, async () => {
+    const dataDir = join(await folder(), 'data')
+    const first = await start({ dataDir })
+    const exported = { ...process.env, ...first.env }
+    // While they run, they are anybody's to use.
+    const beside = await startStack({ dataDir, env: exported })
+    expect(beside.temporal.origin).toBe('yours')
+    await beside.stop()
+    const stopping = first.stop()
+    const second = await start({ dataDir, env: exported, temporal: ['address', 'path', 'cache', 'download', 'go'], postgres: ['url', 'embedded'] })
+    await stopping
+    expect([second.temporal.origin, second.postgres.origin]).toEqual(['embedded', 'embedded'])
+    expect(second.env).toEqual(first.env)
+  })
+
   it('leaves neither servers nor folder behind when its process is killed', { timeout: MINUTE }, async () => {
     const parent = await startInAnotherProcess()
     expect(await exists(parent.dataDir)).toBe(true)
@@ -262,7 +308,7 @@ describe('a stack that cannot be had', () => {
 
   it('says how to get the Postgres package where it was left out', { timeout: MINUTE }, async () => {
     const project = await folder()
-    for (const part of ['local', 'session', 'testing', 'agent'])
+    for (const part of ['local', 'connect', 'session', 'testing', 'agent'])
       await cp(join(ROOT, 'src', part), join(project, 'src', part), { recursive: true })
     await writeFile(join(project, 'package.json'), '{"type":"module"}')
     // Everything the local stack needs but the optional package.

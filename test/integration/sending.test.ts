@@ -233,5 +233,5 @@ it('a session that nobody ever spoke to is not found', async () => {
   await expect(session.interrupt()).rejects.toMatchObject({ code: 'session_not_found' })
   await expect(session.close()).rejects.toMatchObject({ code: 'session_not_found' })
   await expect(session.recover({ strategy: 'abandon' })).rejects.toMatchObject({ code: 'session_not_found' })
-  await expect(session.messages()).resolves.toEqual([])
+  await expect(session.messages()).rejects.toMatchObject({ code: 'session_not_found' })
 })

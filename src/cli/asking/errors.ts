@@ -1,11 +1,23 @@
 // `pawl errors`: failed attempts and failed runs.
 import type { Command } from 'commander'
 import type { ListedError } from '../../client/index.ts'
-import { askStore, type ListingOptions, listingCommand, pageOf, showList, spanOf, type SpanOptions, timeOf, withSpan } from './shared.ts'
+import {
+  askStore,
+  type ListingOptions,
+  listingCommand,
+  pageOf,
+  sessionIn,
+  type SessionOptions,
+  showList,
+  spanOf,
+  type SpanOptions,
+  timeOf,
+  withSession,
+  withSpan,
+} from './shared.ts'
 import type { Column } from './table.ts'
 
-interface ErrorsOptions extends ListingOptions, SpanOptions {
-  session?: string
+interface ErrorsOptions extends ListingOptions, SessionOptions, SpanOptions {
   context?: string
 }
 
@@ -21,12 +33,12 @@ const COLUMNS: Column<ListedError>[] = [
 
 /** The command. */
 export function errorsCommand(): Command {
-  return withSpan(listingCommand('errors', 'list failed attempts, and failures of whole runs (without an attempt), the newest first'))
-    .option('--session <id>', 'of this session')
+  const command = listingCommand('errors', 'list failed attempts, and failures of whole runs (without an attempt), the newest first')
+  return withSpan(withSession(command))
     .option('--context <context>', "'model', 'tool:<name>', 'run' or 'checkpoint'")
-    .action((options: ErrorsOptions) => {
-      const { session, context } = options
-      const filter = { ...(session !== undefined && { session }), ...(context !== undefined && { context }) }
+    .action((session: string | undefined, options: ErrorsOptions) => {
+      const { context } = options
+      const filter = { ...sessionIn(session, options), ...(context !== undefined && { context }) }
       return askStore(options, (asking) => showList(options, asking.errors({ ...pageOf(options), ...spanOf(options), ...filter }), COLUMNS))
     })
 }

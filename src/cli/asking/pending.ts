@@ -1,14 +1,24 @@
 // `pawl pending`: the calls of all sessions that wait for somebody, those that have waited longest first.
 import type { Command } from 'commander'
 import type { ListedPending, PendingKind } from '../../client/index.ts'
-import { askStore, type ListingOptions, listingCommand, pageOf, severalOf, showList, timeOf } from './shared.ts'
+import {
+  askStore,
+  type ListingOptions,
+  listingCommand,
+  pageOf,
+  sessionIn,
+  type SessionOptions,
+  severalOf,
+  showList,
+  timeOf,
+  withSession,
+} from './shared.ts'
 import type { Column } from './table.ts'
 
-interface PendingOptions extends ListingOptions {
+interface PendingOptions extends ListingOptions, SessionOptions {
   kind?: string[]
   agent?: string
   tag?: string[]
-  session?: string
 }
 
 const COLUMNS: Column<ListedPending>[] = [
@@ -25,21 +35,21 @@ const COLUMNS: Column<ListedPending>[] = [
 
 /** The command. */
 export function pendingCommand(): Command {
-  return listingCommand('pending', 'list the calls that wait for somebody, those that have waited longest first')
+  return withSession(listingCommand('pending', 'list the calls that wait for a person or a client, longest wait first'))
     .option('--kind <kind>', 'approval, client or unknown; several with commas', severalOf)
     .option('--agent <name>', 'of this agent')
     .option('--tag <tags>', 'of sessions that have this tag; all of several with commas', severalOf)
-    .option('--session <id>', 'of this session')
-    .action((options: PendingOptions) => askStore(options, (asking) => showList(options, asking.pending.list(filterOf(options)), COLUMNS)))
+    .action((session: string | undefined, options: PendingOptions) =>
+      askStore(options, (asking) => showList(options, asking.pending.list({ ...filterOf(options), ...sessionIn(session, options) }), COLUMNS)),
+    )
 }
 
 function filterOf(options: PendingOptions) {
-  const { kind, agent, tag, session } = options
+  const { kind, agent, tag } = options
   return {
     ...pageOf(options),
     ...(kind && { kind: kind as PendingKind[] }),
     ...(agent !== undefined && { agent }),
     ...(tag && { tags: tag }),
-    ...(session !== undefined && { session }),
   }
 }

@@ -1,9 +1,10 @@
 // What the commands that ask the side store share: where it is, how much of a list is shown, and how.
-import { Command, InvalidArgumentError } from 'commander'
+import { Command, InvalidArgumentError, Option } from 'commander'
 import type { StoreAsking } from '../../client/asking.ts'
 import type { List } from '../../client/list.ts'
 import { milliseconds } from '../../session/duration.ts'
 import { connectOptions } from '../connecting.ts'
+import { CliError } from '../errors.ts'
 import { dataOption, jsonOption } from '../options.ts'
 import { paint } from '../terminal.ts'
 import { type Column, linesOfTable } from './table.ts'
@@ -26,6 +27,28 @@ export interface ListingOptions extends AskingOptions {
 export interface SpanOptions {
   since?: Date
   until?: Date
+}
+
+/** Of a command that may be asked about one session. */
+export interface SessionOptions {
+  session?: string
+}
+
+/** Lets a command be asked about one session, named as everywhere: `pawl tools <session>`. */
+export function withSession(command: Command): Command {
+  return command.argument('[session]', "the session's id (default: all sessions)").addOption(
+    // What was once the only way to say it.
+    new Option('--session <id>', 'the same as the argument').hideHelp(),
+  )
+}
+
+/** The session that the argument or the option names. @throws CliError `invalid_usage` if they differ. */
+export function sessionIn(argument: string | undefined, { session }: SessionOptions): SessionOptions {
+  if (argument !== undefined && session !== undefined && argument !== session) {
+    throw new CliError('invalid_usage', `Both ${argument} and --session ${session} are named: name one session.`)
+  }
+  const named = argument ?? session
+  return named === undefined ? {} : { session: named }
 }
 
 /** A command that asks the side store; Temporal need not be there. */
@@ -77,11 +100,17 @@ function momentOf(text: string): Date {
 }
 
 /** Opens the store, works and closes it. */
-export async function askStore<T>(options: AskingOptions, work: (asking: StoreAsking) => Promise<T>): Promise<T> {
+export async function askStore<T>(options: AskingOptions & { follow?: true }, work: (asking: StoreAsking) => Promise<T>): Promise<T> {
   // Loaded when it is needed: `pawl --help` need not wait for it.
   const { openAsking } = await import('../../client/asking.ts')
-  const { postgres } = await connectOptions(options)
-  const asking = openAsking({ schema: options.schema, ...(typeof postgres === 'string' && { postgres }) })
+  const { postgres, schema, logger, onWait } = await connectOptions(options)
+  const asking = openAsking({
+    ...(typeof postgres === 'string' && { postgres }),
+    ...(schema !== undefined && { schema }),
+    ...(onWait && { onWait }),
+    // Whoever follows outlives an outage, and is told of it; for anybody else it is the command's error.
+    ...(options.follow && logger && { logger }),
+  })
   try {
     return await work(asking)
   } finally {

@@ -7,17 +7,19 @@ import {
   type ListingOptions,
   listingCommand,
   pageOf,
+  sessionIn,
+  type SessionOptions,
   severalOf,
   showList,
   spanOf,
   type SpanOptions,
   timeOf,
+  withSession,
   withSpan,
 } from './shared.ts'
 import type { Column } from './table.ts'
 
-interface ToolsOptions extends ListingOptions, SpanOptions {
-  session?: string
+interface ToolsOptions extends ListingOptions, SessionOptions, SpanOptions {
   status?: string[]
   tool?: string
 }
@@ -37,19 +39,21 @@ export const CALL_COLUMNS: Column<ListedToolCall>[] = [
 
 /** The command. */
 export function toolsCommand(): Command {
-  return withSpan(listingCommand('tools', 'list tool calls, the newest first'))
-    .option('--session <id>', 'of this session')
+  return withSpan(withSession(listingCommand('tools', 'list tool calls, the newest first')))
     .option('--status <status>', 'such as unknown, running, failed or awaiting_approval; several with commas', severalOf)
     .option('--tool <name>', 'of this tool')
-    .action((options: ToolsOptions) => askStore(options, (asking) => showList(options, asking.toolCalls(filterOf(options)), CALL_COLUMNS)))
+    .action((session: string | undefined, options: ToolsOptions) =>
+      askStore(options, (asking) =>
+        showList(options, asking.toolCalls({ ...filterOf(options), ...sessionIn(session, options) }), CALL_COLUMNS),
+      ),
+    )
 }
 
 function filterOf(options: ToolsOptions) {
-  const { session, status, tool } = options
+  const { status, tool } = options
   return {
     ...pageOf(options),
     ...spanOf(options),
-    ...(session !== undefined && { session }),
     ...(status && { status: status as ToolCallStatus[] }),
     ...(tool !== undefined && { tool }),
   }

@@ -1,12 +1,24 @@
 // `pawl usage`: tokens and US dollars, added up.
 import { type Command, Option } from 'commander'
 import type { UsageBy, UsageSum } from '../../client/index.ts'
-import { askStore, dollarsOf, type ListingOptions, listingCommand, pageOf, showList, spanOf, type SpanOptions, withSpan } from './shared.ts'
+import {
+  askStore,
+  dollarsOf,
+  type ListingOptions,
+  listingCommand,
+  pageOf,
+  sessionIn,
+  type SessionOptions,
+  showList,
+  spanOf,
+  type SpanOptions,
+  withSession,
+  withSpan,
+} from './shared.ts'
 import type { Column } from './table.ts'
 
-interface UsageOptions extends ListingOptions, SpanOptions {
+interface UsageOptions extends ListingOptions, SessionOptions, SpanOptions {
   by: UsageBy
-  session?: string
 }
 
 const columnsBy = (by: UsageBy): Column<UsageSum>[] => [
@@ -22,12 +34,11 @@ const columnsBy = (by: UsageBy): Column<UsageSum>[] => [
 
 /** The command. */
 export function usageCommand(): Command {
-  return withSpan(listingCommand('usage', 'add up tokens and US dollars'))
+  return withSpan(withSession(listingCommand('usage', 'add up tokens and US dollars')))
     .addOption(new Option('--by <what>', 'by what').choices(['agent', 'day', 'model', 'session']).default('agent'))
-    .option('--session <id>', 'of this session')
-    .action((options: UsageOptions) => {
-      const { by, session } = options
-      const list = { by, ...pageOf(options), ...spanOf(options), ...(session !== undefined && { session }) }
+    .action((session: string | undefined, options: UsageOptions) => {
+      const { by } = options
+      const list = { by, ...pageOf(options), ...spanOf(options), ...sessionIn(session, options) }
       return askStore(options, (asking) => showList(options, asking.usage(list), columnsBy(by)))
     })
 }

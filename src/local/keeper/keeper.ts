@@ -29,6 +29,8 @@ export interface Keeper {
   discard(path: string): Promise<void>
   /** Stops all processes; resolves when all of it is gone. */
   close(): Promise<void>
+  /** Resolves when the keeper process has ended, in whatever way; what it ran is about to be ended. */
+  gone: Promise<void>
 }
 
 /** Starts a keeper. @throws StackError `data_dir_in_use`, `keeper_failed`. */
@@ -65,6 +67,7 @@ export async function startKeeper(args: KeeperArguments): Promise<Keeper> {
   })
 
   return {
+    gone: channel.closed.then(() => {}),
     async start(name, spec) {
       const pid = await channel.ask({ op: 'start', name, spec })
       return watch(pid, (ended) => {

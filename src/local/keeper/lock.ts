@@ -49,6 +49,12 @@ export async function takeLock(path: string): Promise<{ left: LockedProcess[] } 
   }
 }
 
+/** How the live keeper is that has the lock; undefined: none has it. */
+export async function lockOwner(path: string): Promise<KeeperState | undefined> {
+  const owner = await readLock(path)
+  return owner && (await isRunning(owner.pid, path)) ? owner.state : undefined
+}
+
 /** Writes into the lock how its owner is and which processes it has. */
 export async function writeLock(path: string, state: KeeperState, processes: readonly LockedProcess[]): Promise<void> {
   const next = `${path}.${process.pid}`

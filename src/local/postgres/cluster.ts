@@ -54,7 +54,6 @@ export async function ensureCluster(cluster: Cluster): Promise<void> {
         'install the one it was made with, or remove the folder to begin anew.',
     )
   }
-  await removeStalePidFile(cluster)
 }
 
 /** In a scratch folder that is renamed at the end: a cluster is there as a whole or not at all. */
@@ -95,7 +94,7 @@ async function initialise({ keeper, binaries, user, path, id, password, logFile 
 }
 
 /** After a crash the pid in the file may be another program's by now: Postgres would take that for a running server. */
-async function removeStalePidFile({ path, id }: Cluster): Promise<void> {
+export async function removeStalePidFile({ path, id }: Cluster): Promise<void> {
   const file = join(path, 'postmaster.pid')
   const pid = Number.parseInt(await readFile(file, 'utf8').catch(() => ''), 10)
   if (pid > 0 && !(await isRunning(pid, id))) await rm(file, { force: true })

@@ -7,15 +7,15 @@ import { reasonOf, StackError } from '../errors.ts'
 import type { Keeper, KeptProcess } from '../keeper/keeper.ts'
 import { logTail } from '../log-tail.ts'
 import { freePort } from '../ports.ts'
-import type { StackServer } from '../server.ts'
+import { embeddedServer, type WatchedServer } from '../server.ts'
 import { postgresBinaries } from './binaries.ts'
 import { withClient } from './client.ts'
-import { asSeenFromWithin, ensureCluster, OWNER, POSTGRES_ENV, runAs, type Cluster } from './cluster.ts'
+import { asSeenFromWithin, ensureCluster, OWNER, POSTGRES_ENV, removeStalePidFile, runAs, type Cluster } from './cluster.ts'
 import { serverUser } from './user.ts'
 
 /** Postgres as the stack has it. */
 export interface PostgresServer {
-  server: StackServer
+  server: WatchedServer
   url: string
 }
 
@@ -67,32 +67,25 @@ export async function startPostgres({ keeper, dir, state, env }: PostgresPlace):
     })
   }
 
-  let current: KeptProcess = running
   const port = state.current.postgresPort ?? 0
   const url = urlAt(cluster, port, OWNER)
   await ensureDatabase(urlAt(cluster, port, 'postgres'))
   return {
     url,
-    server: {
-      origin: 'embedded',
-      get pid() {
-        return current.exit() ? undefined : current.pid
-      },
+    server: embeddedServer(running, {
+      launch: () => launch(cluster, port),
       // Fast shutdown disconnects its clients; immediate is its own crash, to be recovered from at the next start.
-      stop: (how = 'orderly') => keeper.stop(NAME, how === 'orderly' ? 'SIGINT' : 'SIGQUIT'),
-      async start() {
-        if (current.exit()) current = await launch(cluster, port)
-      },
-    },
+      end: (how) => keeper.stop(NAME, how === 'orderly' ? 'SIGINT' : 'SIGQUIT'),
+    }),
   }
 }
 
 async function launch(cluster: Cluster, port: number): Promise<KeptProcess> {
   const { keeper, binaries, user, path, id, logFile } = cluster
   const settings = Object.entries({ ...SETTINGS, port: String(port), cluster_name: id })
-  let running: KeptProcess | undefined
+  await removeStalePidFile(cluster)
   try {
-    running = await keeper.start(NAME, {
+    const running = await keeper.start(NAME, {
       command: binaries.postgres,
       args: ['-D', asSeenFromWithin(path, user), ...settings.flatMap(([key, value]) => ['-c', `${key}=${value}`])],
       cwd: path,

@@ -1,19 +1,18 @@
 // Runs a Temporal dev server on a file of the data directory, and tells when it serves.
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DataDir, StateFile } from '../data-dir.ts'
 import { reasonOf, StackError } from '../errors.ts'
 import type { Keeper, KeptProcess } from '../keeper/keeper.ts'
 import { logTail } from '../log-tail.ts'
-import { freePort } from '../ports.ts'
-import type { StackServer } from '../server.ts'
+import { accepts, freePort } from '../ports.ts'
+import { embeddedServer, type WatchedServer } from '../server.ts'
 import { ensureRetention, probeNamespace, withConnection } from './probe.ts'
 import { DYNAMIC_CONFIG } from './release.ts'
 
 /** Temporal as the stack has it. */
 export interface TemporalServer {
-  server: StackServer
+  server: WatchedServer
   address: string
   namespace: string
   ui?: string
@@ -55,7 +54,6 @@ export async function startTemporal(binary: string, place: TemporalPlace): Promi
     })
   }
 
-  let current: KeptProcess = running
   const { temporalPort, temporalUiPort } = state.current
   const address = `127.0.0.1:${temporalPort}`
   return {
@@ -64,16 +62,10 @@ export async function startTemporal(binary: string, place: TemporalPlace): Promi
     ...(ui === 'on' ? { ui: `http://127.0.0.1:${temporalUiPort}` } : {}),
     // Without the TLS setting, an API key or certificates meant for another server would make clients speak TLS to this one.
     env: { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace, TEMPORAL_TLS: 'false' },
-    server: {
-      origin: 'embedded',
-      get pid() {
-        return current.exit() ? undefined : current.pid
-      },
-      stop: (how = 'orderly') => keeper.stop(NAME, how === 'orderly' ? 'SIGTERM' : 'SIGKILL'),
-      async start() {
-        if (current.exit()) current = await launch(binary, place)
-      },
-    },
+    server: embeddedServer(running, {
+      launch: () => launch(binary, place),
+      end: (how) => keeper.stop(NAME, how === 'orderly' ? 'SIGTERM' : 'SIGKILL'),
+    }),
   }
 }
 
@@ -124,6 +116,7 @@ async function untilServed(running: KeptProcess, port: number, namespace: string
   while (Date.now() < until) {
     const exit = running.exit()
     if (exit) throw new Error(`it ended with ${exit.signal ?? `code ${exit.code}`}`)
+    // gRPC waits a second after a refused connection; looking at the port first does not.
     if (await accepts(port)) {
       const served = await withConnection({ address: `127.0.0.1:${port}`, connectTimeout: '5s' }, async (connection) => {
         const answer = await probeNamespace(connection, namespace)
@@ -137,15 +130,6 @@ async function untilServed(running: KeptProcess, port: number, namespace: string
     await sleep(25)
   }
   throw new Error(`it did not answer within ${READY_MS / 1_000} s`, { cause: last })
-}
-
-/** gRPC waits a second after a refused connection; looking at the port first does not. */
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ port, host: '127.0.0.1' })
-    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-    socket.once('connect', () => socket.destroy())
-  })
 }
 
 function known(port: number | undefined): number[] {

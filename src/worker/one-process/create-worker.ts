@@ -21,7 +21,7 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
   const { dispose, services } = await makeServices(options.services)
   const logger = options.logger ?? defaultLogger()
   quietRuntime(logger)
-  const store = openStore({ ...storeOptions(options), logger })
+  const store = openStore({ ...storeOptions(options), logger, watch: 'always' })
   const connection = options.connection ?? (await connectNative(options.temporal ?? {}))
   const namespace = options.namespace ?? resolveTemporal(options.temporal).namespace
   // A connection of the user's cannot be shared with a thread, and what it was made of is not known: then heartbeats are sent in this loop.

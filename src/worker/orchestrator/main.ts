@@ -38,9 +38,9 @@ async function main(options: OrchestratorOptions): Promise<void> {
   const logger = options.logsToParent ? parentLogger(post) : defaultLogger()
   setInterval(() => post({ type: 'alive' }), ALIVE_EVERY_MS).unref()
   const { temporal, postgres, schema, migrate, taskQueue } = options
+  const store = openStore({ postgres, logger, watch: 'always', ...(schema !== undefined && { schema }), ...(migrate !== undefined && { migrate }) })
   const connection = await connectNative(temporal)
   post({ type: 'connected' })
-  const store = openStore({ postgres, logger, ...(schema !== undefined && { schema }), ...(migrate !== undefined && { migrate }) })
   const clock = startRecoveryClock((event) => post({ type: 'event', event }))
   const exits = new Map<number, Exit>()
   const orchestrator = await createOrchestrator({

@@ -20,7 +20,7 @@ const MOST_EXECUTORS = 64
 /**
  * Starts an orchestrator and executors for a module and keeps them running: one that dies is replaced, and what it held is resumed at once.
  * Resolves when Temporal answers; `ready()` tells when the module is served.
- * @throws WorkerError `invalid_options`, `no_temporal`, `no_postgres`, `no_typescript_loader`.
+ * @throws WorkerError `invalid_options`, `no_temporal`, `no_postgres`, `invalid_postgres_url`, `no_typescript_loader`.
  */
 export async function superviseWorkers(options: SuperviseOptions): Promise<Supervisor> {
   const { module, processes = 2, executorMemory } = options

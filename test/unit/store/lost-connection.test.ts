@@ -39,7 +39,7 @@ it('a connection that ends as it is made fails its statement, and does not end t
     process.off('uncaughtException', note)
     for (const other of others) process.on('uncaughtException', other)
   })
-  const database = databaseAt(await curtServer(), undefined)
+  const database = databaseAt(await curtServer())
   ends.unshift(() => database.close())
   await expect(database.query('select 1')).rejects.toMatchObject({ name: 'StoreError', code: 'store_unavailable' })
   expect(uncaught).toEqual([])

@@ -1,0 +1,104 @@
+// The note that a running `pawl dev` leaves in its data folder, so that clients and commands below it find the stack without being told.
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import type { TemporalAddress } from './temporal.ts'
+
+/** The addresses of a stack that is being served. */
+export interface ServedStack {
+  temporalAddress: string
+  temporalUi?: string
+  namespace: string
+  taskQueue: string
+  databaseUrl?: string
+}
+
+/** What the note says. */
+export interface DevStack extends ServedStack {
+  /** Of the `pawl dev` that wrote it. */
+  pid: number
+}
+
+/** Where a client finds a deployment; what is left out, nothing says. */
+export interface Deployment {
+  temporal?: TemporalAddress
+  taskQueue?: string
+  postgres?: string
+}
+
+/** The folder that `pawl dev` keeps its data in, where nothing else is said. */
+export const DATA_FOLDER = '.pawl'
+const FILE = 'dev.json'
+
+/** Writes the note; the answer removes it again, unless another `pawl dev` has written its own since. */
+export async function noteRunning(dataDir: string, stack: ServedStack): Promise<() => Promise<void>> {
+  const path = join(dataDir, FILE)
+  await mkdir(dirname(path), { recursive: true })
+  const draft = `${path}.${process.pid}`
+  const note: DevStack = { pid: process.pid, ...stack }
+  // The database's password stands in it: for its owner only. Renamed into place, so that no reader sees half of it.
+  await writeFile(draft, `${JSON.stringify(note, null, 2)}\n`, { mode: 0o600 })
+  await rename(draft, path)
+  return async () => {
+    if ((await read(path))?.pid === process.pid) await rm(path, { force: true })
+  }
+}
+
+/**
+ * The deployment of the `pawl dev` that runs in the working directory or one above it (or with this data folder), so far as the environment
+ * does not name another one. Nothing is found where `TEMPORAL_*` says where Temporal is.
+ */
+export async function findDevDeployment(dataDir?: string): Promise<Deployment> {
+  const { TEMPORAL_ADDRESS, TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE, TEMPORAL_NAMESPACE, DATABASE_URL } = process.env
+  const stack = dataDir === undefined ? await findAbove(process.cwd()) : await findRunning(dataDir)
+  const elsewhere = (TEMPORAL_ADDRESS || TEMPORAL_PROFILE || TEMPORAL_CONFIG_FILE) && TEMPORAL_ADDRESS !== stack?.temporalAddress
+  if (!stack || elsewhere) return {}
+  const { temporalAddress: address, namespace, taskQueue, databaseUrl } = stack
+  return {
+    // A key and certificates from the environment are for another server.
+    temporal: { address, namespace: TEMPORAL_NAMESPACE || namespace, tls: false, apiKey: '' },
+    taskQueue,
+    ...(databaseUrl && !DATABASE_URL && { postgres: databaseUrl }),
+  }
+}
+
+/** The stack of the `pawl dev` that runs with this data folder; null if none does. */
+export async function findRunning(dataDir: string): Promise<DevStack | null> {
+  const note = await read(join(dataDir, FILE))
+  return note && isAlive(note.pid) ? note : null
+}
+
+/** The nearest one, from a folder upwards. What another user has put there is not believed: messages would go to that user's server. */
+async function findAbove(folder: string): Promise<DevStack | null> {
+  for (let at = resolve(folder); ; at = dirname(at)) {
+    const dataDir = join(at, DATA_FOLDER)
+    const found = (await isOurs(join(dataDir, FILE))) ? await findRunning(dataDir) : null
+    if (found || at === dirname(at)) return found
+  }
+}
+
+async function isOurs(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).uid === (process.getuid?.() ?? 0)
+  } catch {
+    return false
+  }
+}
+
+async function read(path: string): Promise<DevStack | null> {
+  try {
+    const note = JSON.parse(await readFile(path, 'utf8')) as Partial<DevStack> | null
+    return typeof note?.pid === 'number' && typeof note.temporalAddress === 'string' ? (note as DevStack) : null
+  } catch {
+    return null
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    // Another user's process is alive as well.
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

@@ -1,0 +1,53 @@
+// Servers that die are started again, on their port and with their data: at once, and then less and less often.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { reasonOf } from './errors.ts'
+import type { Exit } from './keeper/keeper.ts'
+import type { Say } from './progress.ts'
+import type { WatchedServer } from './server.ts'
+
+const FIRST_DELAY_MS = 500
+const LAST_DELAY_MS = 15_000
+/** One that has run for so long is not one that cannot run. */
+const STABLE_MS = 60_000
+const REASON_CHARACTERS = 300
+
+/** Without the end of the server's log, which is in its file. */
+function shortReason(error: unknown): string {
+  const [reason = ''] = reasonOf(error).split(' Its log: ', 1)
+  return reason.slice(0, REASON_CHARACTERS)
+}
+
+/** Starts the server again whenever it dies. The answer ends that. */
+export function restartOnDeath(name: string, server: WatchedServer, say: Say): () => void {
+  const over = new AbortController()
+  let startedAt = Date.now()
+  let delayMs = 0
+
+  async function restart(): Promise<void> {
+    for (;;) {
+      await sleep(delayMs, undefined, { ref: false, signal: over.signal })
+      delayMs = Math.min(Math.max(FIRST_DELAY_MS, delayMs * 2), LAST_DELAY_MS)
+      try {
+        await server.start()
+        startedAt = Date.now()
+        return
+      } catch (error) {
+        if (over.signal.aborted) return
+        say(`${name} does not start yet: ${shortReason(error)}; next try in ${delayMs / 1_000} s`)
+      }
+    }
+  }
+
+  server.onDeath(({ code, signal }: Exit) => {
+    if (over.signal.aborted) return
+    const diedAt = Date.now()
+    if (diedAt - startedAt > STABLE_MS) delayMs = 0
+    say(`${name} ended (${signal ?? `exit code ${code}`}), and is started again with its data`)
+    restart().then(
+      () => over.signal.aborted || say(`${name} serves again, after ${((Date.now() - diedAt) / 1_000).toFixed(1)} s`),
+      // The stack was stopped.
+      () => {},
+    )
+  })
+  return () => over.abort()
+}

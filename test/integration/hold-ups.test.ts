@@ -1,0 +1,112 @@
+// What a session waits for is said by every call that meets it, within a bound, with no worker or no Postgres at hand too.
+import { randomUUID } from 'node:crypto'
+import { Pawl } from 'pawl/client'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { stage } from '../support/scenes.ts'
+import { startSlowProxy } from '../support/slow-proxy.ts'
+
+const AWAY = 'postgres://pawl:secret@127.0.0.1:1/x'
+const POSTGRES_IS_AWAY = expect.stringMatching(/waits for Postgres, which holds its past \(Postgres at 127\.0\.0\.1:1\/x is unavailable: .*\)\./)
+
+describe('a session of the caller’s own id, whose worker cannot reach Postgres', () => {
+  const player = stage()
+  let here: Deployment
+  const waits: string[] = []
+  const unavailable = (message: unknown) => ({ name: 'SessionUnavailable', code: 'session_unavailable', message })
+
+  beforeAll(async () => {
+    here = await deploy({ stack: { ...inject('stack'), databaseUrl: AWAY } })
+    await here.startWorker({ agents: [player.agent] })
+  })
+  afterAll(() => here?.stop())
+
+  it('says so where its state, its messages or its events are asked for, and how to do without', async () => {
+    const { session } = player.play(here.pawl, {})
+    const run = await session.send('hello', { isNew: false })
+    for (const asked of [() => session.state(), () => session.messages(), async () => session.events()[Symbol.asyncIterator]().next()]) {
+      await expect(asked()).rejects.toMatchObject(unavailable(POSTGRES_IS_AWAY))
+    }
+    await expect(session.state()).rejects.toThrow(/isNew: true/)
+    await expect(run.result({ timeoutMs: 100 })).rejects.toThrow(/session\.state\(\) says what the session waits for/)
+  })
+
+  it('makes no request of a person wait for ever, and tells meanwhile what it waits for', async () => {
+    const pawl = await here.connect({ onWait: (wait) => waits.push(wait.for) })
+    const { session } = player.play(pawl, {})
+    await session.send('hello', { isNew: false })
+    const asked = [session.resolve('t_1_1_0', 'skip'), session.checkpoint('now'), session.resume()]
+    for (const outcome of await Promise.allSettled(asked)) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: unavailable(POSTGRES_IS_AWAY) })
+    }
+    expect(waits.length).toBeGreaterThan(5)
+    expect(new Set(waits)).toEqual(new Set([expect.stringMatching(/^session ".*", which waits for Postgres, which holds its past \(.*127\.0\.0\.1:1\/x/)]))
+    expect(waits.join()).not.toContain('secret')
+  }, 60_000)
+
+  it('needs no Postgres if it is said to be new', async () => {
+    const { session } = player.play(here.pawl, { model: () => 'at once' })
+    expect(await (await session.send('hello', { isNew: true })).result({ timeoutMs: 20_000 })).toMatchObject({ text: 'at once' })
+  })
+})
+
+describe('a session that no worker has taken up', () => {
+  it('says which task queue it waits on, and a timeout says that nothing has come of the message', async () => {
+    const here = await deploy()
+    try {
+      const session = here.pawl.session(randomUUID(), { agent: 'nobody' })
+      const run = await session.send('hello')
+      const { taskQueue } = here
+      const waitsFor = `a worker on task queue "${taskQueue}"`
+      await expect(session.state()).rejects.toMatchObject({ code: 'session_unavailable', waitsFor })
+      await expect(session.messages()).rejects.toMatchObject({ code: 'session_unavailable', waitsFor })
+      await expect(run.result({ timeoutMs: 100 })).rejects.toMatchObject({ code: 'result_timeout', message: expect.stringContaining('No event of the message') })
+      await expect(session.approve('t_1_1_0', { digest: 'x' })).rejects.toMatchObject({ code: 'session_unavailable', waitsFor })
+    } finally {
+      await here.stop()
+    }
+  }, 60_000)
+})
+
+describe('an unknown session', () => {
+  it('is not found, whatever is asked of it', async () => {
+    const here = await deploy()
+    try {
+      const player = stage()
+      await here.startWorker({ agents: [player.agent] })
+      // Somebody else's, so that the store has its tables.
+      await (await player.play(here.pawl, {}).session.send('hello')).result({ timeoutMs: 20_000 })
+      const session = here.pawl.session('nobody-knows-this-one')
+      const notFound = { name: 'SessionNotFound', code: 'session_not_found' }
+      await expect(session.messages()).rejects.toMatchObject(notFound)
+      await expect(session.state()).rejects.toMatchObject(notFound)
+      await expect(session.events()[Symbol.asyncIterator]().next()).rejects.toMatchObject(notFound)
+      await expect(session.messagesUpTo({ run: 1 })).rejects.toMatchObject(notFound)
+      await expect(session.interrupt()).rejects.toMatchObject(notFound)
+    } finally {
+      await here.stop()
+    }
+  })
+})
+
+describe('a Temporal that stops answering', () => {
+  it('makes a message fail within a bound, and it can be sent again', async () => {
+    const { temporalAddress, namespace } = inject('stack')
+    const proxy = await startSlowProxy(`http://${temporalAddress}`)
+    const pawl = await Pawl.connect({ temporal: { address: new URL(proxy.url).host, namespace }, postgres: false })
+    try {
+      proxy.delayMs = 600_000
+      const begun = Date.now()
+      const session = pawl.session(randomUUID(), { agent: 'nobody' })
+      await expect(session.send('hello', { messageId: 'once' })).rejects.toMatchObject({
+        name: 'ConnectError',
+        code: 'no_temporal',
+        message: expect.stringContaining('under its messageId is accepted once'),
+      })
+      expect(Date.now() - begun).toBeLessThan(40_000)
+    } finally {
+      await pawl.close()
+      await proxy.close()
+    }
+  }, 60_000)
+})

@@ -1,0 +1,75 @@
+// A Postgres that is away is told of: one line when it is lost, one when it is back, and where it is, without its password.
+import { startStack, type Stack } from 'pawl/testing'
+import { superviseWorkers } from 'pawl/worker'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { type Recorder, recorder } from '../support/recorder.ts'
+import { stage } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+
+const UNREACHABLE = 'postgres://pawl:secret@127.0.0.1:1/x'
+
+describe('a worker', () => {
+  it('whose Postgres is away when it starts serves all the same, and says so once', async () => {
+    const here = await deploy({ stack: { ...inject('stack'), databaseUrl: UNREACHABLE } })
+    const log = recorder()
+    try {
+      const player = stage()
+      await here.startWorker({ agents: [player.agent], logger: log })
+      await until('it is said', () => log.about('127.0.0.1:1/x').length > 0)
+      const { session } = player.play(here.pawl, { model: () => 'still here' })
+      const run = await session.send('hello', { isNew: true })
+      expect(await run.result({ timeoutMs: 20_000 })).toMatchObject({ text: 'still here' })
+      expect(log.about('127.0.0.1:1/x')).toEqual([
+        ['warn', expect.stringMatching(/Postgres at 127\.0\.0\.1:1\/x does not answer \(.*ECONNREFUSED.*\)/)],
+      ])
+      expect(log.text()).not.toContain('secret')
+    } finally {
+      await here.stop()
+    }
+  })
+
+  it.each(['foo', 'mysql://127.0.0.1/x'])('is refused at once with the address %s, supervised or not', async (postgres) => {
+    const refused = { name: 'StoreError', code: 'invalid_postgres_url' }
+    const here = await deploy()
+    try {
+      await expect(here.startWorker({ agents: [stage().agent], postgres })).rejects.toMatchObject(refused)
+      await expect(here.connect({ postgres })).rejects.toMatchObject(refused)
+      await expect(superviseWorkers({ module: 'agents.mjs', postgres })).rejects.toMatchObject(refused)
+    } finally {
+      await here.stop()
+    }
+  })
+})
+
+describe('a Postgres that goes away under a worker', () => {
+  let stack: Stack
+  let here: Deployment
+  let log: Recorder
+  const lines = () => log.about(new URL(stack.databaseUrl).host)
+
+  beforeAll(async () => {
+    stack = await startStack({ temporal: ['address'], postgres: ['embedded'] })
+    here = await deploy({ stack: { ...inject('stack'), databaseUrl: stack.databaseUrl } })
+    log = recorder()
+    await here.startWorker({ agents: [stage().agent], logger: log })
+  })
+  afterAll(async () => {
+    await here?.stop()
+    await stack?.stop()
+  })
+
+  it('is told of once when it is lost and once when it is back, though nothing is being stored', async () => {
+    for (let outage = 1; outage <= 2; outage++) {
+      await stack.postgres.stop('crash')
+      await until('its loss is said', () => lines().length === outage * 2 - 1, 40_000)
+      await stack.postgres.start()
+      await until('its return is said', () => lines().length === outage * 2, 40_000)
+    }
+    const outage = [
+      ['warn', expect.stringContaining('does not answer')],
+      ['warn', expect.stringMatching(/answers again, after \d+ s\./)],
+    ]
+    expect(lines()).toEqual([...outage, ...outage])
+  })
+})

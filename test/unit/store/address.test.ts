@@ -1,0 +1,53 @@
+// Where Postgres is: what can never be connected to is refused at once, and what is shown has no password.
+import pg from 'pg'
+import { describe, expect, it } from 'vitest'
+import { addressOf, checkPostgresUrl } from '../../../src/store/address.ts'
+import { openStore } from '../../../src/store/index.ts'
+import { storeOptions } from '../../../src/worker/create-worker.ts'
+
+describe('an address', () => {
+  it.each([
+    'postgres://pawl:secret@127.0.0.1:5432/pawl',
+    'postgresql://db.internal/pawl?sslmode=verify-full',
+    'POSTGRES://h/x',
+    'postgres:///pawl',
+    'postgres://user@/pawl?host=/var/run/postgresql',
+    'postgres://%2Fvar%2Frun%2Fpostgresql/pawl',
+    'socket:/var/run/postgresql?db=pawl',
+    '/var/run/postgresql pawl',
+    'postgres://127.0.0.1:1/x',
+  ])('%s is accepted: whether it answers is another question', (url) => {
+    expect(() => checkPostgresUrl(url)).not.toThrow()
+  })
+
+  it.each([
+    ['foo', '"foo" is not'],
+    ['mysql://root:secret@127.0.0.1/pawl', '"mysql://…" is not'],
+    ['https://pawl:secret@example.com', '"https://…" is not'],
+    ['postgres://pawl:secret@127.0.0.1:port/pawl', '"postgres://…" is not'],
+    ['postgres://pawl:secret@127.0.0.1:99999/pawl', '"postgres://…" is not'],
+    ['host=127.0.0.1 password=secret', 'The text that was given is not'],
+    ['postgres://u:secret@h/x?sslrootcert=/does/not/exist.pem', 'ENOENT'],
+  ])('%s is refused by store and worker, without its password', (url, says) => {
+    for (const refuse of [() => openStore({ postgres: url }), () => storeOptions({ postgres: url })]) {
+      const error = thrownBy(refuse)
+      expect(error).toMatchObject({ name: 'StoreError', code: 'invalid_postgres_url' })
+      expect(String(error)).toContain(says)
+      expect(String(error)).not.toContain('secret')
+    }
+  })
+
+  it('is shown as host, port and database', () => {
+    expect(addressOf({ connectionString: 'postgres://pawl:secret@127.0.0.1:5433/x' })).toBe('127.0.0.1:5433/x')
+    expect(addressOf({ connectionString: 'postgres://pawl:secret@db/x' })).toBe('db:5432/x')
+    expect(addressOf(new pg.Pool({ host: '/tmp', user: 'me', password: 'secret', database: 'x' }).options)).toBe('/tmp/x')
+  })
+})
+
+function thrownBy(work: () => unknown): unknown {
+  try {
+    return work()
+  } catch (error) {
+    return error
+  }
+}
