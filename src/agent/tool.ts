@@ -101,6 +101,11 @@ export interface ToolOptions<S extends z.ZodType, R> {
   onUnknown?: 'ask' | 'tell_model'
   /** Asked when nobody knows whether an `external` call happened, once its attempt is known to be dead. Must be a read. */
   verify?(input: z.output<S>, ctx: ToolContext): Verdict<R> | Promise<Verdict<R>>
+  /**
+   * How long after an outcome became unknown `verify`'s "it did not happen" counts: a request that was sent may still be under way.
+   * "It happened" counts at once. Default 5 s; 0 for a downstream that `verify` cannot overtake.
+   */
+  settleAfter?: Duration
   /** How long one asking of `verify` may take. Default: `timeout`. */
   verifyTimeout?: Duration
   /** How often a `verify` that threw is asked again. Default 3. */
@@ -138,6 +143,7 @@ export interface Tool {
     readonly onExpiry: 'deny' | 'error'
   }
   readonly onUnknown: 'ask' | 'tell_model'
+  readonly settleAfterMs: number
   readonly verifyTimeoutMs: number
   readonly verifyRetries: number
   /** Absent: a client answers it. */
@@ -150,6 +156,7 @@ export interface Tool {
 }
 
 const DEFAULT_TIMEOUT = '60s'
+const DEFAULT_SETTLE_AFTER = '5s'
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/
 const EFFECTS: readonly string[] = ['read', 'idempotent', 'external']
 
@@ -180,6 +187,7 @@ export function defineTool<S extends z.ZodType, R>(options: ToolOptions<S, R>): 
   if (options.onExpiry !== undefined && !['deny', 'error'].includes(options.onExpiry)) bad("onExpiry must be 'deny' or 'error'.")
   if (!['undefined', 'boolean', 'function'].includes(typeof options.approval)) bad('approval must be a boolean or a function of the input.')
   if (options.output !== undefined && typeof options.output?.safeParseAsync !== 'function') bad('output is no zod schema.')
+  if (options.settleAfter !== undefined && !options.verify) bad('settleAfter is for tools with a verify.')
   if (options.verify !== undefined && effect !== 'external') bad(`verify is for 'external' tools; this one is '${effect}'.`)
   if (options.idempotency !== undefined && effect === 'read') bad("a 'read' has no idempotency key: leave out `idempotency`.")
   const timeoutMs =
@@ -189,6 +197,7 @@ export function defineTool<S extends z.ZodType, R>(options: ToolOptions<S, R>): 
   const duration = (value: Duration, of: string): number =>
     milliseconds(value) ?? bad(`${of} must be a positive number of milliseconds, or text like '30s', up to 24 days.`)
   const verifyTimeoutMs = options.verifyTimeout === undefined ? timeoutMs : duration(options.verifyTimeout, 'verifyTimeout')
+  const settleAfterMs = options.settleAfter === 0 ? 0 : duration(options.settleAfter ?? DEFAULT_SETTLE_AFTER, 'settleAfter')
   const { verifyRetries = 3 } = options
   if (!(Number.isInteger(verifyRetries) && verifyRetries >= 0)) bad('verifyRetries must be an integer from 0.')
   const { inputSchema, schemaDigest } = inputSchemaOf(options.input, `the input of tool "${name}"`)
@@ -203,6 +212,7 @@ export function defineTool<S extends z.ZodType, R>(options: ToolOptions<S, R>): 
     retry,
     idempotency: (options.idempotency ?? 'run') as Idempotency<unknown>,
     onUnknown: options.onUnknown ?? 'ask',
+    settleAfterMs,
     verifyTimeoutMs,
     verifyRetries,
     ...(options.output && { output: options.output }),

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Agent } from '../agent/agent.ts'
 import { idempotencyKeyOf, inputDigestOf } from '../agent/keys.ts'
 import type { AgentContext, ApprovalContext, ApprovalNeed, Tool } from '../agent/tool.ts'
-import { type ApprovalTerms, callIdOf, type Resolution } from '../session/events.ts'
+import { type ApprovalTerms, callIdOf, type Resolution, SETTLE_AFTER_MS } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 
 /** The place and content of a call. */
@@ -51,6 +51,7 @@ export async function resolveCall(agent: Agent, call: RequestedCall, { completed
     retry: { maxRetries: tool.retry.maxRetries, baseDelayMs: tool.retry.baseDelayMs },
     verify: tool.verify !== undefined,
     ...(tool.verify && tool.verifyTimeoutMs !== tool.timeoutMs && { verifyTimeoutMs: tool.verifyTimeoutMs }),
+    ...(tool.verify && tool.settleAfterMs !== SETTLE_AFTER_MS && { settleAfterMs: tool.settleAfterMs }),
     ...(tool.verify && tool.verifyRetries !== 3 && { verifyRetries: tool.verifyRetries }),
     ...(tool.effect === 'external' && { onUnknown: tool.onUnknown }),
     ...(tool.client && { client: tool.client }),

@@ -24,6 +24,9 @@ export interface FailedAttempt {
   worker?: string
 }
 
+/** How long after an outcome became unknown `verify`'s "it did not happen" counts, where a tool says nothing else. */
+export const SETTLE_AFTER_MS = 5_000
+
 /** What the worker that made the model call says of a tool call that the model asked for: recorded, so deterministic. */
 export interface Resolution {
   /** Place of the call among the turn's calls, from 0. */
@@ -47,6 +50,8 @@ export interface Resolution {
   verify: boolean
   /** Of one asking of `verify`, where it differs from what holds for the body. */
   verifyTimeoutMs?: number
+  /** How long "it did not happen" is not believed yet, where it is not `SETTLE_AFTER_MS`. */
+  settleAfterMs?: number
   verifyRetries?: number
   /** What happens to a call whose outcome stays unknown. Absent: the model is told. */
   onUnknown?: 'ask' | 'tell_model'
@@ -196,14 +201,14 @@ export type EventBody =
       ask?: true
       aliveForMs?: number
     }
-  /** `verify` or a person said what became of a call whose outcome was unknown. */
+  /** `verify`, a person, or the worker itself, late, said what became of a call whose outcome was unknown. */
   | {
       type: 'tool_resolved'
       run: number
       turn: number
       callId: string
       tool: string
-      by: 'verify' | 'person'
+      by: 'verify' | 'person' | 'worker'
       /** Whether it happened; a person who does not know either may have it executed again, or left undone. */
       happened: boolean
       decision?: 'retry' | 'skip'

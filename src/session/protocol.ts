@@ -1,6 +1,6 @@
 // How the outside speaks with a session's workflow: names and JSON of its signals, queries and updates. Documented in docs/protocol.md.
 import type { UserBlock } from './content.ts'
-import type { BlobRef, EffectReport, SessionEvent, Target, Watermark } from './events.ts'
+import type { BlobRef, EffectReport, ResultContent, SessionEvent, Target, Watermark } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { SessionState } from './state.ts'
 
@@ -8,12 +8,17 @@ import type { SessionState } from './state.ts'
 export const WORKFLOW_TYPE = 'pawlSession'
 /** Task queue where nobody says another. */
 export const DEFAULT_TASK_QUEUE = 'pawl'
+/** The task queue of pawl's own activities, beside that of a worker. */
+export function ownTaskQueue(taskQueue: string): string {
+  return `${taskQueue}:pawl`
+}
+
 /** A workflow task that was killed half way is noticed after this: the shortest that leaves a slow replay room. */
 export const WORKFLOW_TASK_TIMEOUT_MS = 3_000
 /** Version of fold, decisions and event encoding; an execution keeps the one it started with. 2: checkpoints. */
 export const CORE_VERSION = 2
 
-export const SIGNALS = { message: 'message', interrupt: 'interrupt', close: 'close' } as const
+export const SIGNALS = { message: 'message', interrupt: 'interrupt', close: 'close', lateResult: 'late_result' } as const
 export const QUERIES = { state: 'state', events: 'events' } as const
 export const UPDATES = {
   recover: 'recover',
@@ -67,6 +72,18 @@ export interface MessageSignal {
 export interface StopSignal {
   reason?: string
   by?: string
+}
+
+/** The one argument of the signal `late_result`: an attempt that had been given up for lost has completed. Workers send it. */
+export interface LateResultSignal {
+  callId: string
+  attempt: number
+  startedAt: number
+  worker: string
+  value?: Json
+  content?: ResultContent
+  blob?: BlobRef
+  effectId?: string
 }
 
 /** The argument of the update `recover`. */

@@ -7,15 +7,22 @@ import {
   proxyActivities,
   TimeoutFailure,
   type ActivityOptions,
+  workflowInfo,
 } from '@temporalio/workflow'
 import type { PawlActivities } from '../activities/contract.ts'
 import { type DeathReport, MAX_DEATHS, MAX_UNHEARD, readReport } from '../session/attempts.ts'
 import type { Resolution } from '../session/events.ts'
+import { ownTaskQueue } from '../session/protocol.ts'
 import { Undecodable } from '../session/undecodable.ts'
 
 /** How much longer than its timeout an attempt may last: its event loop may stand still for a minute before it is killed. */
 const STANDSTILL_MS = 120_000
-/** Longer than any model call; a dead worker is noticed by its beats, long before. */
+/**
+ * How long after the last heartbeat an attempt is given up. The death of an executor is reported at once, so this bounds only what nobody
+ * reports: a machine that is gone. Long enough for a server that is unavailable for some seconds, and few heartbeats are a low bill.
+ */
+const HEARTBEAT_TIMEOUT_MS = 10_000
+/** Longer than any model call; a dead worker is noticed by its heartbeats, long before. */
 const MODEL_CALL_MS = 3_600_000
 
 const COMMON: ActivityOptions = { cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED }
@@ -27,7 +34,7 @@ export function modelCalls(how: 'first' | 'again' | 'until_served'): Pick<PawlAc
   return proxyActivities<Pick<PawlActivities, 'callModel'>>({
     ...COMMON,
     startToCloseTimeout: MODEL_CALL_MS,
-    heartbeatTimeout: 5_000,
+    heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     retry: { ...RETRIED, ...(how !== 'until_served' && { maximumAttempts: 1_000 }) },
     // After "not served here" the next ask must be able to reach another worker.
     ...(how !== 'first' && { allowEagerDispatch: false }),
@@ -40,7 +47,7 @@ export function toolCalls(resolution: Resolution, how: 'first' | 'again' | 'unti
   return proxyActivities<Pick<PawlActivities, 'executeTool'>>({
     ...COMMON,
     startToCloseTimeout: resolution.timeoutMs + STANDSTILL_MS,
-    heartbeatTimeout: external ? 2_000 : 5_000,
+    heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     retry:
       how === 'until_served'
         ? RETRIED
@@ -56,25 +63,50 @@ export function verifications(resolution: Resolution, how: 'first' | 'again'): P
   return proxyActivities<Pick<PawlActivities, 'verifyTool'>>({
     ...COMMON,
     startToCloseTimeout: (resolution.verifyTimeoutMs ?? resolution.timeoutMs) + STANDSTILL_MS,
-    heartbeatTimeout: 5_000,
+    heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     retry: { ...RETRIED, maximumAttempts: (resolution.verifyRetries ?? 3) + 1 },
     ...(how === 'again' && { allowEagerDispatch: false }),
   })
 }
 
-/** What somebody waits for who has sent an update: answered soon, or not at all. */
-export const { findPlace, resolveTool, checkAnswer } = proxyActivities<Pick<PawlActivities, 'findPlace' | 'resolveTool' | 'checkAnswer'>>({
+/** What the sender of an update waits for: answered soon, or not at all. */
+const ANSWERED_SOON: ActivityOptions = {
   startToCloseTimeout: 60_000,
-  heartbeatTimeout: 5_000,
+  heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
   retry: { initialInterval: 250, backoffCoefficient: 2, maximumAttempts: 5 },
-})
+}
 
-/** The store's activities go on for ever: the store comes back, and until then the session does without it. */
-export const { flush, loadSession, loadFork } = proxyActivities<Pick<PawlActivities, 'flush' | 'loadSession' | 'loadFork'>>({
+/** The store comes back, and until then the session does without it. A worker's own death is noticed soon: it heartbeats every second. */
+const UNTIL_STORED: ActivityOptions = {
   startToCloseTimeout: 60_000,
   heartbeatTimeout: 5_000,
   retry: { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 5_000 },
-})
+}
+
+export const { resolveTool, checkAnswer } = proxyActivities<Pick<PawlActivities, 'resolveTool' | 'checkAnswer'>>(ANSWERED_SOON)
+
+/** pawl's own activities have a task queue of their own: user code that takes all slots of a worker must not starve them. */
+type OwnActivities = Pick<PawlActivities, 'findPlace' | 'flush' | 'loadSession' | 'loadFork'>
+
+export function findPlace(...input: Parameters<OwnActivities['findPlace']>): ReturnType<OwnActivities['findPlace']> {
+  return own(ANSWERED_SOON).findPlace(...input)
+}
+
+export function flush(...input: Parameters<OwnActivities['flush']>): ReturnType<OwnActivities['flush']> {
+  return own(UNTIL_STORED).flush(...input)
+}
+
+export function loadSession(...input: Parameters<OwnActivities['loadSession']>): ReturnType<OwnActivities['loadSession']> {
+  return own(UNTIL_STORED).loadSession(...input)
+}
+
+export function loadFork(...input: Parameters<OwnActivities['loadFork']>): ReturnType<OwnActivities['loadFork']> {
+  return own(UNTIL_STORED).loadFork(...input)
+}
+
+function own(options: ActivityOptions): OwnActivities {
+  return proxyActivities<OwnActivities>({ ...options, taskQueue: ownTaskQueue(workflowInfo().taskQueue) })
+}
 
 /** What became of an activity that did not give a result. */
 export type Lost =

@@ -5,6 +5,7 @@ import type { Json } from '../session/json.ts'
 import type { RunState } from '../session/state.ts'
 import type { Alarms } from './alarms.ts'
 import type { Journal } from './journal.ts'
+import type { LateResults } from './late-results.ts'
 import type { Serving } from './serving.ts'
 
 /** Of one turn: what its calls share. */
@@ -13,6 +14,7 @@ export interface Turn {
   serving: Serving
   run: RunState
   alarms: Alarms
+  late: LateResults
 }
 
 /** A call's place, as its events carry it. */

@@ -8,9 +8,14 @@ import { apply, initialState } from '../session/fold.ts'
 import type { EventsPage } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 
-/** Where the events go: the worker's event log. Called during replay too, so that a replay rebuilds the log. */
+/** What the workflow tells its worker. */
 export interface PawlSinks extends Sinks {
-  pawl: { append(epoch: string, entries: LogEntry[]): void }
+  pawl: {
+    /** The events, for the event log. Called during replay too, so that a replay rebuilds the log. */
+    append(epoch: string, entries: LogEntry[]): void
+    /** What is running was asked to stop. A hint: whether it is to, the server says. */
+    stop(): void
+  }
 }
 
 /** The events of a session, growing. */
@@ -33,7 +38,12 @@ export interface Journal {
   page(after: number, maxBytes: number): Pick<EventsPage, 'base' | 'events' | 'from' | 'to' | 'more'>
 }
 
-const { pawl: log } = proxySinks<PawlSinks>()
+const { pawl: worker } = proxySinks<PawlSinks>()
+
+/** Has the worker ask soon whether the session's attempts are to stop: its next heartbeat, which would tell, may be seconds away. */
+export function hintStop(): void {
+  worker.stop()
+}
 
 /** Which events the activities of this session may read now. */
 export function eventsOf({ state, watermark }: Journal): EventsInput {
@@ -83,7 +93,7 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
     else if (state) apply(state, event)
     own.push({ event, entry })
     last = { seq: entry.seq, digest: entry.digest }
-    if (state) log.append(state.epoch, [entry])
+    if (state) worker.append(state.epoch, [entry])
   }
 
   function page(after: number, maxBytes: number): ReturnType<Journal['page']> {

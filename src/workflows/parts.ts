@@ -6,6 +6,7 @@ import type { StopSignal } from '../session/protocol.ts'
 import type { Alarms } from './alarms.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
+import type { LateResults } from './late-results.ts'
 import type { Serving } from './serving.ts'
 import type { Stopping } from './stopping.ts'
 
@@ -16,6 +17,7 @@ export interface Session {
   serving: Serving
   stopping: Stopping
   alarms: Alarms
+  late: LateResults
   /** The execution before this one. */
   previous: string | undefined
   /** How many of those who move the session want no new run to start meanwhile. */

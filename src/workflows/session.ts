@@ -38,6 +38,7 @@ import { CLOCK, startAlarms } from './alarms.ts'
 import { startContinuing } from './continuing.ts'
 import { startFlushing } from './flushing.ts'
 import { receive } from './inbox.ts'
+import { startLateResults } from './late-results.ts'
 import { callModel } from './model-call.ts'
 import { forkPoint, makeCheckpoint, rollBack } from './moving.ts'
 import { beginSession, firstAgent, openSession } from './open.ts'
@@ -60,6 +61,7 @@ const interruptSignal = defineSignal<[StopSignal?]>(SIGNALS.interrupt)
 const closeSignal = defineSignal<[StopSignal?]>(SIGNALS.close)
 const stateQuery = defineQuery<SessionState | { status: 'loading' }>(QUERIES.state)
 const eventsQuery = defineQuery<EventsPage | { status: 'loading' }, [EventsQuery?]>(QUERIES.events)
+const lateResultSignal = defineSignal<[unknown]>(SIGNALS.lateResult)
 const recoverUpdate = defineUpdate<SessionState, [RecoverRequest]>(UPDATES.recover)
 const resumeUpdate = defineUpdate<SessionState>(UPDATES.resume)
 const checkpointUpdate = defineUpdate<{ version: number }, [CheckpointRequest]>(UPDATES.checkpoint)
@@ -86,6 +88,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     const { by } = stopDetails(requestOf(raw))
     closing ??= { when: 'idle', ...(by !== undefined && { by }) }
   })
+  setHandler(lateResultSignal, receiveLateResult)
   setDefaultSignalHandler((name) => receiveMessage(new Undecodable(`there is no signal ${JSON.stringify(name)}`)))
   setHandler(stateQuery, () => session?.journal.state ?? { status: 'loading' })
   setHandler(eventsQuery, (raw) => (session ? eventsPage(session, requestOf(raw)) : { status: 'loading' }))
@@ -119,7 +122,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     const serving = startServing(journal, flushing, start.settings?.notServedAfterMs ?? NOT_SERVED_AFTER_MS)
     const stopping = startStopping(coreVersion)
     const alarms = coreVersion > 1 ? startAlarms(journal, stopping) : CLOCK
-    session = { journal, flushing, serving, stopping, alarms, previous, holds: 0 }
+    session = { journal, flushing, serving, stopping, alarms, late: startLateResults(), previous, holds: 0 }
     for (const act of onceOpen) act()
     await serve(session)
   })
@@ -156,6 +159,12 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     receive(journal, raw)
     // No model call is about to store it: one is going on, which may take long, or the message was rejected.
     if (stopping.isActive() || nextStep(session) === 'wait') flushing.nudge()
+  }
+
+  function receiveLateResult(raw: unknown): void {
+    if (!session) return void onceOpen.push(() => receiveLateResult(raw))
+    session.late.receive(raw, session.journal)
+    session.flushing.nudge()
   }
 
   function interrupt(details: StopSignal): void {
@@ -257,7 +266,7 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
       return expire(session, decision.call)
     case 'run_calls':
       return inRun(session, async (run) => {
-        await Promise.all(decision.calls.map((call) => runToolCall({ journal, serving, run, alarms }, call)))
+        await Promise.all(decision.calls.map((call) => runToolCall({ journal, serving, run, alarms, late: session.late }, call)))
       })
     case 'complete_run': {
       const { run, turns, stopReason, usage } = decision

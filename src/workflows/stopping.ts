@@ -1,6 +1,7 @@
 // Stopping the run that is going on: by an interrupt, or by its deadline.
 import { CancellationScope, sleep } from '@temporalio/workflow'
 import type { RunState } from '../session/state.ts'
+import { hintStop } from './journal.ts'
 
 /** Why a run is being stopped. */
 export type Stop = { why: 'interrupt'; reason?: string; by?: string } | { why: 'deadline'; limitMs: number }
@@ -27,7 +28,9 @@ export function startStopping(coreVersion: number): Stopping {
 
   function request(cause: Stop): void {
     stop ??= cause
-    active?.cancel()
+    if (!active) return
+    active.cancel()
+    hintStop()
   }
 
   /** One timer a run, also over its turns: each costs events. */

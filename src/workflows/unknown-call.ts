@@ -1,8 +1,8 @@
 // Calls of which nobody knows whether they happened: `verify` is asked once the attempt is dead, and what comes of it recorded.
-import { CancellationScope, condition, sleep } from '@temporalio/workflow'
+import { CancellationScope, condition } from '@temporalio/workflow'
 import type { VerifyToolResult } from '../activities/contract.ts'
 import { MAX_DEATHS } from '../session/attempts.ts'
-import type { Resolution } from '../session/events.ts'
+import { type Resolution, SETTLE_AFTER_MS } from '../session/events.ts'
 import { answerIn, type Lost, verifications, whyLost } from './activities.ts'
 import { type Call, inputOf, recorded, type Turn, whereOf } from './call.ts'
 
@@ -31,14 +31,15 @@ export async function settleUnknown(turn: Turn, call: Call, attempt: number, los
   const where = whereOf(call)
   // Also an interrupted run records what became of what it had begun.
   return CancellationScope.nonCancellable(async () => {
-    if (lost && !(lost.how === 'died' && lost.confirmed)) await sleep(mayLiveForMs(call.resolution))
-    const verdict = await verify(turn, call, attempt)
+    const isSurelyDead = !lost || (lost.how === 'died' && lost.confirmed)
+    const verdict = (await lateVerdict(turn, call, isSurelyDead ? 0 : mayLiveForMs(call.resolution))) ?? (await settled(turn, call, attempt))
     if (verdict.kind === 'not_happened') {
       journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: false })
       return 'did_not_happen'
     }
     if (verdict.kind === 'happened') {
-      journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: true })
+      const { by = 'verify' } = verdict
+      journal.append({ type: 'tool_resolved', ...where, by, happened: true })
       journal.append({ type: 'tool_completed', ...where, attempt, ...recorded(verdict) })
       return 'settled'
     }
@@ -54,10 +55,10 @@ export async function resolveEarlier(turn: Turn, callId: string): Promise<'happe
   const earlier = journal.state.unknown[callId]
   if (!earlier) return 'did_not_happen'
   const where = { run: earlier.run, turn: earlier.turn, callId, tool: earlier.resolution.tool }
-  const verdict = await CancellationScope.nonCancellable(async () => {
+  const verdict: Verdict = await CancellationScope.nonCancellable(async () => {
     if (earlier.aliveForMs !== undefined) await condition(() => alarms.isDead(callId))
     if (earlier.input === undefined) return CANNOT_ASK
-    return verify(turn, { ...where, ...earlier, input: earlier.input }, earlier.attempt)
+    return settled(turn, { ...where, ...earlier, input: earlier.input }, earlier.attempt)
   })
   if (verdict.kind === 'happened') {
     journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: true, ...recorded(verdict) })
@@ -71,6 +72,29 @@ export async function resolveEarlier(turn: Turn, callId: string): Promise<'happe
 }
 
 const CANNOT_ASK = { kind: 'cannot_tell', message: 'The arguments of the call are not at hand any more.' } as const
+
+/**
+ * What `verify` says of the call. That it did not happen counts only when it is said again after a while: a request of a body that is dead,
+ * or that has thrown, may still be under way.
+ */
+async function settled(turn: Turn, call: Call, attempt: number): Promise<Verdict> {
+  const verdict = await verify(turn, call, attempt)
+  if (verdict.kind === 'happened') return verdict
+  const { settleAfterMs = SETTLE_AFTER_MS } = call.resolution
+  const waitMs = verdict.kind === 'not_happened' ? settleAfterMs : 0
+  const late = await lateVerdict(turn, call, waitMs)
+  if (late) return late
+  return waitMs > 0 ? verify(turn, call, attempt) : verdict
+}
+
+/** What `verify` says, or the worker itself: by a result that came late. */
+type Verdict = VerifyToolResult & { by?: 'worker' }
+
+/** The call's own result, should it come within so long. */
+async function lateVerdict({ late }: Turn, { callId }: Call, waitMs: number): Promise<Verdict | undefined> {
+  const result = await late.of(callId, waitMs)
+  return result && { kind: 'happened', by: 'worker', ...recorded(result) }
+}
 
 async function verify(turn: Turn, call: Call, attempt: number): Promise<VerifyToolResult> {
   if (!call.resolution.verify) return { kind: 'cannot_tell', message: 'The tool has no verify.' }

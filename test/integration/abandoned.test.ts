@@ -37,6 +37,7 @@ const tool = (effect: 'read' | 'idempotent' | 'external') =>
     },
     ...(effect === 'external' && {
       onUnknown: 'tell_model' as const,
+      settleAfter: 0,
       verify: (_input: unknown, ctx: ToolContext) => laid(ctx.sessionId).verify ?? { happened: 'unknown' as const },
     }),
   })

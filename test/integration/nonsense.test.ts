@@ -66,6 +66,7 @@ const tool = (name: string, effect: Effect, input: z.ZodType, timeout = 20_000) 
     execute: (given, ctx) => enter(given as Json, ctx),
     ...(effect === 'external' && {
       onUnknown: 'tell_model' as const,
+      settleAfter: 0,
       verify: (_input: unknown, ctx: ToolContext) => laid(ctx.sessionId).verify?.(ctx) ?? { happened: 'unknown' as const },
     }),
   })

@@ -31,6 +31,7 @@ const tool = (name: string, effect: 'read' | 'idempotent' | 'external', timeout 
     retry: { maxRetries: 2, baseDelayMs: 10 },
     execute: (_input, ctx) => laid(ctx.sessionId).body(ctx),
     ...(effect === 'external' && {
+      settleAfter: 0,
       verify: (_input: unknown, ctx: ToolContext) => laid(ctx.sessionId).verify?.(ctx) ?? { happened: 'unknown' as const },
     }),
   })

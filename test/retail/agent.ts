@@ -31,6 +31,7 @@ function toolFrom(spec: ToolSpec) {
       }
     },
     ...(effect === 'external' && {
+      settleAfter: '500ms',
       async verify(_input, ctx) {
         const result = await retailOf(ctx).lookUp(worldOf(ctx), spec.name, ctx.idempotencyKey, { signal: ctx.signal })
         return result === null ? { happened: false as const } : { happened: true as const, result }

@@ -111,6 +111,7 @@ export function stage(options: Partial<AgentOptions> = {}): Stage {
         ...tool('pay'),
         effect: 'external',
         onUnknown: 'tell_model',
+        settleAfter: 0,
         verify: (given, ctx) => {
           const { scene, entries } = played(ctx.sessionId)
           entries.push({ tool: 'verify', input: given, attempt: ctx.attempt, key: ctx.idempotencyKey, callId: ctx.callId })

@@ -17,6 +17,7 @@ export const sendCoupon = defineTool({
   effect: 'external',
   execute: (input, ctx) => shopFor(ctx).send<Coupon>('POST', '/coupons', { ...input, reference: ctx.idempotencyKey }),
   effectId: (coupon) => coupon.couponId,
+  settleAfter: '1s', // the shop answers within that, or drops the request
   verify: async (_input, ctx) => {
     const { coupons } = await shopFor(ctx).get<{ coupons: Coupon[] }>(path`/coupons?reference=${ctx.idempotencyKey}`)
     return coupons[0] ? { happened: true, result: coupons[0] } : { happened: false }
@@ -36,6 +37,7 @@ export const bookPickup = defineTool({
   effect: 'external',
   execute: (input, ctx) => shopFor(ctx).send<Pickup>('POST', '/pickups', { ...input, reference: ctx.idempotencyKey }),
   effectId: (pickup) => pickup.pickupId,
+  settleAfter: '1s', // the shop answers within that, or drops the request
   verify: async (_input, ctx) => {
     const { pickups } = await shopFor(ctx).get<{ pickups: Pickup[] }>(path`/pickups?reference=${ctx.idempotencyKey}`)
     return pickups[0] ? { happened: true, result: pickups[0] } : { happened: false }

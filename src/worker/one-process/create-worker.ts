@@ -54,12 +54,11 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
   return {
     run: () => (running ??= runToEnd()),
     async shutdown() {
-      if (worker.getState() === 'RUNNING') worker.shutdown()
+      worker.shutdown()
       await running
     },
     status() {
-      const { numInFlightActivities, numCachedWorkflows } = worker.getStatus()
-      return { state: worker.getState().toLowerCase(), activities: numInFlightActivities, sessions: numCachedWorkflows }
+      return { state: worker.state(), ...worker.status() }
     },
   }
 }

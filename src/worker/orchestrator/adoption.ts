@@ -4,6 +4,7 @@ import { ActivityNotFoundError, type Client } from '@temporalio/client'
 import { CancelledFailure } from '@temporalio/common'
 import type { Logger } from '../../agent/tool.ts'
 import type { Holding } from '../protocol.ts'
+import { tellLateResult } from './late-results.ts'
 import { resetStickiness } from './stickiness.ts'
 
 /** How long an answer is offered to a server that cannot be reached; after its heartbeat timeout nobody waits for it there. */
@@ -12,14 +13,17 @@ const RETRY_MS = 250
 
 /** Takes over jobs: what the pool calls with each one that it has adopted. */
 export function adoptionBy(client: Client, logger: Logger): (held: Holding, running: Promise<{ result: unknown } | undefined>) => void {
-  return ({ order: { ticket } }, running) => {
+  return ({ order: { kind, input, ticket } }, running) => {
     // The dead orchestrator had the workflow cached: its next task must not wait for it.
     const reset = resetStickiness(client, ticket, logger)
     void running
       .then(
         async (done) => {
           await reset
-          if (done) await offer(() => client.activity.complete(ticket.taskToken, done.result))
+          if (!done) return
+          const { result } = done
+          const taken = await offer(() => client.activity.complete(ticket.taskToken, result))
+          if (taken === 'given_up') await tellLateResult(client, { activity: kind, workflowId: ticket.workflowId, input, result }, logger)
         },
         async (error: unknown) => {
           await reset
@@ -32,13 +36,14 @@ export function adoptionBy(client: Client, logger: Logger): (held: Holding, runn
   }
 }
 
-/** Sends an answer until the server has it, or does not know the attempt any more. */
-export async function offer(send: () => Promise<void>): Promise<void> {
+/** Sends an answer until the server has it, or has given the attempt up: which it is, is the answer. */
+export async function offer(send: () => Promise<void>): Promise<'taken' | 'given_up'> {
   for (const until = Date.now() + OFFER_MS; ; ) {
     try {
-      return await send()
+      await send()
+      return 'taken'
     } catch (error) {
-      if (error instanceof ActivityNotFoundError) return
+      if (error instanceof ActivityNotFoundError) return 'given_up'
       if (Date.now() + RETRY_MS >= until) throw error
       await sleep(RETRY_MS)
     }

@@ -6,6 +6,7 @@ import { CancelledFailure } from '@temporalio/common'
 import type { ActivityInterceptorsFactory, NativeConnection } from '@temporalio/worker'
 import type { Logger } from '../../agent/tool.ts'
 import { offer } from './adoption.ts'
+import { tellLateResult } from './late-results.ts'
 
 /** What the answers are sent with. */
 export interface LateAnswersOptions {
@@ -15,18 +16,22 @@ export interface LateAnswersOptions {
 }
 
 /** An interceptor that answers for attempts older than their heartbeat timeout. It must be the outermost one. */
-export function lateAnswers({ connection, client: { activity }, logger }: LateAnswersOptions): ActivityInterceptorsFactory {
+export function lateAnswers({ connection, client, logger }: LateAnswersOptions): ActivityInterceptorsFactory {
+  const { activity } = client
+
   /** Tells the server, whatever core thinks of the attempt: its timer has aborted what the attempt sends by the worker's connection. */
-  async function tell(send: () => Promise<void>): Promise<never> {
+  async function tell(send: () => Promise<void>, whenGivenUp: () => Promise<void> = async () => undefined): Promise<never> {
     try {
-      await connection.withAbortSignal(new AbortController().signal, () => offer(send))
+      await connection.withAbortSignal(new AbortController().signal, async () => {
+        if ((await offer(send)) === 'given_up') await whenGivenUp()
+      })
     } catch (err) {
       logger.warn({ err }, 'the answer of a long attempt did not reach the server')
     }
     throw new CompleteAsyncError()
   }
 
-  return ({ info: { taskToken, heartbeatTimeoutMs, currentAttemptScheduledTimestampMs } }) => ({
+  return ({ info: { taskToken, activityType, workflowExecution, heartbeatTimeoutMs, currentAttemptScheduledTimestampMs } }) => ({
     inbound: {
       async execute(input, next) {
         // Core's timer may run for longer than this one: a loop that stood still starts its attempts late.
@@ -40,7 +45,12 @@ export function lateAnswers({ connection, client: { activity }, logger }: LateAn
           if (!isLate()) throw error
           return tell(() => (error instanceof CancelledFailure ? activity.reportCancellation(taskToken) : activity.fail(taskToken, error)))
         }
-        return isLate() ? tell(() => activity.complete(taskToken, result)) : result
+        if (!isLate()) return result
+        const givenUp = { activity: activityType, workflowId: workflowExecution?.workflowId ?? '', input: input.args[0], result }
+        return tell(
+          () => activity.complete(taskToken, result),
+          () => tellLateResult(client, givenUp, logger),
+        )
       },
     },
   })

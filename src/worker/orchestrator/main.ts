@@ -77,8 +77,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
       case 'api_key':
         return void connection.setApiKey(message.apiKey)
       case 'shutdown':
-        if (orchestrator.worker.getState() === 'RUNNING') orchestrator.worker.shutdown()
-        return
+        return orchestrator.worker.shutdown()
       case 'start':
         return
     }

@@ -8,7 +8,7 @@ import { startFlusher } from '../../activities/flusher.ts'
 import { createActivities } from '../../activities/index.ts'
 import { sessionReader } from '../../activities/session-reader.ts'
 import type { Logger } from '../../agent/tool.ts'
-import { DEFAULT_TASK_QUEUE, sessionIdOf } from '../../session/protocol.ts'
+import { DEFAULT_TASK_QUEUE, ownTaskQueue, sessionIdOf } from '../../session/protocol.ts'
 import type { Store } from '../../store/store.ts'
 import type { PawlSinks } from '../../workflows/journal.ts'
 import type { CreateWorkerOptions } from '../options.ts'
@@ -49,10 +49,22 @@ export interface OrchestratorParts
   onExecution?: (execution: CachedExecution) => void
 }
 
+/** Polls for what the store's activities and people's questions need; user code has the SDK's own number. */
+const OWN_POLLS = 2
+
+/** The two Temporal workers of an orchestrator, as one. */
+export interface TemporalWorker {
+  /** Polls until `shutdown`; rejects if either fails. */
+  run(): Promise<void>
+  shutdown(): void
+  state(): string
+  status(): { activities: number; sessions: number }
+}
+
 /** An orchestrator, created and not yet polling. */
 export interface Orchestrator {
   client: Client
-  worker: Worker
+  worker: TemporalWorker
   pool: Pool
   /** Serves through an executor at the other end. */
   connect(channel: Channel<FromExecutor, ToExecutor>): void
@@ -105,29 +117,41 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     announce: (order: Parameters<typeof pool.dispatch>[0]) => announce(leases, order.ticket),
   }
   const { workflowModules: _, ...workerInterceptors } = interceptors ?? {}
-  const temporal = await Worker.create({
+  const activities = createActivities(needs, reader, flusher)
+  const { flush, loadSession, loadFork, findPlace, ...userCode } = activities
+  const taskQueue = parts.taskQueue ?? DEFAULT_TASK_QUEUE
+  const common = {
     connection,
     namespace,
-    taskQueue: parts.taskQueue ?? DEFAULT_TASK_QUEUE,
-    workflowBundle: bundle.workflowBundle,
     dataConverter,
-    activities: { ...createActivities(needs, reader, flusher) },
-    sinks: sinksOf(log, parts.onExecution),
     identity: `pawl:${worker}`,
-    stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
-    isolateExecutionTimeout: ACTIVATION_TIMEOUT,
     // Draining waits for what is held; whoever waits for the process decides when it has been long enough.
     shutdownGraceTime: '1 day',
     interceptors: {
       ...workerInterceptors,
       activity: [lateAnswers({ connection, client, logger }), ...(workerInterceptors.activity ?? [])],
     },
+  } satisfies Partial<WorkerOptions>
+  const sessions = await Worker.create({
+    ...common,
+    taskQueue,
+    workflowBundle: bundle.workflowBundle,
+    activities: userCode,
+    sinks: sinksOf(log, pool, parts.onExecution),
+    stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
+    isolateExecutionTimeout: ACTIVATION_TIMEOUT,
     ...(tuner ? { tuner } : {}),
   } satisfies WorkerOptions & { isolateExecutionTimeout: string } as WorkerOptions)
+  const own = await Worker.create({
+    ...common,
+    taskQueue: ownTaskQueue(taskQueue),
+    activities: { flush, loadSession, loadFork, findPlace },
+    maxConcurrentActivityTaskPolls: OWN_POLLS,
+  })
   const adopt = adoptionBy(client, logger)
   return {
     client,
-    worker: temporal,
+    worker: bothOf(sessions, own),
     pool,
     connect: (channel) => pool.connect(channel, adopt),
     settle: () => flusher.idle(),
@@ -141,7 +165,38 @@ async function announce(leases: ReturnType<typeof startLeases>, ticket: Paramete
   lease.release()
 }
 
-function sinksOf(log: ReturnType<typeof memoryLog>, onExecution: OrchestratorParts['onExecution']): InjectedSinks<PawlSinks> {
+function bothOf(sessions: Worker, own: Worker): TemporalWorker {
+  const stop = (worker: Worker): void => {
+    if (worker.getState() === 'RUNNING') worker.shutdown()
+  }
+  let isStopped = false
+  return {
+    async run() {
+      if (isStopped) return
+      const running = [sessions.run(), own.run()]
+      try {
+        await Promise.all(running)
+      } finally {
+        // One that fails takes the other along.
+        stop(sessions)
+        stop(own)
+        await Promise.allSettled(running)
+      }
+    },
+    shutdown() {
+      isStopped = true
+      stop(sessions)
+      stop(own)
+    },
+    state: () => sessions.getState().toLowerCase(),
+    status() {
+      const { numInFlightActivities, numCachedWorkflows } = sessions.getStatus()
+      return { activities: numInFlightActivities, sessions: numCachedWorkflows }
+    },
+  }
+}
+
+function sinksOf(log: ReturnType<typeof memoryLog>, pool: Pool, onExecution: OrchestratorParts['onExecution']): InjectedSinks<PawlSinks> {
   return {
     pawl: {
       append: {
@@ -153,6 +208,7 @@ function sinksOf(log: ReturnType<typeof memoryLog>, onExecution: OrchestratorPar
           onExecution?.({ workflowId, executionId: runId })
         },
       },
+      stop: { callDuringReplay: false, fn: ({ workflowId }) => pool.askForStops(workflowId) },
     },
   }
 }

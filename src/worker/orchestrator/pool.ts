@@ -56,6 +56,8 @@ export interface Pool {
   /** No new jobs for it; `onDrained` follows. */
   retire(executor: number): void
   executors(): Iterable<Executor>
+  /** The workflow's attempts may have been asked to stop: the server is asked, once it can know. */
+  askForStops(workflowId: string): void
   /** Ends it as soon as nothing but these assignments is left on it: everything that can is moved, the rest finishes. */
   endFor(executor: Executor, guilty: ReadonlySet<string>): void
   /** Kills it now. */
@@ -301,6 +303,11 @@ export function startPool(needs: PoolNeeds): Pool {
     kill,
     endFor,
     executors: () => executors.values(),
+    askForStops(workflowId) {
+      for (const { assignments } of executors.values()) {
+        for (const one of assignments.values()) if (one.order.ticket.workflowId === workflowId) askSoon(one)
+      }
+    },
     exited(id) {
       hasExited.add(id)
       const executor = executors.get(id)
@@ -313,6 +320,15 @@ export function startPool(needs: PoolNeeds): Pool {
       executor.draining ??= { why: 'retired' }
       finishDraining(executor)
     },
+  }
+}
+
+/** The workflow task that asks for the stop is completed a moment after its hint; a busy server takes longer. */
+const ASK_AFTER_MS = [30, 150, 600]
+
+function askSoon(assignment: Assignment): void {
+  for (const ms of ASK_AFTER_MS) {
+    setTimeout(() => assignment.stoppedAt === undefined && void assignment.lease.stillMine(), ms).unref()
   }
 }
 

@@ -1,0 +1,38 @@
+// What a body has done although its attempt was given up meanwhile: told to the workflow by a signal.
+import type { Client } from '@temporalio/client'
+import type { ExecuteToolInput, ExecuteToolResult } from '../../activities/contract.ts'
+import type { Logger } from '../../agent/tool.ts'
+import { callIdOf } from '../../session/events.ts'
+import { type LateResultSignal, SIGNALS } from '../../session/protocol.ts'
+
+/** An activity that the server gave up, and what it would have answered. */
+export interface GivenUp {
+  activity: string
+  workflowId: string
+  input: unknown
+  result: unknown
+}
+
+/** Tells the workflow, if there is something to tell. Never rejects: `verify`, or a person, will be asked then. */
+export async function tellLateResult(client: Client, { activity, workflowId, input, result }: GivenUp, logger: Logger): Promise<void> {
+  if (activity !== 'executeTool') return
+  const { kind } = result as ExecuteToolResult
+  const { run, turn, resolution } = input as ExecuteToolInput
+  if (kind !== 'completed' || resolution.effect !== 'external') return
+  const { attempt, startedAt, worker, value, content, blob, effectId } = result as ExecuteToolResult & { kind: 'completed' }
+  const signal: LateResultSignal = {
+    callId: callIdOf(run, turn, resolution.index),
+    attempt,
+    startedAt,
+    worker,
+    ...(value !== undefined && { value }),
+    ...(content !== undefined && { content }),
+    ...(blob !== undefined && { blob }),
+    ...(effectId !== undefined && { effectId }),
+  }
+  try {
+    await client.workflow.getHandle(workflowId).signal(SIGNALS.lateResult, signal)
+  } catch (err) {
+    logger.warn({ err, workflowId, callId: signal.callId }, 'the late result of a call could not be told to its session')
+  }
+}
