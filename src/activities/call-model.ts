@@ -32,6 +32,7 @@ export function callModelActivity(needs: ActivityNeeds, reader: SessionReader, f
       if (!input.untilServed) return { kind: 'not_served' }
       throw notServed(needs.worker, `the agent "${input.agent}"`)
     }
+    const timeLeft = startDeadline(agent, input)
     const attempt = startAttempt(needs, {
       call: `model:${input.run}:${input.turn}`,
       prior: input.prior,
@@ -51,7 +52,7 @@ export function callModelActivity(needs: ActivityNeeds, reader: SessionReader, f
       flusher.nudge(target, client)
       const view = await reader.view(target, client)
       await attempt.heard
-      return withFailed(await answer(needs, agent, input, attempt, view))
+      return withFailed(await answer(needs, agent, { ...input, timeLeft }, attempt, view))
     } catch (error) {
       if (error instanceof StaleWatermark) return withFailed({ kind: 'stale_watermark' })
       if (error instanceof ArchiveUnavailable) {
@@ -67,13 +68,12 @@ export function callModelActivity(needs: ActivityNeeds, reader: SessionReader, f
   }
 }
 
-async function answer(
-  needs: ActivityNeeds,
-  agent: Agent,
-  input: CallModelInput,
-  attempt: Attempt,
-  view: SessionView,
-): Promise<CallModelResult> {
+/** A model call with the milliseconds until its run's deadline. */
+interface ModelCall extends CallModelInput {
+  timeLeft(): number
+}
+
+async function answer(needs: ActivityNeeds, agent: Agent, input: ModelCall, attempt: Attempt, view: SessionView): Promise<CallModelResult> {
   const { state } = view
   const context = agent.context?.safeParse(state.context)
   if (context && !context.success) {
@@ -94,7 +94,7 @@ async function answer(
     services: needs.services,
     log: needs.logger,
   }
-  const left = timeLeft(agent, input)
+  const left = input.timeLeft()
   if (left <= 0) return deadlineExceeded(agent)
   const signal = Number.isFinite(left) ? AbortSignal.any([attempt.hold.signal, AbortSignal.timeout(left)]) : attempt.hold.signal
   try {
@@ -133,10 +133,12 @@ function limitsOf(agent: Agent): RunLimits {
   return { maxTurns: agent.limits.maxTurns, ...(agent.limits.deadlineMs !== undefined && { deadlineMs: agent.limits.deadlineMs }) }
 }
 
-/** Milliseconds until the run's deadline. */
-function timeLeft(agent: Agent, { startedAt }: CallModelInput): number {
-  const { deadlineMs } = agent.limits
-  return deadlineMs === undefined ? Number.POSITIVE_INFINITY : startedAt + deadlineMs - Date.now()
+/** Counts the milliseconds until the run's deadline. Durations only: this machine's clock need not be the server's. */
+function startDeadline({ limits: { deadlineMs } }: Agent, { runMs }: CallModelInput): () => number {
+  const { scheduledTimestampMs, currentAttemptScheduledTimestampMs } = Context.current().info
+  const before = runMs + currentAttemptScheduledTimestampMs - scheduledTimestampMs
+  const since = performance.now()
+  return () => (deadlineMs === undefined ? Number.POSITIVE_INFINITY : Math.ceil(deadlineMs - before - (performance.now() - since)))
 }
 
 function deadlineExceeded(agent: Agent): CallModelResult {
@@ -155,7 +157,7 @@ async function modelFor(agent: Agent, ctx: AgentContext): Promise<Model> {
   return modelOf(chosen)
 }
 
-function giveUpOrRetry(needs: ActivityNeeds, agent: Agent, input: CallModelInput, attempt: Attempt, error: unknown): CallModelResult {
+function giveUpOrRetry(needs: ActivityNeeds, agent: Agent, { timeLeft }: ModelCall, attempt: Attempt, error: unknown): CallModelResult {
   const told = isModelError(error) ? error : undefined
   const retryable = told?.retryable !== false
   const retry = attempt.failures + 1
@@ -167,7 +169,7 @@ function giveUpOrRetry(needs: ActivityNeeds, agent: Agent, input: CallModelInput
   const afterMs = nextDelayMs(agent.retry, retry, told?.retryAfterMs)
   attempt.failed.push(failedAttempt(attempt.number, error, { retryable, worker: needs.worker, nextDelayMs: afterMs }))
   // The deadline comes first: the run then ends when it is due.
-  return { kind: 'again', afterMs: Math.max(0, Math.min(afterMs, timeLeft(agent, input))) }
+  return { kind: 'again', afterMs: Math.max(0, Math.min(afterMs, timeLeft())) }
 }
 
 const STOP_REASONS: readonly string[] = [
