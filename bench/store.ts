@@ -167,7 +167,8 @@ async function listen(databaseUrl: string): Promise<{ notices: Notice[]; stop():
     )
     notices.push(...rows.map(({ session, seq }) => ({ session, seq: Number(seq), at: Date.now() })))
   }
-  listener.on('notification', () => void look())
+  // A look that the end cuts off has nothing to say.
+  listener.on('notification', () => void look().catch(() => undefined))
   await listener.query('listen pawl_pawl')
   return { notices, stop: () => listener.end() }
 }
