@@ -1,5 +1,6 @@
 // The watch over executors: one whose event loop is stuck is killed, and one whose `external` body outlives its time is ended, before
 // anything is verified.
+import { startLooking } from '../looking.ts'
 import { type Executor, STANDS_STILL_MS } from './executors.ts'
 import type { Pool } from './pool.ts'
 
@@ -9,15 +10,23 @@ const WATCH_EVERY_MS = 500
 
 /** Watches the pool's executors; returns what ends the watch. */
 export function startWatch(pool: Pool, stuckLoopMs: number): () => void {
-  const watching = setInterval(() => {
-    const now = Date.now()
-    for (const executor of pool.executors()) {
-      if (now - executor.aliveAt > stuckLoopMs) pool.kill(executor, 'stuck_loop')
-      const overdue = overdueOf(executor, now, stuckLoopMs)
-      if (overdue.size > 0) pool.endFor(executor, overdue)
-    }
-  }, WATCH_EVERY_MS)
-  return () => clearInterval(watching)
+  return startLooking({
+    everyMs: WATCH_EVERY_MS,
+    look(now) {
+      for (const executor of pool.executors()) {
+        if (now - executor.aliveAt > stuckLoopMs) pool.kill(executor, 'stuck_loop')
+        const overdue = overdueOf(executor, now, stuckLoopMs)
+        if (overdue.size > 0) pool.endFor(executor, overdue)
+      }
+    },
+    // They were not silent, they were not heard. How long their bodies took does not change by that.
+    afterStandstill(ms, now) {
+      for (const executor of pool.executors()) {
+        executor.aliveAt += ms
+        executor.turningSince = now
+      }
+    },
+  })
 }
 
 /** The `external` calls that had their time and a grace, both while the event loop turned; a loop that often stands still stretches it only so far. */

@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CachedExecution, FromOrchestrator, OrchestratorOptions, ToOrchestrator } from '../protocol.ts'
+import { startLooking } from '../looking.ts'
 import { startBackoff } from './backoff.ts'
 import { forkOrchestrator, tell } from './processes.ts'
 
@@ -44,10 +45,15 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
   let aliveAt = Date.now()
   let starts = 0
   let isStopping = false
-  const watching = setInterval(() => {
-    if (current && Date.now() - aliveAt > STUCK_MS) current.process.kill('SIGKILL')
-  }, LOOK_EVERY_MS)
-  watching.unref()
+  const endWatch = startLooking({
+    everyMs: LOOK_EVERY_MS,
+    look(now) {
+      if (now - aliveAt > STUCK_MS) current?.process.kill('SIGKILL')
+    },
+    afterStandstill(ms) {
+      aliveAt += ms
+    },
+  })
 
   function start(): void {
     const child = forkOrchestrator()
@@ -86,7 +92,7 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
     if (current === mine) current = undefined
     void rm(mine.path, { force: true })
     onExit({ pid: mine.process.pid ?? 0, code, signal, at: Date.now() })
-    if (isStopping) clearInterval(watching)
+    if (isStopping) endWatch()
     else setTimeout(() => !isStopping && start(), backoff.next())
   }
 
