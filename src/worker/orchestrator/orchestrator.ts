@@ -45,8 +45,8 @@ export interface OrchestratorParts
   logger: Logger
   /** What sends heartbeats, where it is not this event loop: returns what takes messages for it. */
   heartbeats?: (post: (message: FromSender) => void) => (message: ToSender) => void
-  /** Told of each execution whose events pass through here. */
-  onExecution?: (execution: CachedExecution) => void
+  /** Told of each execution whose events pass through here, and how far they go. */
+  onExecution?: (execution: CachedExecution & { seq: number }) => void
 }
 
 /** Polls for what the store's activities and people's questions need; user code has the SDK's own number. */
@@ -205,7 +205,7 @@ function sinksOf(log: ReturnType<typeof memoryLog>, pool: Pool, onExecution: Orc
           const sessionId = sessionIdOf(workflowId)
           log.append({ sessionId, epoch }, entries)
           publishEvents({ sessionId, entries })
-          onExecution?.({ workflowId, executionId: runId })
+          onExecution?.({ workflowId, executionId: runId, seq: entries.at(-1)?.seq ?? 0 })
         },
       },
       stop: { callDuringReplay: false, fn: ({ workflowId }) => pool.askForStops(workflowId) },

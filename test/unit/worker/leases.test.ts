@@ -1,7 +1,7 @@
-// Attempts: when a body may be entered, and what is recorded of what was thrown.
+// The lease on an attempt: when the body of an external call may be entered.
 import { describe, expect, it } from 'vitest'
-import { confirmedJustNow, failedAttempt } from '../../../src/activities/attempt.ts'
-import { AttemptLost } from '../../../src/activities/errors.ts'
+import { AttemptLost } from '../../../src/jobs/errors.ts'
+import { confirmedJustNow } from '../../../src/worker/orchestrator/leases.ts'
 
 /** Answers that take so long each, on a clock of their own; the last one says so of all that follow. */
 function answersTaking(...durations: number[]) {
@@ -38,20 +38,8 @@ describe('the body of an external call', () => {
   })
 
   it('is not entered while no answer comes in time', async () => {
-    const server = answersTaking(2_000)
+    const server = answersTaking(4_000)
     await expect(confirmedJustNow(server.ask, server.now)).rejects.toMatchObject({ code: 'attempt_lost' })
     expect(server.asked()).toBe(5)
-  })
-})
-
-describe('what is recorded of a failed attempt', () => {
-  it('is bounded, whatever was thrown', () => {
-    const error = Object.assign(new Error('m'.repeat(1_000_000)), { name: 'n'.repeat(1_000_000), code: 'c'.repeat(1_000_000) })
-    const { class: name, code, message } = failedAttempt(1, error, { retryable: true, worker: 'w' })
-    expect([name.length, code?.length, message.length]).toEqual([200, 200, 4_000])
-  })
-
-  it('never is an empty message', () => {
-    expect(failedAttempt(1, new TypeError(' '), { retryable: true, worker: 'w' }).message).toBe('TypeError was thrown, without a message.')
   })
 })
