@@ -36,8 +36,8 @@ export interface CallModelInput extends EventsInput {
   agent: string
   run: number
   turn: number
-  /** When the run started: its deadline counts from there. */
-  startedAt: number
+  /** For how many milliseconds the run had been going on when this was scheduled: its deadline bounds the call. */
+  runMs: number
   prior?: Prior
   /** Wait (by Temporal's retries, which leave no history) until somebody serves the agent, and the store has what is needed of it. */
   untilServed?: true

@@ -32,7 +32,10 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
       const reason = 'The model call took too many worker processes with it.'
       return { kind: 'failed', code: 'worker_died', reason, ...(attempt.failed.length > 0 && { failed: attempt.failed }) }
     }
-    const order = orderOf('callModel', input, attempt, { call: `model:${number}:${turn}` })
+    // The run is older by what earlier attempts of this activity took.
+    const { scheduledTimestampMs, currentAttemptScheduledTimestampMs } = Context.current().info
+    const runMs = input.runMs + currentAttemptScheduledTimestampMs - scheduledTimestampMs
+    const order = orderOf('callModel', { ...input, runMs }, attempt, { call: `model:${number}:${turn}` })
     const { epoch, watermark, origin } = input
     const { sessionId, executionId } = order.ticket
     flusher.nudge({ sessionId, epoch, executionId, watermark, ...(origin && { origin }) }, client)

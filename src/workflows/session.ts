@@ -4,7 +4,6 @@ import {
   CancellationScope,
   condition,
   defineQuery,
-  defineSignal,
   defineUpdate,
   setDefaultSignalHandler,
   setHandler,
@@ -56,12 +55,8 @@ const PAGE_BYTES = 1_000_000
 /** Longer than that a timer need not be: the session decides anew then. */
 const LONGEST_WAIT_MS = 30 * 24 * 3_600_000
 
-const messageSignal = defineSignal<[unknown]>(SIGNALS.message)
-const interruptSignal = defineSignal<[StopSignal?]>(SIGNALS.interrupt)
-const closeSignal = defineSignal<[StopSignal?]>(SIGNALS.close)
 const stateQuery = defineQuery<SessionState | { status: 'loading' }>(QUERIES.state)
 const eventsQuery = defineQuery<EventsPage | { status: 'loading' }, [EventsQuery?]>(QUERIES.events)
-const lateResultSignal = defineSignal<[unknown]>(SIGNALS.lateResult)
 const recoverUpdate = defineUpdate<SessionState, [RecoverRequest]>(UPDATES.recover)
 const resumeUpdate = defineUpdate<SessionState>(UPDATES.resume)
 const checkpointUpdate = defineUpdate<{ version: number }, [CheckpointRequest]>(UPDATES.checkpoint)
@@ -82,14 +77,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   const early: unknown[] = []
   const onceOpen: (() => void)[] = []
 
-  setHandler(messageSignal, receiveMessage)
-  setHandler(interruptSignal, (raw) => interrupt(stopDetails(requestOf(raw))))
-  setHandler(closeSignal, (raw) => {
-    const { by } = stopDetails(requestOf(raw))
-    closing ??= { when: 'idle', ...(by !== undefined && { by }) }
-  })
-  setHandler(lateResultSignal, receiveLateResult)
-  setDefaultSignalHandler((name) => receiveMessage(new Undecodable(`there is no signal ${JSON.stringify(name)}`)))
+  setDefaultSignalHandler(signalled)
   setHandler(stateQuery, () => session?.journal.state ?? { status: 'loading' })
   setHandler(eventsQuery, (raw) => (session ? eventsPage(session, requestOf(raw)) : { status: 'loading' }))
   setHandler(resumeUpdate, async () => (await opened()).journal.state)
@@ -147,6 +135,25 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     await condition(() => session !== undefined || refused !== undefined)
     // What is overdue goes off first: its alarm was set before this timer.
     if (session?.alarms.areSet()) await sleep(1)
+  }
+
+  /** One handler for all signals: with one for each, those of an execution's first task would come by their names, not in their order. */
+  function signalled(name: string, raw: unknown): void {
+    switch (name) {
+      case SIGNALS.message:
+        return receiveMessage(raw)
+      case SIGNALS.interrupt:
+        return interrupt(stopDetails(requestOf(raw)))
+      case SIGNALS.close: {
+        const { by } = stopDetails(requestOf(raw))
+        closing ??= { when: 'idle', ...(by !== undefined && { by }) }
+        return
+      }
+      case SIGNALS.lateResult:
+        return receiveLateResult(raw)
+      default:
+        return receiveMessage(new Undecodable(`there is no signal ${JSON.stringify(name)}`))
+    }
   }
 
   function receiveMessage(raw: unknown): void {

@@ -97,10 +97,13 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
       },
       record: (next) => tell(change(next)),
       stillMine: () =>
-        ask(id, {}).then(
-          (answer) => answer !== 'lost',
-          () => false,
-        ),
+        // Not before the first heartbeat has its details: until then nothing is known of the lease where it is sent.
+        encoded
+          .then(() => ask(id, {}))
+          .then(
+            (answer) => answer !== 'lost',
+            () => false,
+          ),
       release() {
         isReleased = true
         stops.delete(id)
