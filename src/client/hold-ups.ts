@@ -38,7 +38,12 @@ export function noWorkerOn(taskQueue: string): HoldUp {
 export function heldUp(sessionId: string, holdUp: HoldUp | undefined, cause?: unknown): SessionUnavailable {
   if (!holdUp) return new SessionUnavailable(sessionId, { what: 'is being opened', advice: 'Ask again.', cause })
   const { waitsFor, advice } = holdUp
-  return new SessionUnavailable(sessionId, { what: `waits for ${waitsFor}`, advice: `${advice} What was sent to it is kept.`, waitsFor, cause })
+  return new SessionUnavailable(sessionId, {
+    what: `waits for ${waitsFor}`,
+    advice: `${advice} What was sent to it is kept.`,
+    waitsFor,
+    cause,
+  })
 }
 
 /** What holds a session up, looked at now and then. */

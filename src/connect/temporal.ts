@@ -63,7 +63,11 @@ export async function connectClient(
 ): Promise<{ client: Client; close(): Promise<void> }> {
   const { namespace, ...where } = resolveTemporal(temporal)
   try {
-    const connection = await Connection.connect({ ...where, connectTimeout: CONNECT_TIMEOUT_MS, interceptors: [boundCalls, ...interceptors()] })
+    const connection = await Connection.connect({
+      ...where,
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      interceptors: [boundCalls, ...interceptors()],
+    })
     return { client: new Client({ connection, namespace, ...(dataConverter && { dataConverter }) }), close: () => connection.close() }
   } catch (cause) {
     throw noTemporal(where.address, cause)

@@ -39,7 +39,7 @@ export interface Segment {
   commitsFrom: number | undefined
 }
 
-/** One statement for all tables; the session's row and the notification come with it. */
+/** One statement for all tables; the session's row comes with it. */
 export async function writeSegment(tx: Queryable, schema: Schema, segment: Segment): Promise<void> {
   const { key, agent, entries, rows, checkpoints, head } = segment
   const statement = newStatement()
@@ -57,8 +57,7 @@ export async function writeSegment(tx: Queryable, schema: Schema, segment: Segme
   if (rows.decisions.length > 0) statement.part(decide(statement, schema, key, rows.decisions))
   if (segment.commitsFrom !== undefined) statement.part(commit(statement, schema, key, segment.commitsFrom, head.seq))
   statement.part(updateSession(statement, schema, segment))
-  const notify = `select pg_notify(${statement.value(schema.channel)}, ${statement.value(`${head.seq} ${key}`)})`
-  await tx.query(textOfStatement(statement, notify), [...statement.values])
+  await tx.query(textOfStatement(statement, 'select 1'), [...statement.values])
 }
 
 /** A checkpoint whose version is there already is another writer's of the same events, or the same. */

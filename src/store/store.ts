@@ -113,6 +113,8 @@ export interface Store {
   /**
    * Applies to all projections, in one transaction under the session's row lock, just those of `entries` that lie above the
    * stored head and continue its digest; answers with the new head. Late and repeated flushes change nothing.
+   * Values that columns cannot hold are adjusted, and noted in `events.adjusted`. Where Postgres refuses the events themselves, or they
+   * are too many for a statement's time, they are applied in several transactions.
    * A batch of another epoch is taken only if it begins with `session_resumed` (or a second `session_started`) on the stored digest; else it is set aside
    * in `stray_events`, and `StoreError` `foreign_epoch` is thrown.
    */

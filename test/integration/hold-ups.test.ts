@@ -7,7 +7,9 @@ import { stage } from '../support/scenes.ts'
 import { startSlowProxy } from '../support/slow-proxy.ts'
 
 const AWAY = 'postgres://pawl:secret@127.0.0.1:1/x'
-const POSTGRES_IS_AWAY = expect.stringMatching(/waits for Postgres, which holds its past \(Postgres at 127\.0\.0\.1:1\/x is unavailable: .*\)\./)
+const POSTGRES_IS_AWAY = expect.stringMatching(
+  /waits for Postgres, which holds its past \(Postgres at 127\.0\.0\.1:1\/x is unavailable: .*\)\./,
+)
 
 describe('a session of the caller’s own id, whose worker cannot reach Postgres', () => {
   const player = stage()
@@ -40,7 +42,9 @@ describe('a session of the caller’s own id, whose worker cannot reach Postgres
       expect(outcome).toMatchObject({ status: 'rejected', reason: unavailable(POSTGRES_IS_AWAY) })
     }
     expect(waits.length).toBeGreaterThan(5)
-    expect(new Set(waits)).toEqual(new Set([expect.stringMatching(/^session ".*", which waits for Postgres, which holds its past \(.*127\.0\.0\.1:1\/x/)]))
+    expect(new Set(waits)).toEqual(
+      new Set([expect.stringMatching(/^session ".*", which waits for Postgres, which holds its past \(.*127\.0\.0\.1:1\/x/)]),
+    )
     expect(waits.join()).not.toContain('secret')
   }, 60_000)
 
@@ -60,7 +64,10 @@ describe('a session that no worker has taken up', () => {
       const waitsFor = `a worker on task queue "${taskQueue}"`
       await expect(session.state()).rejects.toMatchObject({ code: 'session_unavailable', waitsFor })
       await expect(session.messages()).rejects.toMatchObject({ code: 'session_unavailable', waitsFor })
-      await expect(run.result({ timeoutMs: 100 })).rejects.toMatchObject({ code: 'result_timeout', message: expect.stringContaining('No event of the message') })
+      await expect(run.result({ timeoutMs: 100 })).rejects.toMatchObject({
+        code: 'result_timeout',
+        message: expect.stringContaining('No event of the message'),
+      })
       await expect(session.approve('t_1_1_0', { digest: 'x' })).rejects.toMatchObject({ code: 'session_unavailable', waitsFor })
     } finally {
       await here.stop()
