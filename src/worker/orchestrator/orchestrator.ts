@@ -114,7 +114,6 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     logger,
     worker,
     dispatch: pool.dispatch,
-    announce: (order: Parameters<typeof pool.dispatch>[0]) => announce(leases, order.ticket),
   }
   const { workflowModules: _, ...workerInterceptors } = interceptors ?? {}
   const activities = createActivities(needs, reader, flusher)
@@ -156,13 +155,6 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     connect: (channel) => pool.connect(channel, adopt),
     settle: () => flusher.idle(),
   }
-}
-
-/** If the server cannot be reached, the attempt begins all the same: lost, it would count as one that never began. */
-async function announce(leases: ReturnType<typeof startLeases>, ticket: Parameters<typeof leases.take>[0]): Promise<void> {
-  const lease = leases.take(ticket, () => undefined)
-  await lease.announce().catch(() => undefined)
-  lease.release()
 }
 
 function bothOf(sessions: Worker, own: Worker): TemporalWorker {
