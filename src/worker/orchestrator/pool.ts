@@ -201,10 +201,9 @@ export function startPool(needs: PoolNeeds): Pool {
     return candidates.toSorted((a, b) => cost(a) - cost(b))[0]
   }
 
-  async function pickSoon(order: JobOrder): Promise<Executor | undefined> {
-    const now = pick(order)
-    if (now) return now
-    await new Promise<void>((resolve) => {
+  /** Resolves when an executor has come, or after a while. */
+  function arrival(): Promise<void> {
+    return new Promise((resolve) => {
       const wake = (): void => {
         clearTimeout(timer)
         arrivals.delete(wake)
@@ -213,7 +212,6 @@ export function startPool(needs: PoolNeeds): Pool {
       const timer = setTimeout(wake, NO_EXECUTOR_MS)
       arrivals.add(wake)
     })
-    return pick(order)
   }
 
   /** An assignment of the job, and how it will end. */
@@ -258,7 +256,9 @@ export function startPool(needs: PoolNeeds): Pool {
   async function place(placing: Placing): Promise<{ result: unknown } | undefined> {
     const { order, lease, listener } = placing
     for (let placings = 0; placings < MOST_PLACINGS; placings++) {
-      const executor = await pickSoon(order)
+      // Picked and given in one go: the next job must see that this one is there.
+      if (!pick(order)) await arrival()
+      const executor = pick(order)
       if (placing.isStopped) throw placing.mayHaveBegun ? workerDied(order, lease.report, 'neighbour') : stoppedUnbegun()
       if (!executor) return undefined
       const { assignment, ended } = assign({ id: randomUUID(), order, lease, listener })
