@@ -43,8 +43,14 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
   let aliveAt = Date.now()
   let starts = 0
   let isStopping = false
+  let lookedAt = Date.now()
   const watching = setInterval(() => {
-    if (current && Date.now() - aliveAt > STUCK_MS) current.process.kill('SIGKILL')
+    const now = Date.now()
+    const lateMs = now - lookedAt - LOOK_EVERY_MS
+    lookedAt = now
+    // This process was paused, or the machine was: it has not read yet what the orchestrator said.
+    if (lateMs > LOOK_EVERY_MS) aliveAt += lateMs
+    else if (current && now - aliveAt > STUCK_MS) current.process.kill('SIGKILL')
   }, LOOK_EVERY_MS)
   watching.unref()
 
