@@ -19,7 +19,7 @@ import { safeKey } from './text.ts'
 import { upkeepOf } from './upkeep.ts'
 import { flush, markRunning } from './writer.ts'
 
-export { addressOf, checkPostgresUrl } from './address.ts'
+export { checkPostgresUrl } from './address.ts'
 export { StoreError } from './errors.ts'
 export type * from './lists/index.ts'
 export type * from './store.ts'

@@ -2,7 +2,7 @@
 import { Client } from '@temporalio/client'
 import { DefaultLogger, type LogEntry, Runtime } from '@temporalio/worker'
 import type { Logger } from '../agent/tool.ts'
-import { resolveTemporal } from '../connect/temporal.ts'
+import { resolveTemporal, warnIfAssumed } from '../connect/temporal.ts'
 import { checkPostgresUrl, openStore } from '../store/index.ts'
 import { defineWorker } from './definition.ts'
 import { WorkerError } from './errors.ts'
@@ -24,6 +24,7 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
   const logger = options.logger ?? defaultLogger()
   quietRuntime(logger)
   const store = openStore({ ...storeOptions(options), logger })
+  if (!options.connection) warnIfAssumed(options.temporal, logger)
   const connection = options.connection ?? (await connectNative(options.temporal ?? {}))
   const namespace = options.namespace ?? resolveTemporal(options.temporal).namespace
   const { beats, close: closeBeats } = await startBeats(options, namespace, connection)

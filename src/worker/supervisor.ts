@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import type { Client } from '@temporalio/client'
 import type { HoldOptions } from '../activities/needs.ts'
 import type { Logger } from '../agent/tool.ts'
-import { connectClient, resolveTemporal } from '../connect/temporal.ts'
+import { connectClient, resolveTemporal, warnIfAssumed } from '../connect/temporal.ts'
 import { storeOptions } from './create-worker.ts'
 import { handOver } from './dead-worker.ts'
 import { WorkerError } from './errors.ts'
@@ -31,8 +31,9 @@ export async function superviseWorkers(options: SuperviseOptions): Promise<Super
   const stuckLoopMs = checkStuckLoopMs(options.stuckLoopMs)
   const temporal = resolveTemporal(options.temporal)
   const { postgres, ...store } = storeOptions(options)
-  const { client, close } = await connectClient(temporal)
   const { onEvent: tellOf = () => undefined, logger = defaultLogger() } = options
+  warnIfAssumed(options.temporal, logger)
+  const { client, close } = await connectClient(temporal)
   const settings = { module, temporal, postgres, ...store, ...(options.taskQueue !== undefined && { taskQueue: options.taskQueue }) }
   const needs = { client, logger, tellOf, start: () => startProcess(settings) }
   const supervision = startSupervision(needs, processes, stuckLoopMs)
