@@ -10,6 +10,8 @@ export interface HoldUp {
   waitsFor: string
   /** What to do about it: a sentence. */
   advice: string
+  /** It is being worked on: nobody gives up for it. */
+  passing?: true
 }
 
 /** An open session, and what holds it up, if anything does; a closed one is not open. */
@@ -67,7 +69,7 @@ export function watchHoldUps(client: Client, sessionId: string): HoldUps {
     async look() {
       const standing = await standingOf(client, sessionId)
       const holdUp = standing.open ? standing.holdUp : undefined
-      since = holdUp && (since ?? Date.now())
+      since = holdUp && !holdUp.passing ? (since ?? Date.now()) : undefined
       if (holdUp && since !== undefined && Date.now() - since >= HELD_UP_MS) giveUp(heldUp(sessionId, holdUp))
       return holdUp
     },
@@ -112,7 +114,7 @@ function loadingPast({ raw, taskQueue }: WorkflowExecutionDescription): HoldUp |
     }
   }
   if (!lastStartedTime) return noWorkerOn(taskQueue)
-  return { waitsFor: 'Postgres, which holds its past', advice: 'Ask again.' }
+  return { waitsFor: 'Postgres, which holds its past', advice: 'Ask again.', passing: true }
 }
 
 /** What a failure's message says after that, it says to others. */
