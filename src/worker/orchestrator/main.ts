@@ -7,6 +7,7 @@ import { PawlError } from '../../session/errors.ts'
 import { openStore } from '../../store/index.ts'
 import { socketChannel } from '../channel.ts'
 import { defaultLogger } from '../logger.ts'
+import type { HeldCall } from '../options.ts'
 import type { FromExecutor, FromOrchestrator, OrchestratorOptions, ToExecutor, ToOrchestrator } from '../protocol.ts'
 import { createOrchestrator, type Orchestrator } from './orchestrator.ts'
 import { parentLogger } from './parent-logger.ts'
@@ -44,6 +45,12 @@ async function main(options: OrchestratorOptions): Promise<void> {
   post({ type: 'connected' })
   const clock = startRecoveryClock((event) => post({ type: 'event', event }))
   const exits = new Map<number, Exit>()
+  const tellDeath = (executor: number, pid: number, calls: HeldCall[]): void => {
+    const { code = null, signal = null, at = Date.now() } = exits.get(executor) ?? {}
+    exits.delete(executor)
+    clock.died(calls, at)
+    post({ type: 'event', event: { event: 'worker_died', pid, code, signal, at, calls } })
+  }
   const orchestrator = await createOrchestrator({
     ...(taskQueue !== undefined && { taskQueue }),
     ...(options.dataConverter !== undefined && { dataConverter: await loadDataConverter(options.dataConverter) }),
@@ -57,11 +64,11 @@ async function main(options: OrchestratorOptions): Promise<void> {
     onReady: ({ id }) => post({ type: 'executor_ready', executor: id }),
     onJob: ({ ticket }, { pid }) => clock.runsAgain(ticket, pid),
     onDeath: ({ id, pid }, held) => {
-      const { code = null, signal = null, at = Date.now() } = exits.get(id) ?? {}
-      exits.delete(id)
-      const calls = held.map(({ ticket: { sessionId, call, tool } }) => ({ sessionId, call, ...(tool !== undefined && { tool }) }))
-      clock.died(calls, at)
-      post({ type: 'event', event: { event: 'worker_died', pid, code, signal, at, calls } })
+      tellDeath(
+        id,
+        pid,
+        held.map(({ ticket: { sessionId, call, tool } }) => ({ sessionId, call, ...(tool !== undefined && { tool }) })),
+      )
     },
     onExecution: (execution) => post({ type: 'cached', execution }),
   })
@@ -71,7 +78,8 @@ async function main(options: OrchestratorOptions): Promise<void> {
     switch (message.type) {
       case 'executor_exited':
         exits.set(message.executor, { code: message.code, signal: message.signal, at: Date.now() })
-        return orchestrator.pool.exited(message.executor)
+        if (!orchestrator.pool.exited(message.executor)) tellDeath(message.executor, message.pid, [])
+        return
       case 'retire':
         for (const executor of message.executors) orchestrator.pool.retire(executor)
         return

@@ -1,6 +1,6 @@
 // What a supervisor refuses to be told: a patience that would outlast the session's own.
 import { expect, it } from 'vitest'
-import { checkStuckLoopMs } from '../../../src/worker/watch.ts'
+import { checkStuckLoopMs } from '../../../src/worker/stuck-loop.ts'
 
 it('a process may stand still for a minute where nobody says otherwise, and as long as is said within two', () => {
   expect(checkStuckLoopMs(undefined)).toBe(60_000)
