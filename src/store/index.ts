@@ -20,7 +20,7 @@ import { safeKey } from './text.ts'
 import { upkeepOf } from './upkeep.ts'
 import { flush } from './writer.ts'
 
-export { addressOf, checkPostgresUrl } from './address.ts'
+export { checkPostgresUrl } from './address.ts'
 export { StoreError } from './errors.ts'
 export type * from './lists/index.ts'
 export type * from './store.ts'

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { DefaultLogger, Runtime } from '@temporalio/worker'
-import { resolveTemporal } from '../../connect/temporal.ts'
+import { resolveTemporal, warnIfAssumed } from '../../connect/temporal.ts'
 import { PawlError } from '../../session/errors.ts'
 import { openStore } from '../../store/index.ts'
 import { socketChannel } from '../channel.ts'
@@ -40,6 +40,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
   setInterval(() => post({ type: 'alive' }), ALIVE_EVERY_MS).unref()
   const { temporal, postgres, schema, migrate, taskQueue } = options
   const store = openStore({ postgres, logger, watch: 'always', ...(schema !== undefined && { schema }), ...(migrate !== undefined && { migrate }) })
+  warnIfAssumed(temporal, logger)
   const connection = await connectNative(temporal)
   post({ type: 'connected' })
   const clock = startRecoveryClock((event) => post({ type: 'event', event }))

@@ -8,6 +8,7 @@ import { startFlusher } from '../../activities/flusher.ts'
 import { createActivities } from '../../activities/index.ts'
 import { sessionReader } from '../../activities/session-reader.ts'
 import type { Logger } from '../../agent/tool.ts'
+import { absoluteConverter } from '../../connect/data-converter.ts'
 import { DEFAULT_TASK_QUEUE, ownTaskQueue, sessionIdOf } from '../../session/protocol.ts'
 import type { Store } from '../../store/store.ts'
 import type { PawlSinks } from '../../workflows/journal.ts'
@@ -75,14 +76,15 @@ export interface Orchestrator {
 /** Creates an orchestrator. */
 export async function createOrchestrator(parts: OrchestratorParts): Promise<Orchestrator> {
   const { store, logger, connection, namespace, interceptors, tuner } = parts
+  const given = parts.dataConverter && absoluteConverter(parts.dataConverter)
   const bundle = await workflowBundle({
-    payloadConverterPath: parts.dataConverter?.payloadConverterPath,
+    payloadConverterPath: given?.payloadConverterPath,
     workflowInterceptors: interceptors?.workflowModules,
   })
   const dataConverter: DataConverter = {
-    ...parts.dataConverter,
+    ...given,
     payloadConverterPath: bundle.payloadConverterPath,
-    ...(parts.dataConverter?.payloadCodecs && { payloadCodecs: totalCodecs(parts.dataConverter.payloadCodecs) }),
+    ...(given?.payloadCodecs && { payloadCodecs: totalCodecs(given.payloadCodecs) }),
   }
   const client = new Client({ connection, namespace, dataConverter })
   const log = memoryLog()
