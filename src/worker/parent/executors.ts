@@ -3,18 +3,22 @@ import type { ChildProcess } from 'node:child_process'
 import { WorkerError } from '../errors.ts'
 import type { ExecutorToParent, KillReason } from '../protocol.ts'
 import { startBackoff } from './backoff.ts'
-import { forkExecutor, tell } from './processes.ts'
+import { tell } from './processes.ts'
 
 /** A moment's pause: a process that boots takes the CPU that the resumption of what was held needs. */
 const RESPAWN_MS = 150
 /** How long a module may take to load, and its services to be made. */
 const LOAD_MS = 60_000
+/** A module does not end its process by these. */
+const FROM_OUTSIDE = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP'])
 
 /** What keeps executors. */
 export interface ExecutorsOptions {
+  /** For error messages. */
   module: string
   count: number
-  memoryMb: number | undefined
+  /** Starts the process of one. @throws WorkerError `no_typescript_loader`. */
+  fork(id: number): ChildProcess
   onStarted(pid: number): void
   /** Its death is certain. */
   onExit(executor: { id: number; pid: number; code: number | null; signal: string | null }): void
@@ -49,6 +53,8 @@ interface Executor {
   /** Whether it ends on purpose: it is not replaced. */
   isReleased: boolean
   isReady: boolean
+  /** Whether it said how its start ended. */
+  hasStarted: boolean
 }
 
 /** Keeps executors; none is started yet. */
@@ -63,19 +69,24 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
 
   function spawn(of: number): void {
     const id = ++lastId
-    const child = forkExecutor(id, options.module, options.memoryMb)
+    const child = options.fork(id)
     const { pid } = child
     if (pid === undefined) {
-      child.once('error', (cause) => failed(of, new WorkerError('worker_start_failed', 'An executor could not be started.', { cause })))
+      child.once('error', (cause) => {
+        failed(of, new WorkerError('worker_start_failed', 'An executor could not be started. pawl tries again.', { cause }))
+        fillLater(of)
+      })
       return
     }
-    const one: Executor = { id, pid, process: child, generation: of, isReleased: false, isReady: false }
+    const one: Executor = { id, pid, process: child, generation: of, isReleased: false, isReady: false, hasStarted: false }
     running.set(id, one)
     const hangs = setTimeout(() => {
+      one.hasStarted = true
       failed(of, new WorkerError('module_hangs', `${options.module} did not load within ${LOAD_MS / 1_000} s. Fix what it waits for.`))
       child.kill('SIGKILL')
     }, LOAD_MS)
     child.on('message', (message: ExecutorToParent) => {
+      if (message?.pawl === 'loaded' || message?.pawl === 'start_failed') one.hasStarted = true
       if (message?.pawl === 'loaded') clearTimeout(hangs)
       if (message?.pawl === 'start_failed') failed(of, new WorkerError(message.code, message.message))
     })
@@ -83,10 +94,19 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
     child.on('error', () => undefined)
     child.once('exit', (code, signal) => {
       clearTimeout(hangs)
+      // Its last message may be read after its end.
+      if (child.connected) child.once('disconnect', () => checkStart(one, code, signal))
+      else checkStart(one, code, signal)
       exited(one, code, signal)
     })
     if (path !== undefined) tell(child, { pawl: 'connect', path })
     options.onStarted(pid)
+  }
+
+  function checkStart({ hasStarted, generation: of }: Executor, code: number | null, signal: string | null): void {
+    if (hasStarted || isStopping || FROM_OUTSIDE.has(signal ?? '')) return
+    const how = signal ?? `exit code ${code}`
+    failed(of, new WorkerError('module_failed', `${options.module} ended its process while it was loaded (${how}). Fix what ends it.`))
   }
 
   function failed(of: number, error: WorkerError): void {
@@ -97,10 +117,18 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
   function exited(one: Executor, code: number | null, signal: string | null): void {
     running.delete(one.id)
     options.onExit({ id: one.id, pid: one.pid, code, signal })
-    if (isStopping || one.isReleased || one.generation !== generation) return
-    setTimeout(() => {
-      if (!isStopping && one.generation === generation) spawn(generation)
-    }, backoff.next())
+    if (!one.isReleased && one.generation === generation) fillLater(generation)
+  }
+
+  function fillLater(of: number): void {
+    if (!isStopping) setTimeout(() => fill(of), backoff.next())
+  }
+
+  /** Starts what is missing of a generation, if it is the one that serves. */
+  function fill(of: number): void {
+    if (isStopping || of !== generation) return
+    const there = [...running.values()].filter((one) => one.generation === of).length
+    for (let missing = options.count - there; missing > 0; missing--) spawn(of)
   }
 
   function release(one: Executor): void {
@@ -110,7 +138,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
 
   return {
     start() {
-      for (let i = 0; i < options.count; i++) spawn(generation)
+      fill(generation)
     },
     connectTo(newest) {
       path = newest
@@ -149,10 +177,12 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
               one.isReleased = true
               one.process.kill('SIGKILL')
             }
+            // Those of the old code that died meanwhile.
+            fill(generation)
             reject(error)
           },
         }
-        for (let i = 0; i < options.count; i++) spawn(mine)
+        fill(mine)
       })
     },
     release(id) {

@@ -12,6 +12,7 @@ import { startApiKeys } from './api-keys.ts'
 import { type Executors, keepExecutors } from './executors.ts'
 import { defaultLogger } from '../logger.ts'
 import { type KeptOrchestrator, keepOrchestrator } from './orchestrator.ts'
+import { forkExecutor } from './processes.ts'
 
 /** How long draining may take before all processes are killed; what they held is resumed elsewhere. */
 const DRAIN_MS = 60_000
@@ -64,6 +65,8 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
   const finished = withResolvers<void>()
   ready.promise.catch(() => undefined)
   connected.promise.catch(() => undefined)
+  /** Executors of older code. */
+  const retired = new Set<number>()
   let isServing = false
   let hasReady = false
   let isStopping = false
@@ -71,9 +74,10 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
   const executors: Executors = keepExecutors({
     module: given.module,
     count: given.processes,
-    memoryMb: given.executorMemory,
+    fork: (id) => forkExecutor(id, given.module, given.executorMemory),
     onStarted: (pid) => tellOf({ event: 'worker_started', pid }),
     onExit({ id, pid, code, signal }) {
+      retired.delete(id)
       if (orchestrator.isListening()) orchestrator.tell({ type: 'executor_exited', executor: id, pid, code, signal })
       if (isStopping || !orchestrator.isListening()) tellOf({ event: 'worker_died', pid, code, signal, at: Date.now(), calls: [] })
       finishIfDone()
@@ -132,6 +136,8 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       case 'executor_ready': {
         const newPid = executors.ready(message.executor)
         if (newPid !== undefined) tellOf({ event: 'worker_ready', pid: newPid })
+        // This orchestrator may not be the one that was told of it.
+        if (retired.has(message.executor)) orchestrator.tell({ type: 'retire', executors: [message.executor] })
         hasReady = true
         if (isServing) ready.resolve()
         return
@@ -178,6 +184,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     finished: finished.promise,
     async reload() {
       const old = await executors.replace()
+      for (const id of old) retired.add(id)
       orchestrator.tell({ type: 'retire', executors: old })
     },
     async shutdown() {
