@@ -7,7 +7,9 @@ import type { AgentContext } from '../agent/tool.ts'
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
 import { NO_USAGE } from '../session/content.ts'
 import type { Resolution, RunLimits } from '../session/events.ts'
-import { jsonBytes } from '../session/json.ts'
+import { jsonBytes, type JsonObject } from '../session/json.ts'
+import type { SessionState } from '../session/state.ts'
+import { MAX_CALLS } from '../session/snapshot.ts'
 import { type Attempt, backoff, failedAttempt, startAttempt } from './attempt.ts'
 import type { CallModelInput, CallModelResult } from './contract.ts'
 import { archiveAway, notServed, StaleWatermark } from './errors.ts'
@@ -19,8 +21,8 @@ import { resolveCall } from './resolve.ts'
 import type { SessionReader, SessionView } from './session-reader.ts'
 import { unlessAborted } from './unless-aborted.ts'
 
-/** A model's answer must fit into an activity's result; the server's limit is 2 MB. */
-const MAX_ANSWER_BYTES = 1_500_000
+/** A model's answer must fit into an activity's result, with how its calls are resolved, also when a codec expands it; the server's limit is 2 MB. */
+const MAX_ANSWER_BYTES = 1_000_000
 const STORE_RETRY_MS = 500
 
 /** Makes the activity. */
@@ -73,7 +75,8 @@ async function answer(
   attempt: Attempt,
   view: SessionView,
 ): Promise<CallModelResult> {
-  const { state } = view
+  const { state, transcript } = view
+  const { metadata } = transcript.newestRun
   const context = agent.context?.safeParse(state.context)
   if (context && !context.success) {
     return {
@@ -88,7 +91,7 @@ async function answer(
     run: input.run,
     turn: input.turn,
     context: state.context,
-    metadata: state.current?.metadata ?? {},
+    metadata,
     tags: state.tags,
     services: needs.services,
     log: needs.logger,
@@ -98,7 +101,7 @@ async function answer(
   const signal = Number.isFinite(left) ? AbortSignal.any([attempt.hold.signal, AbortSignal.timeout(left)]) : attempt.hold.signal
   try {
     const model = await modelFor(agent, ctx)
-    const system = typeof agent.instructions === 'string' ? agent.instructions : await agent.instructions(structuredClone(state), ctx)
+    const system = typeof agent.instructions === 'string' ? agent.instructions : await agent.instructions(shownTo(state, ctx), ctx)
     const request: ModelRequest = {
       system,
       messages: view.transcript.messages.slice(),
@@ -120,12 +123,23 @@ async function answer(
       calls,
       limits: limitsOf(agent),
       ...(agent.checkpoint !== 'turn' && { checkpoint: agent.checkpoint }),
+      ...(isEmpty(state.current?.metadata) && !isEmpty(metadata) && { metadata }),
     }
   } catch (error) {
     if (attempt.hold.signal.aborted) return { kind: 'interrupted' }
     if (signal.aborted) return deadlineExceeded(agent)
     return giveUpOrRetry(needs, agent, input, attempt, error)
   }
+}
+
+/** What an agent's instructions may look at: a copy, in which the metadata of the run stands from its first turn on. */
+function shownTo(state: SessionState, { metadata }: AgentContext): SessionState {
+  const { current, ...rest } = structuredClone(state)
+  return { ...rest, current: current && { ...current, metadata: metadata as JsonObject } }
+}
+
+function isEmpty(metadata: JsonObject | undefined): boolean {
+  return metadata === undefined || Object.keys(metadata).length === 0
 }
 
 function limitsOf(agent: Agent): RunLimits {
@@ -194,6 +208,8 @@ function checkResponse(response: ModelResponse): { content: AssistantBlock[]; st
   }
   const bytes = jsonBytes(content)
   if (bytes > MAX_ANSWER_BYTES) bad(`it has ${bytes} bytes, the limit is ${MAX_ANSWER_BYTES}`)
+  const calls = content.filter(({ type }) => type === 'tool_use').length
+  if (calls > MAX_CALLS) bad(`it asks for ${calls} calls, the limit is ${MAX_CALLS}`)
   if (!STOP_REASONS.includes(response.stopReason)) bad(`the stop reason is ${JSON.stringify(response.stopReason)}`)
   const usage = { ...NO_USAGE }
   for (const kind of Object.keys(usage) as (keyof Usage)[]) usage[kind] = Number(response.usage?.[kind]) || 0

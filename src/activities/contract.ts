@@ -54,6 +54,8 @@ export type CallModelResult = { failed?: FailedAttempt[] } & (
       calls: Resolution[]
       limits: RunLimits
       checkpoint?: CheckpointPolicy
+      /** Of the message that opened the run, where the session's state lacks it: it is in the events, which the workflow does not carry. */
+      metadata?: JsonObject
     }
   /** The run cannot go on. */
   | { kind: 'failed'; code: string; reason: string }

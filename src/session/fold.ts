@@ -14,6 +14,7 @@ import {
   updateCall,
   waitFor,
 } from './fold-calls.ts'
+import { keepTakenWithinBounds } from './queue.ts'
 import type { RunState, SessionState } from './state.ts'
 
 /** Message ids whose hashes a state keeps. */
@@ -82,7 +83,8 @@ export function apply(state: SessionState, event: SessionEvent): void {
       settleStatus(state)
       return
     case 'message_received':
-      state.inbox.push({ messageId: event.messageId, ...(event.metadata && { metadata: event.metadata }), seq: event.seq })
+      state.inbox.push({ messageId: event.messageId, seq: event.seq })
+      keepTakenWithinBounds(state)
       state.accepted.push(shortHash(event.messageId))
       if (state.accepted.length > ACCEPTED_KEPT) state.accepted.shift()
       return
@@ -175,7 +177,7 @@ function openRun(event: EventOf<'run_started'>): RunState {
   return {
     run: event.run,
     messageId: event.messageId,
-    metadata: event.metadata ?? {},
+    metadata: {},
     startedAt: event.at,
     turn: 0,
     phase: 'turn_due',
@@ -195,9 +197,11 @@ function startTurn(state: SessionState, event: EventOf<'turn_started'>): void {
   if (last !== undefined) state.lastMessageId = last
   run.taken.push(...state.inbox.filter((message) => takes.has(message.messageId)))
   state.inbox = state.inbox.filter((message) => !takes.has(message.messageId))
+  keepTakenWithinBounds(state)
   run.turn = event.turn
   run.phase = 'model'
   run.calls = []
+  delete run.leftOut
   state.turns += 1
 }
 
@@ -218,6 +222,7 @@ function completeModelCall(state: SessionState, event: EventOf<'model_completed'
   if (event.content.length > 0) state.lastMessageId = `m_${event.run}_${event.turn}`
   if (event.checkpoint) state.checkpointPolicy = event.checkpoint
   else delete state.checkpointPolicy
+  if (event.metadata) run.metadata = event.metadata
   run.limits = event.limits
   run.stopReason = event.stopReason
   run.usage = addUsage(run.usage, event.usage)
@@ -243,6 +248,7 @@ function rollBack(state: SessionState, event: EventOf<'rolled_back'>): void {
   if (event.keepsRun && state.current) {
     state.current.phase = 'turn_due'
     state.current.calls = []
+    delete state.current.leftOut
     state.status = 'running'
     return
   }

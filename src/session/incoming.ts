@@ -7,7 +7,8 @@ import type { MessageSignal } from './protocol.ts'
 /** Bytes of JSON that a message's content and metadata may have. */
 export const MAX_MESSAGE_BYTES = 1_000_000
 const MAX_METADATA_BYTES = 16_000
-const MAX_MESSAGE_ID = 200
+/** Characters of a message's id. */
+export const MAX_MESSAGE_ID = 200
 
 /** Why a message is refused. */
 export interface Refusal {
@@ -103,8 +104,8 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** Bytes of JSON that a session's context and its tags may have: they are carried along for as long as it lives. */
-const MAX_CONTEXT_BYTES = 100_000
-const MAX_TAGS_BYTES = 16_000
+export const MAX_CONTEXT_BYTES = 100_000
+export const MAX_TAGS_BYTES = 16_000
 
 /** What is wrong with a session's context, if anything is. */
 export function contextProblem(context: unknown): string | undefined {

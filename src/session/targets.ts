@@ -1,5 +1,6 @@
 // Points of a session's past, for going back and for forks: where they are, and which effects lie behind them.
 import { PawlError } from './errors.ts'
+import { MAX_MESSAGE_ID } from './incoming.ts'
 import type { EffectReport, SessionEvent, Target } from './events.ts'
 import { addToTranscript, emptyTranscript } from './transcript.ts'
 
@@ -27,7 +28,7 @@ export function checkTarget(raw: unknown): Target {
   if (given.length === 1) {
     if (Number.isSafeInteger(checkpoint) && (checkpoint as number) > 0) return { checkpoint: checkpoint as number }
     if (Number.isSafeInteger(run) && (run as number) > 0) return { run: run as number }
-    if (typeof message === 'string' && message !== '') return { message }
+    if (typeof message === 'string' && message !== '' && message.length <= MAX_MESSAGE_ID) return { message }
   }
   throw new TargetRefused('invalid_target', 'Say where to: { checkpoint: version }, { message: messageId } or { run: number }.')
 }

@@ -11,6 +11,7 @@ import {
 import type { AttemptReport, DeathReport, PawlActivities } from '../activities/contract.ts'
 import { MAX_DEATHS, MAX_UNHEARD } from '../session/attempts.ts'
 import type { Resolution } from '../session/events.ts'
+import { cutText, TEXT_BYTES } from '../session/texts.ts'
 
 /** How much longer than its timeout an attempt may last: its event loop may stand still for a minute before it is killed. */
 const STANDSTILL_MS = 120_000
@@ -106,7 +107,7 @@ export function whyLost(error: unknown): Lost {
     const report = cause.details?.[0] as DeathReport | undefined
     return { how: 'died', confirmed: true, report, message: cause.message, failureClass: 'WorkerDied' }
   }
-  const message = cause?.message ?? error.message
+  const message = cutText(cause?.message ?? error.message, TEXT_BYTES.reason)
   if (cause instanceof ApplicationFailure && cause.type === 'NotFoundError') return { how: 'not_begun', message }
   return { how: 'failed', message, failureClass: cause instanceof ApplicationFailure ? (cause.type ?? 'Error') : 'Error' }
 }

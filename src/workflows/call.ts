@@ -4,12 +4,14 @@ import type { Resolution } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { RunState } from '../session/state.ts'
 import type { Journal } from './journal.ts'
+import type { Pacing } from './pacing.ts'
 import type { Serving } from './serving.ts'
 
 /** Of one turn: what its calls share. */
 export interface Turn {
   journal: Journal
   serving: Serving
+  pacing: Pacing
   run: RunState
 }
 

@@ -2,9 +2,10 @@
 import { ActivityFailure, ApplicationFailure, condition } from '@temporalio/workflow'
 import type { Target } from '../session/events.ts'
 import type { CheckpointRequest, ForkPoint, ForkRequest, Moved, RollbackRequest } from '../session/protocol.ts'
+import { checkTarget, TargetRefused } from '../session/targets.ts'
 import { findPlace } from './activities.ts'
 import { eventsOf } from './journal.ts'
-import { endRun, isGoingOn, refuse, type Session, stopDetails } from './parts.ts'
+import { endRun, isGoingOn, refuse, type Session, stopDetails, textOf } from './parts.ts'
 
 const MAX_REASON = 1_000
 /** A watermark may be of a task that was rejected: asked again, it is not. */
@@ -12,11 +13,11 @@ const ASKS = 3
 
 /** Makes a checkpoint now. */
 export function makeCheckpoint({ journal, flushing }: Session, request: CheckpointRequest): { version: number } {
-  const { reason, by } = request ?? {}
+  const { reason } = request ?? {}
   if (typeof reason !== 'string' || reason === '' || reason.length > MAX_REASON) {
     refuse('invalid_reason', `Say why: a reason of 1 to ${MAX_REASON} characters.`)
   }
-  journal.checkpoint(reason, typeof by === 'string' ? by : undefined)
+  journal.checkpoint(reason, textOf(request, 'by').by)
   flushing.nudge()
   return { version: journal.state.checkpoint?.version ?? 0 }
 }
@@ -24,7 +25,8 @@ export function makeCheckpoint({ journal, flushing }: Session, request: Checkpoi
 /** Moves the session back. The run that is going on is interrupted first, once the target is known to be there. */
 export async function rollBack(session: Session, request: RollbackRequest): Promise<Moved> {
   const { journal, flushing } = session
-  const target = request?.target
+  const target = targetIn(request)
+  if (!target) refuse('invalid_target', 'Say where to: { checkpoint: version }, { message: messageId } or { run: number }.')
   const requestedAt = journal.watermark().seq
   return held(session, async () => {
     await placeOf(session, target)
@@ -49,7 +51,8 @@ export async function rollBack(session: Session, request: RollbackRequest): Prom
 
 /** Where a fork of the session begins: at a target, also of a past that was left behind, or at its head. */
 export async function forkPoint(session: Session, request: ForkRequest): Promise<ForkPoint> {
-  const { target, interrupt } = request ?? {}
+  const target = targetIn(request)
+  const { interrupt } = request ?? {}
   return held(session, async () => {
     if (target !== undefined) await placeOf(session, target, true)
     if (interrupt !== false) await interruptRun(session, { reason: 'forked', ...stopDetails(request) })
@@ -58,6 +61,17 @@ export async function forkPoint(session: Session, request: ForkRequest): Promise
     session.flushing.nudge()
     return { toSeq, digest, effects, moreEffects: more }
   })
+}
+
+/** The target alone: what else a client puts into it would stand in the session's events. */
+function targetIn(request: RollbackRequest | ForkRequest | undefined): Target | undefined {
+  if (request?.target === undefined) return undefined
+  try {
+    return checkTarget(request.target)
+  } catch (error) {
+    if (!(error instanceof TargetRefused)) throw error
+    return refuse(error.code, error.message)
+  }
 }
 
 /** No new run starts while `work` is going on. */

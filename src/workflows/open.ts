@@ -6,6 +6,7 @@ import type { Json } from '../session/json.ts'
 import { contextProblem, tagsProblem } from '../session/incoming.ts'
 import { CORE_VERSION, type ForkStart, sessionIdOf, type SessionStart } from '../session/protocol.ts'
 import type { CallState, RunState, SessionState } from '../session/state.ts'
+import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import { loadFork, loadSession } from './activities.ts'
 import { type Journal, openJournal } from './journal.ts'
 import type { Start } from './start.ts'
@@ -76,7 +77,7 @@ function started({ agent, context, tags }: NamedSession, coreVersion: number): E
   return {
     type: 'session_started',
     sessionId: sessionIdOf(workflowId),
-    agent,
+    agent: cutText(agent, TEXT_BYTES.name),
     context: context ?? null,
     tags: tags ?? [],
     executionId,

@@ -39,6 +39,7 @@ import { receive } from './inbox.ts'
 import { callModel } from './model-call.ts'
 import { forkPoint, makeCheckpoint, rollBack } from './moving.ts'
 import { beginSession, firstAgent, openSession } from './open.ts'
+import { startPacing } from './pacing.ts'
 import { endRun, failRun, isGoingOn, nextStep, refuse, type Session, stopDetails } from './parts.ts'
 import { answer, approve, askFor, checkAnswerRequest, checkDecision, checkResolution, deny, expire, resolve } from './people.ts'
 import { checkRecovery, recover } from './recovery.ts'
@@ -127,7 +128,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     const serving = startServing(journal, flushing, start.settings?.notServedAfterMs ?? NOT_SERVED_AFTER_MS)
     const stopping = startStopping(coreVersion)
     const alarms = coreVersion > 1 ? startAlarms(journal, stopping) : CLOCK
-    session = { journal, flushing, serving, stopping, alarms, previous, holds: 0 }
+    session = { journal, flushing, serving, stopping, alarms, pacing: startPacing(), previous, holds: 0 }
     for (const act of onceOpen) act()
     await serve(session)
   })
@@ -229,13 +230,11 @@ function isBetweenTurns(decision: Decision): boolean {
 }
 
 async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wait' }>): Promise<void> {
-  const { journal, serving } = session
+  const { journal, serving, pacing } = session
   switch (decision.do) {
-    case 'start_run': {
-      const { messageId, metadata } = decision.message
-      journal.append({ type: 'run_started', run: decision.run, messageId, ...(metadata && { metadata }) })
+    case 'start_run':
+      journal.append({ type: 'run_started', run: decision.run, messageId: decision.message.messageId })
       return
-    }
     case 'start_turn': {
       const { run, turn, takes } = decision
       // A run that is to be stopped takes in what opened it and no more: messages that no model sees open the next run.
@@ -255,7 +254,7 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
       return expire(session, decision.call)
     case 'run_calls':
       return inRun(session, async (run) => {
-        await Promise.all(decision.calls.map((call) => runToolCall({ journal, serving, run }, call)))
+        await Promise.all(decision.calls.map((call) => runToolCall({ journal, serving, pacing, run }, call)))
       })
     case 'complete_run': {
       const { run, turns, stopReason, usage } = decision

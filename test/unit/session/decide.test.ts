@@ -69,7 +69,7 @@ describe('a session', () => {
   })
 
   it('opens the next run with the oldest message', () => {
-    const inbox = [{ messageId: 'm1', metadata: { a: 1 } }, { messageId: 'm2' }]
+    const inbox = [{ messageId: 'm1' }, { messageId: 'm2' }]
     expect(decide(state({ inbox }), dueAt(0))).toEqual({ do: 'start_run', run: 4, message: inbox[0] })
   })
 
