@@ -88,13 +88,13 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
   }
 
   async function flushOnce(target: ReadTarget, client: Client): Promise<number> {
-    const { sessionId, epoch, watermark, origin } = target
+    const { sessionId, epoch, executionId, watermark, origin } = target
     const head = heads.get(sessionId) ?? (await store.head(sessionId)) ?? undefined
     if (head?.epoch === epoch && head.seq >= watermark.seq) return head.seq
     // Another epoch's events go on from the stored head; what the store thinks of that is its own to say.
     const entries = await reader.entries(target, startOf(head, origin), client)
     const late = failing.get(sessionId)
-    const flushed = await store.flush(sessionId, epoch, entries, late ? { late } : {})
+    const flushed = await store.flush(sessionId, epoch, entries, { executionId, ...(late && { late }) })
     failing.delete(sessionId)
     heads.set(sessionId, flushed)
     if (heads.size > SESSIONS_KEPT) heads.clear()

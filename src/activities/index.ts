@@ -9,6 +9,7 @@ import { StaleWatermark } from './errors.ts'
 import { executeToolActivity } from './execute-tool.ts'
 import { findPlaceActivity } from './find-place.ts'
 import { type Flusher, startFlusher } from './flusher.ts'
+import { loadCallsActivity } from './load-calls.ts'
 import { loadForkActivity } from './load-fork.ts'
 import { loadSessionActivity } from './load-session.ts'
 import type { ActivityNeeds } from './needs.ts'
@@ -46,6 +47,7 @@ export function createActivities(needs: ActivityNeeds): { activities: PawlActivi
       verifyTool: verifyToolActivity(needs, shelf),
       flush,
       loadSession: loadSessionActivity(needs, reader),
+      loadCalls: loadCallsActivity(store),
       loadFork: loadForkActivity(store),
       findPlace: findPlaceActivity(reader),
       resolveTool: resolveToolActivity(needs, reader),

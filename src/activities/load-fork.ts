@@ -6,17 +6,18 @@ import { continues } from '../session/digest.ts'
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { fold } from '../session/fold.ts'
 import { type ForkStart, sessionIdOf, workflowIdOf } from '../session/protocol.ts'
+import { snapshotOf } from '../session/snapshot.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Store } from '../store/store.ts'
-import { beating } from './beating.ts'
-import type { LoadForkInput, LoadForkResult } from './contract.ts'
+import type { LoadForkInput, LoadForkResult, NotYet } from './contract.ts'
+import { CannotLoad, loading } from './loading.ts'
 
-/** Makes the activity. While the store, or the newest of the other session's events, are not there yet, it throws: Temporal asks again. */
+/** Makes the activity. It waits for the store, and for the newest of the other session's events to be there. */
 export function loadForkActivity(store: Store) {
-  return function loadFork({ epoch, fork }: LoadForkInput): Promise<LoadForkResult> {
+  return function loadFork({ epoch, fork, ...how }: LoadForkInput): Promise<LoadForkResult | NotYet> {
     const { info, client } = Context.current()
     const sessionId = sessionIdOf(info.workflowExecution?.workflowId ?? '')
-    return beating(() => load(store, client, sessionId, epoch, fork))
+    return loading(how, () => load(store, client, sessionId, epoch, fork))
   }
 }
 
@@ -28,7 +29,8 @@ async function load(store: Store, client: Client, sessionId: string, epoch: stri
   if (!source && !(await isKnown(fork.from, client))) return refuse('session_not_found', `There is no session "${fork.from}" to fork from.`)
   // It is on its way to the store.
   if (!source || source.seq < fork.seq) {
-    throw new Error(`the store has session ${fork.from} up to event ${source?.seq ?? 0} only, not yet up to ${fork.seq}`)
+    const has = `The store has session "${fork.from}" up to event ${source?.seq ?? 0}, not yet up to ${fork.seq}, where the fork begins.`
+    throw new CannotLoad('archive_unavailable', has)
   }
   let at: Watermark = { seq: 0, digest: '' }
   let state: SessionState | undefined
@@ -51,7 +53,7 @@ async function load(store: Store, client: Client, sessionId: string, epoch: stri
   if (!state || at.digest !== fork.digest) {
     return refuse('checkpoint_not_found', `The events of "${fork.from}" up to ${fork.seq} are not those that the fork was to begin with.`)
   }
-  return { kind: 'loaded', state, digest: at.digest }
+  return { kind: 'loaded', state: snapshotOf(state), digest: at.digest }
 }
 
 function eventOf({ json }: LogEntry): SessionEvent {

@@ -13,19 +13,22 @@ import {
   QUERIES,
   type SessionStart,
   SIGNALS,
+  type Unopened,
   UPDATES,
   WORKFLOW_TASK_TIMEOUT_MS,
   WORKFLOW_TYPE,
   workflowIdOf,
 } from '../session/protocol.ts'
-import type { SessionState } from '../session/state.ts'
+import type { SessionError, SessionState } from '../session/state.ts'
 import type { Store } from '../store/store.ts'
 import { sessionAskingOf, transcriptOf } from './asking.ts'
 import { messageRowsOf } from './message-rows.ts'
 import { type Asked, ask, takenIn } from './updates.ts'
 import { InvalidMessage, RecoveryRefused, RequestRefused, SessionNotFound, SessionUnavailable } from './errors.ts'
 import { fork, targetOf } from './forking.ts'
+import { checkSaid } from './said.ts'
 import { checkStart, readBlob, signalOf } from './large-content.ts'
+import { inTurn } from './large-requests.ts'
 import { readAll } from './past.ts'
 import { runHandle } from './run.ts'
 import { type EventSource, followBatches, readEvents } from './session-events.ts'
@@ -89,25 +92,33 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
 
   async function state(): Promise<SessionState> {
     let cause: unknown
+    let error: SessionError | undefined
     try {
-      const answer = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
-        workflow.query<SessionState | { status: 'loading' }>(QUERIES.state),
-      )
-      if (answer.status !== 'loading') return answer
+      const answer = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () => workflow.query<SessionState | Unopened>(QUERIES.state))
+      if ('v' in answer) return answer
+      error = answer.error
       // Closed without having opened: it was started to be asked something, and found that there is no such session.
       const { name } = (await workflow.describe()).status
       if (name === 'COMPLETED') cause = new SessionNotFound(id)
-    } catch (error) {
+    } catch (failure) {
       // Closed long ago, or no worker to ask: the store has it.
-      cause = error
+      cause = failure
     }
-    const stored = await storedEvents().catch((error: unknown) => {
-      throw new SessionUnavailable(id, { cause: error })
+    const what = error && `cannot be opened yet; what is sent to it is kept. ${error.reason}`
+    const stored = await storedEvents().catch((failure: unknown) => {
+      throw new SessionUnavailable(id, { cause: failure, ...(what !== undefined && { what }) })
     })
     const folded = fold(undefined, stored)
-    if (folded) return folded
+    if (folded) return error ? { ...folded, status: 'error', error } : folded
+    if (what !== undefined) throw new SessionUnavailable(id, { what })
     if (cause instanceof SessionNotFound) throw cause
     throw cause instanceof WorkflowNotFoundError ? new SessionNotFound(id, { cause }) : new SessionUnavailable(id, { cause })
+  }
+
+  /** An update with who asks for it, and why. */
+  async function request<R>(update: string, details: object): Promise<R> {
+    checkSaid(details)
+    return inTurn(client, id, details, () => ask(asked, update, details))
   }
 
   async function storedEvents(): Promise<SessionEvent[]> {
@@ -159,26 +170,27 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
       yield* allEvents(source, after)
     },
     resume: () => ask(asked, UPDATES.resume),
-    checkpoint: (reason, { by } = {}) => ask(asked, UPDATES.checkpoint, { reason, ...(by !== undefined && { by }) }),
+    checkpoint: (reason, { by } = {}) => request(UPDATES.checkpoint, { reason, ...(by !== undefined && { by }) }),
     async rollback({ by, reason, ...target }) {
       const checked = targetOf(target)
       if (!checked)
         throw new RequestRefused('invalid_target', 'Say where to: { checkpoint: version }, { message: messageId } or { run: number }.')
-      return ask(asked, UPDATES.rollback, { target: checked, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) })
+      return request(UPDATES.rollback, { target: checked, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) })
     },
     async fork(forkOptions = {}) {
-      const copy = await fork(asked, forkOptions, () => allEvents(source))
+      const copy = await fork(asked, checkSaid(forkOptions), () => allEvents(source))
       return sessionHandle(parts, copy, options, { isNew: false })
     },
-    approve: (callId, decision) => ask(asked, UPDATES.approve, { callId, ...decision }),
-    deny: (callId, decision) => ask(asked, UPDATES.deny, { callId, ...decision }),
-    resolve: (callId, resolution, said = {}) => ask(asked, UPDATES.resolve, { callId, resolution, ...said }),
-    answer: (callId, result, said = {}) => ask(asked, UPDATES.answer, { callId, result, ...said }),
-    interrupt: (details = {}) => stop(SIGNALS.interrupt, details),
-    close: (details = {}) => stop(SIGNALS.close, details),
-    async recover(request) {
+    approve: (callId, decision) => request(UPDATES.approve, { callId, ...decision }),
+    deny: (callId, decision) => request(UPDATES.deny, { callId, ...decision }),
+    resolve: (callId, resolution, said = {}) => request(UPDATES.resolve, { callId, resolution, ...said }),
+    answer: (callId, result, said = {}) => request(UPDATES.answer, { callId, result, ...said }),
+    interrupt: async (details = {}) => stop(SIGNALS.interrupt, checkSaid(details)),
+    close: async (details = {}) => stop(SIGNALS.close, checkSaid(details)),
+    async recover(options) {
+      const checked = checkSaid(options)
       try {
-        await takenIn(asked, () => workflow.startUpdate(UPDATES.recover, { args: [request], waitForStage: 'ACCEPTED' }))
+        await takenIn(asked, () => workflow.startUpdate(UPDATES.recover, { args: [checked], waitForStage: 'ACCEPTED' }))
       } catch (cause) {
         if (cause instanceof WorkflowNotFoundError) throw new SessionNotFound(id, { cause })
         if (cause instanceof WorkflowUpdateFailedError && cause.cause instanceof ApplicationFailure) {

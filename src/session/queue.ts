@@ -6,15 +6,44 @@ import type { QueuedMessage, SessionState } from './state.ts'
 
 /** Whether another message can wait in the session's inbox. */
 export function hasRoomFor(state: SessionState, messageId: string): boolean {
-  return fits(bytesOf(state.inbox) + entryBytes(messageId), state)
+  return fits(state.inboxBytes + bytesOf(messageId), state)
+}
+
+/** The message waits from now on. */
+export function queue(state: SessionState, message: QueuedMessage): void {
+  state.inbox.push(message)
+  state.inboxBytes += bytesOf(message.messageId)
+  keepTakenWithinBounds(state)
+}
+
+/** These messages wait in place of those before. */
+export function requeue(state: SessionState, messages: QueuedMessage[]): void {
+  state.inbox = messages
+  state.inboxBytes = sumOf(messages)
+}
+
+/** The run takes the messages of these ids. */
+export function take(state: SessionState, messageIds: readonly string[]): void {
+  const run = state.current
+  if (!run) return
+  const takes = new Set(messageIds)
+  const taken = state.inbox.filter(({ messageId }) => takes.has(messageId))
+  run.taken.push(...taken)
+  run.takenBytes += sumOf(taken)
+  requeue(
+    state,
+    state.inbox.filter(({ messageId }) => !takes.has(messageId)),
+  )
+  keepTakenWithinBounds(state)
 }
 
 /** A run that has taken more messages than the state can hold cannot be restarted: what waits comes first. */
-export function keepTakenWithinBounds(state: SessionState): void {
+function keepTakenWithinBounds(state: SessionState): void {
   const run = state.current
   if (!run || run.taken.length === 0) return
-  if (!run.tookMore && fits(bytesOf(state.inbox) + bytesOf(run.taken), state)) return
+  if (!run.tookMore && fits(state.inboxBytes + run.takenBytes, state)) return
   run.taken = []
+  run.takenBytes = 0
   run.tookMore = true
 }
 
@@ -24,24 +53,13 @@ function fits(bytes: number, { context, tags }: SessionState): boolean {
   return bytes <= SNAPSHOT_BYTES.messages - jsonBytes(context) - jsonBytes(tags)
 }
 
-function bytesOf(messages: readonly QueuedMessage[]): number {
-  return messages.reduce((sum, { messageId }) => sum + entryBytes(messageId), 0)
+function sumOf(messages: readonly QueuedMessage[]): number {
+  return messages.reduce((sum, { messageId }) => sum + bytesOf(messageId), 0)
 }
 
 /** `{"messageId":…,"seq":…},` with a `seq` of ten digits. */
 const ENTRY_BYTES = 32
 
-function entryBytes(messageId: string): number {
-  return ENTRY_BYTES + textBytes(messageId)
-}
-
-/** As `jsonBytes`, or more: this is asked for every message that waits whenever another one comes. */
-function textBytes(text: string): number {
-  let bytes = 2
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    bytes +=
-      code < 0x20 || (code >= 0xd800 && code < 0xe000) ? 6 : code < 0x80 ? (code === 0x22 || code === 0x5c ? 2 : 1) : code < 0x800 ? 2 : 3
-  }
-  return bytes
+function bytesOf(messageId: string): number {
+  return ENTRY_BYTES + jsonBytes(messageId)
 }

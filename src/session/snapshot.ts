@@ -1,6 +1,7 @@
 // A session's state where it is carried along, loaded or shown: bounded, whatever the session holds. All that grows with what clients,
 // models and tools say has its share of the bytes; arguments of open calls that exceed theirs are left out, and read from the events again.
 import { jsonBytes } from './json.ts'
+import type { SessionSummary } from './protocol.ts'
 import type { CallState, LeftOutCall, RunState, SessionState } from './state.ts'
 import { cutText } from './texts.ts'
 
@@ -21,6 +22,11 @@ export function snapshotOf(state: SessionState): SessionState {
   const { current } = state
   if (!current || jsonBytes(current.calls) <= SNAPSHOT_BYTES.calls) return state
   return { ...state, current: withoutLargeCalls(current) }
+}
+
+/** How a session stands, in few words. */
+export function summaryOf({ sessionId, agent, status, seq, run, turns, error }: SessionState): SessionSummary {
+  return { sessionId, agent, status, seq, run, turns, error }
 }
 
 /** Whether calls are missing in the state that its next steps need. */

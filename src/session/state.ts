@@ -50,6 +50,8 @@ export interface RunState {
   usage: Usage
   /** The messages that the run's turns have taken, in order: what `restart_run` puts back into the inbox. */
   taken: QueuedMessage[]
+  /** Of their entries in `taken`. */
+  takenBytes: number
   /** They were too many to be kept in the state: the run cannot be restarted. */
   tookMore?: true
   /** Effects other than reads that completed, or may have, the newest 10: what `restart_run` would repeat. */
@@ -122,6 +124,8 @@ export interface SessionState {
   error: SessionError | null
   /** Received messages that no turn has taken yet, in order. */
   inbox: QueuedMessage[]
+  /** Bytes of JSON of their entries in `inbox`: only so many can wait. */
+  inboxBytes: number
   /** Short hashes of the newest 2,000 message ids accepted, for deduplication. */
   accepted: string[]
   /** By short hash of the idempotency key, the newest 100: effects that completed. Older ones are found when a call is resolved. */

@@ -229,6 +229,7 @@ async function append(tx: Queryable, schema: Schema, kept: KeptStates, session: 
       checkpoints: guarded ? [] : checkpoints,
       projection,
       head: last,
+      executionId: options.executionId,
       commitsFrom,
     })
     all.push(...failures, ...apart)

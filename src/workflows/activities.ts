@@ -69,8 +69,10 @@ export const { findPlace, resolveTool, checkAnswer } = proxyActivities<Pick<Pawl
   retry: { initialInterval: 250, backoffCoefficient: 2, maximumAttempts: 5 },
 })
 
-/** The store's activities go on for ever: the store comes back, and until then the session does without it. */
-export const { flush, loadSession, loadFork } = proxyActivities<Pick<PawlActivities, 'flush' | 'loadSession' | 'loadFork'>>({
+/** The store's activities are retried forever: the store comes back, and until then the session does without it. */
+export const { flush, loadSession, loadCalls, loadFork } = proxyActivities<
+  Pick<PawlActivities, 'flush' | 'loadSession' | 'loadCalls' | 'loadFork'>
+>({
   startToCloseTimeout: 60_000,
   heartbeatTimeout: 5_000,
   retry: { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 5_000 },

@@ -29,8 +29,11 @@ import type {
   ResolveRequest,
   RollbackRequest,
   SessionStart,
+  SessionSummary,
   StopSignal,
+  Unopened,
 } from '../session/protocol.ts'
+import { snapshotOf, summaryOf } from '../session/snapshot.ts'
 import type { RunState, SessionState } from '../session/state.ts'
 import { CLOCK, startAlarms } from './alarms.ts'
 import { startContinuing } from './continuing.ts'
@@ -38,7 +41,8 @@ import { startFlushing } from './flushing.ts'
 import { receive } from './inbox.ts'
 import { callModel } from './model-call.ts'
 import { forkPoint, makeCheckpoint, rollBack } from './moving.ts'
-import { beginSession, firstAgent, openSession } from './open.ts'
+import { openSession } from './open.ts'
+import { startOpening } from './opening.ts'
 import { startPacing } from './pacing.ts'
 import { endRun, failRun, isGoingOn, nextStep, refuse, type Session, stopDetails } from './parts.ts'
 import { answer, approve, askFor, checkAnswerRequest, checkDecision, checkResolution, deny, expire, resolve } from './people.ts'
@@ -57,10 +61,10 @@ const LONGEST_WAIT_MS = 30 * 24 * 3_600_000
 const messageSignal = defineSignal<[unknown]>(SIGNALS.message)
 const interruptSignal = defineSignal<[StopSignal?]>(SIGNALS.interrupt)
 const closeSignal = defineSignal<[StopSignal?]>(SIGNALS.close)
-const stateQuery = defineQuery<SessionState | { status: 'loading' }>(QUERIES.state)
+const stateQuery = defineQuery<SessionState | Unopened>(QUERIES.state)
 const eventsQuery = defineQuery<EventsPage | { status: 'loading' }, [EventsQuery?]>(QUERIES.events)
-const recoverUpdate = defineUpdate<SessionState, [RecoverRequest]>(UPDATES.recover)
-const resumeUpdate = defineUpdate<SessionState>(UPDATES.resume)
+const recoverUpdate = defineUpdate<SessionSummary | Unopened, [RecoverRequest]>(UPDATES.recover)
+const resumeUpdate = defineUpdate<SessionSummary>(UPDATES.resume)
 const checkpointUpdate = defineUpdate<{ version: number }, [CheckpointRequest]>(UPDATES.checkpoint)
 const rollbackUpdate = defineUpdate<Moved, [RollbackRequest]>(UPDATES.rollback)
 const forkUpdate = defineUpdate<ForkPoint, [ForkRequest]>(UPDATES.fork)
@@ -75,6 +79,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   let session: Session | undefined
   let refused: { code: string; reason: string } | undefined
   let closing: Closing | undefined = start.carried?.closing
+  const opening = startOpening()
   /** Messages that come before the session is open, and what else is to be done then, in order. */
   const early: unknown[] = []
   const onceOpen: (() => void)[] = []
@@ -86,12 +91,12 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     closing ??= { when: 'idle', ...(by !== undefined && { by }) }
   })
   setDefaultSignalHandler((name) => receiveMessage({ [UNDECODABLE]: `there is no signal "${name}"` }))
-  setHandler(stateQuery, () => session?.journal.state ?? { status: 'loading' })
+  setHandler(stateQuery, () => (session ? snapshotOf(session.journal.state) : opening.state()))
   setHandler(eventsQuery, (query) => (session ? eventsPage(session, query) : { status: 'loading' }))
-  setHandler(recoverUpdate, async (request) => recoverSession(await opened(), request), {
+  setHandler(recoverUpdate, async (request) => (opening.trouble ? opening.recover(request) : recoverSession(await opened(), request)), {
     validator: (request) => session && checkRecovery(session.journal.state, request),
   })
-  setHandler(resumeUpdate, async () => (await opened()).journal.state)
+  setHandler(resumeUpdate, async () => summaryOf((await opened()).journal.state))
   setHandler(checkpointUpdate, async (request) => makeCheckpoint(await opened(), request))
   setHandler(rollbackUpdate, async (request) => rollBack(await opened(), request))
   setHandler(forkUpdate, async (request) => forkPoint(await opened(), request))
@@ -114,13 +119,14 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   })
 
   await CancellationScope.nonCancellable(async () => {
-    let open = await openSession(start, early)
-    if ('refused' in open) {
+    let open = await openSession(start, early, opening)
+    while ('refused' in open) {
       refused = open.refused
       await condition(allHandlersFinished)
       if (early.length === 0) return
-      // Somebody spoke to it meanwhile: then it begins, as any session does.
-      open = beginSession(await firstAgent(early))
+      // It received a message meanwhile: the session of that id is opened as any other is, perhaps the one that a fork must not replace.
+      const { fork: _, mustExist: __, ...plain } = start
+      open = await openSession(plain, early, opening)
     }
     const { journal, previous } = open
     const { coreVersion } = journal
@@ -133,14 +139,15 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     await serve(session)
   })
 
-  /** The session, once it is open; who waits for one that cannot be is refused. */
+  /** The session, once it is open; a request for one that cannot be, or not soon, is refused. */
   async function opened(): Promise<Session> {
     if (!session) await CancellationScope.nonCancellable(whenOpen)
-    return session ?? refuse(refused?.code ?? 'session_not_found', refused?.reason ?? 'There is no such session.')
+    const { code, reason } = refused ?? opening.trouble ?? { code: 'session_not_found', reason: 'There is no such session.' }
+    return session ?? refuse(code, reason)
   }
 
   async function whenOpen(): Promise<void> {
-    await condition(() => session !== undefined || refused !== undefined)
+    await condition(() => session !== undefined || refused !== undefined || opening.trouble !== undefined)
     // What is overdue goes off first: its alarm was set before this timer.
     if (session?.alarms.areSet()) await sleep(1)
   }
@@ -163,12 +170,12 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     else if (isGoingOn(session) || nextStep(session) === 'start_run') session.stopping.request({ why: 'interrupt', ...details })
   }
 
-  function recoverSession(open: Session, request: RecoverRequest): SessionState {
+  function recoverSession(open: Session, request: RecoverRequest): SessionSummary {
     checkRecovery(open.journal.state, request)
     if (open.stopping.isActive()) interrupt({ reason: 'abandoned', ...stopDetails(request) })
     else recover(open.journal, request)
     open.flushing.nudge()
-    return open.journal.state
+    return summaryOf(open.journal.state)
   }
 
   /** Serves the session until it closes or goes on in a new execution. */

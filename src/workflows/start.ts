@@ -1,8 +1,12 @@
 // What an execution was started with: anyone can start a workflow, so all of it is checked, and what makes no sense is left out.
 import { ApplicationFailure, workflowInfo } from '@temporalio/workflow'
+import type { Target } from '../session/events.ts'
 import { UNDECODABLE } from '../session/incoming.ts'
 import { type ForkStart, isSessionId, sessionIdOf, type SessionSettings, type SessionStart, workflowIdOf } from '../session/protocol.ts'
+import { checkTarget } from '../session/targets.ts'
+import { boundedText } from '../session/texts.ts'
 
+const MAX_DIGEST = 64
 /** Longer than that a timer of the server need not be. */
 const TEN_YEARS_MS = 10 * 365 * 24 * 3_600_000
 
@@ -30,7 +34,7 @@ export function readStart(raw: unknown): Start {
     ...(Array.isArray(tags) && { tags: tags.filter((tag) => typeof tag === 'string') }),
     ...(isNew === true && { isNew }),
     ...(mustExist === true && { mustExist }),
-    ...(isFork(fork) && { fork }),
+    ...(isFork(fork) && { fork: readFork(fork) }),
     settings: readSettings(settings),
     ...(isObject(carried) && { carried }),
     ...(isObject(raw) && UNDECODABLE in raw && { undecodable: String(raw[UNDECODABLE]) }),
@@ -47,7 +51,27 @@ function readSettings(settings: unknown): SessionSettings {
 
 function isFork(fork: unknown): fork is ForkStart {
   const { from, seq, digest, keys } = (isObject(fork) ? fork : {}) as Partial<ForkStart>
-  return isSessionId(from) && Number.isSafeInteger(seq) && typeof digest === 'string' && (keys === 'carried' || keys === 'forgotten')
+  return (
+    isSessionId(from) &&
+    Number.isSafeInteger(seq) &&
+    typeof digest === 'string' &&
+    digest.length <= MAX_DIGEST &&
+    (keys === 'carried' || keys === 'forgotten')
+  )
+}
+
+/** What stands in the fork's events of it: nothing that is not asked for, and nothing of any size. */
+function readFork({ from, seq, digest, target, keys, by }: ForkStart): ForkStart {
+  const who = boundedText(by, 'by')
+  return { from, seq, digest, keys, ...targetIn(target), ...(who !== undefined && { by: who }) }
+}
+
+function targetIn(target: unknown): { target?: Target } {
+  try {
+    return { target: checkTarget(target) }
+  } catch {
+    return {}
+  }
 }
 
 function isDuration(value: unknown): value is number {

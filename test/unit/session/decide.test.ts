@@ -29,6 +29,7 @@ const RUN: RunState = {
   calls: [],
   usage: NO_USAGE,
   taken: [],
+  takenBytes: 0,
   effects: [],
   moreEffects: 0,
 }
