@@ -91,14 +91,14 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
 
   /** Each part commits: a backlog shrinks, however often its flush is cut off. */
   async function flushParts(target: ReadTarget, client: Client, until: number): Promise<number> {
-    const { sessionId, epoch, watermark, origin } = target
+    const { sessionId, epoch, executionId, watermark, origin } = target
     const head = heads.get(sessionId) ?? (await store.head(sessionId)) ?? undefined
     if (head?.epoch === epoch && head.seq >= watermark.seq) return head.seq
     let stored = head?.seq ?? 0
     const late = failing.get(sessionId)
     // Another epoch's events go on from the stored head; what the store thinks of that is its own to say.
     for await (const entries of reader.parts(target, startOf(head, origin), client)) {
-      const flushed = await store.flush(sessionId, epoch, entries, late ? { late } : {})
+      const flushed = await store.flush(sessionId, epoch, entries, { executionId, ...(late && { late }) })
       heads.set(sessionId, flushed)
       if (heads.size > SESSIONS_KEPT) heads.clear()
       stored = flushed.seq

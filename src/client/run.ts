@@ -1,6 +1,6 @@
 // A run as a backend holds it: by the message that belongs to it.
 import type { SessionEvent } from '../session/events.ts'
-import { QUERIES, workflowIdOf } from '../session/protocol.ts'
+import { QUERIES, type Unopened, workflowIdOf } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import { MessageRejected, ResultTimeout, RunFailed, RunInterrupted } from './errors.ts'
 import { inTime } from './in-time.ts'
@@ -67,9 +67,9 @@ export function runHandle(source: EventSource, messageId: string): RunHandle {
     const { client } = source
     try {
       const state = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
-        client.workflow.getHandle(workflowIdOf(sessionId)).query<SessionState | { status: 'loading' }>(QUERIES.state),
+        client.workflow.getHandle(workflowIdOf(sessionId)).query<SessionState | Unopened>(QUERIES.state),
       )
-      if (state.status !== 'loading' && 'v' in state) return watch.waiting(state)
+      if ('v' in state) return watch.waiting(state)
     } catch {
       // No workflow, or no worker to ask: nothing has been said since.
     }

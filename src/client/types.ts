@@ -9,7 +9,7 @@ import type { StopReason, Usage, UserBlock } from '../session/content.ts'
 import type { Duration } from '../session/duration.ts'
 import type { RecoveryStrategy, SessionEvent, Target } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
-import type { Moved, ResolveRequest } from '../session/protocol.ts'
+import type { Moved, ResolveRequest, SessionSummary } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import type { MessageRow } from '../store/store.ts'
 import type { SessionAsking } from './asking.ts'
@@ -187,10 +187,10 @@ export interface SessionHandle extends SessionAsking {
   /** Closes the session once its run has ended and everything is stored. The next `send` opens it again. */
   close(options?: { by?: string }): Promise<void>
   /**
-   * Opens a session again whose workflow has closed; a run that had been cut off goes on. Gives its state.
-   * @throws SessionNotFound.
+   * Opens a session again whose workflow has closed; a run that had been cut off is continued. Tells how the session stands.
+   * @throws SessionNotFound; RequestRefused `archive_unavailable`, `execution_unreadable` while its past cannot be read: it opens by itself.
    */
-  resume(): Promise<SessionState>
+  resume(): Promise<SessionSummary>
   /** Makes a checkpoint now, beside those that the agent's policy makes. @throws RequestRefused. */
   checkpoint(reason: string, options?: { by?: string }): Promise<{ version: number }>
   /**

@@ -127,7 +127,7 @@ export type EventBody =
   /** `blob`: the content as a whole; `content` is then only how it begins. */
   | { type: 'message_received'; messageId: string; content: string | UserBlock[]; metadata?: JsonObject; blob?: BlobRef }
   | { type: 'message_rejected'; messageId?: string; code: string; reason: string }
-  | { type: 'run_started'; run: number; messageId: string; metadata?: JsonObject }
+  | { type: 'run_started'; run: number; messageId: string }
   /** `takes`: ids of the received messages that the model sees from this turn on, in order. */
   | { type: 'turn_started'; run: number; turn: number; takes: string[] }
   | { type: 'model_attempt_failed'; run: number; turn: number; error: FailedAttempt }
@@ -145,6 +145,8 @@ export type EventBody =
       limits: RunLimits
       /** Absent: every turn. */
       checkpoint?: CheckpointPolicy
+      /** Of the message that opened the run, with the run's first answer: from here on its tools have it. */
+      metadata?: JsonObject
     }
   /** The call is about to be dispatched (or to be answered without being run). */
   | {

@@ -76,7 +76,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
   session_resumed: { executionId: text, fromEpoch: text, coreVersion: count },
   message_received: { messageId: text, content, metadata: anything, blob: optional(BLOB) },
   message_rejected: { messageId: optional(text), code: text, reason: text },
-  run_started: { run: count, messageId: text, metadata: anything },
+  run_started: { run: count, messageId: text },
   turn_started: { ...TURN, takes: list(text) },
   model_attempt_failed: { ...TURN, error: FAILED_ATTEMPT },
   model_completed: {
@@ -89,6 +89,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     calls: list(RESOLUTION),
     limits: anything,
     checkpoint: anything,
+    metadata: anything,
   },
   tool_issued: {
     ...CALL,

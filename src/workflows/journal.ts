@@ -97,7 +97,7 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
   }
 
   function page(after: number, maxBytes: number): ReturnType<Journal['page']> {
-    const start = Math.max(0, after - base.seq)
+    const start = Math.min(Math.max(0, after - base.seq), own.length)
     let end = start
     for (let bytes = 0; end < own.length; end++) {
       bytes += utf8Bytes(own[end]?.entry.json ?? '')

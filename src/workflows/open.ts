@@ -1,15 +1,18 @@
 // How an execution of a session begins: new, carried over by continue-as-new, gone on with from the store, or forked.
 import { condition, patched, workflowInfo } from '@temporalio/workflow'
-import type { LoadSessionResult } from '../activities/contract.ts'
+import type { LoadCallsResult, LoadForkResult, LoadSessionResult } from '../activities/contract.ts'
 import type { EffectReport, EventBody } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { contextProblem, tagsProblem } from '../session/incoming.ts'
-import { CORE_VERSION, type ForkStart, isAgentName, type MessageSignal, sessionIdOf } from '../session/protocol.ts'
+import { type Carried, CORE_VERSION, type ForkStart, isAgentName, type MessageSignal, sessionIdOf } from '../session/protocol.ts'
 import { isObject, requestOf } from '../session/requests.ts'
+import { lacksCalls, putCallsBack } from '../session/snapshot.ts'
 import type { Start } from '../session/start.ts'
 import type { CallState, RunState, SessionState } from '../session/state.ts'
-import { loadFork, loadSession } from './activities.ts'
+import { cutText, TEXT_BYTES } from '../session/texts.ts'
+import { loadCalls, loadFork, loadSession } from './activities.ts'
 import { type Journal, openJournal } from './journal.ts'
+import type { Opening } from './opening.ts'
 import { mayLiveForMs } from './unknown-call.ts'
 
 const NOTHING = { seq: 0, digest: '' }
@@ -26,16 +29,17 @@ function coreVersionOf(start: Start): number {
 }
 
 /** Opens the session's journal. `early` fills with what is signalled meanwhile. */
-export async function openSession(start: Start, early: readonly unknown[]): Promise<Opened> {
+export async function openSession(start: Start, early: readonly unknown[], opening: Opening): Promise<Opened> {
   const coreVersion = coreVersionOf(start)
   const { carried, fork } = start
-  if (carried) {
-    const { state, digest, tail, previous } = carried
-    return { journal: openJournal({ seq: state.seq, digest }, state, coreVersion, tail), previous }
+  if (carried) return openCarried(carried, coreVersion, opening)
+  if (fork) return openFork(start, fork, coreVersion, opening)
+  const loaded: LoadSessionResult = start.isNew ? { found: false } : await opening.load(loadSession)
+  if (loaded.found) {
+    if (loaded.lost) return { journal: beginAfresh(start, loaded, coreVersion) }
+    const isWhole = await bringCalls(loaded, opening)
+    return { journal: goOn(loaded, coreVersion, isWhole) }
   }
-  if (fork) return openFork(start, fork, coreVersion)
-  const loaded: LoadSessionResult = start.isNew ? { found: false } : await loadSession()
-  if (loaded.found) return { journal: loaded.lost ? beginAfresh(start, loaded, coreVersion) : goOn(loaded, coreVersion) }
   if (start.mustExist && early.length === 0) {
     return { refused: { code: 'session_not_found', reason: `There is no session "${sessionIdOf(workflowInfo().workflowId)}".` } }
   }
@@ -51,8 +55,36 @@ export async function openSession(start: Start, early: readonly unknown[]): Prom
   return begun
 }
 
+async function openCarried({ state, digest, tail, previous }: Carried, coreVersion: number, opening: Opening): Promise<Opened> {
+  const isWhole = await bringCalls({ state, digest }, opening)
+  const journal = openJournal({ seq: state.seq, digest }, state, coreVersion, tail)
+  if (!isWhole) giveUpCalls(journal)
+  return { journal, previous }
+}
+
+/** Reads the calls again that a bounded state could not hold. Whether they are there: where they are not, their run cannot be resumed. */
+async function bringCalls({ state, digest }: { state: SessionState; digest: string }, opening: Opening): Promise<boolean> {
+  const calls: CallState[] = []
+  for (let more = lacksCalls(state); more; ) {
+    const place = { answerSeq: state.current?.answerSeq ?? 0, upTo: { seq: state.seq, digest }, from: calls.length }
+    const page = await opening.load<LoadCallsResult>((how) => loadCalls({ ...place, ...how }))
+    if (page.gone) return false
+    calls.push(...page.calls)
+    more = page.more
+  }
+  if (calls.length > 0) putCallsBack(state, calls)
+  return true
+}
+
+function giveUpCalls(journal: Journal): void {
+  const { current } = journal.state
+  if (!current) return
+  const reason = `The events of run ${current.run} are not in the side store any longer, and with them the arguments of its open calls.`
+  journal.append({ type: 'error_entered', run: current.run, code: 'events_missing', reason, strategy: 'abandon' })
+}
+
 /** A session of which nothing is known yet. */
-export function beginSession(named: NamedSession, coreVersion = CORE_VERSION): { journal: Journal } {
+function beginSession(named: NamedSession, coreVersion = CORE_VERSION): { journal: Journal } {
   const journal = openJournal(NOTHING, undefined, coreVersion)
   const wrongContext = coreVersion > 1 ? contextProblem(named.context) : undefined
   const wrongTags = coreVersion > 1 ? tagsProblem(named.tags) : undefined
@@ -76,7 +108,7 @@ function started({ agent, context, tags }: NamedSession, coreVersion: number): E
   return {
     type: 'session_started',
     sessionId: sessionIdOf(workflowId),
-    agent,
+    agent: cutText(agent, TEXT_BYTES.name),
     context: context ?? null,
     tags: tags ?? [],
     executionId,
@@ -95,13 +127,17 @@ function beginAfresh(start: Start, lost: Extract<LoadSessionResult, { lost: true
 }
 
 /** Goes on from where the session was. A run that was going on is: it was stopped by nobody, its workflow was gone. */
-function goOn({ state, digest }: { state: SessionState; digest: string }, coreVersion: number): Journal {
+function goOn({ state, digest }: { state: SessionState; digest: string }, coreVersion: number, isWhole: boolean): Journal {
   const { runId: executionId } = workflowInfo()
   const { epoch: fromEpoch, error } = state
   const journal = openJournal({ seq: state.seq, digest }, { ...state, epoch: executionId }, coreVersion)
   journal.append({ type: 'session_resumed', executionId, fromEpoch, coreVersion })
   const { current } = journal.state
   if (!current) return journal
+  if (!isWhole) {
+    giveUpCalls(journal)
+    return journal
+  }
   const failed = error !== null && error.strategy !== 'automatic'
   if (failed || coreVersion < 2) journal.append({ type: 'run_interrupted', run: current.run, reason: 'its workflow had ended' })
   else if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) leaveTurn(journal, current)
@@ -147,9 +183,9 @@ function effectOf({ callId, resolution: { tool, effect }, status }: CallState): 
   return status === 'unknown' || status === 'issued' || status === 'awaiting_resolution' ? [{ callId, tool, status: 'unknown' }] : []
 }
 
-async function openFork(start: Start, fork: ForkStart, coreVersion: number): Promise<Opened> {
+async function openFork(start: Start, fork: ForkStart, coreVersion: number, opening: Opening): Promise<Opened> {
   const { runId: executionId } = workflowInfo()
-  const loaded = await loadFork({ epoch: executionId, fork })
+  const loaded = await opening.load<LoadForkResult>((how) => loadFork({ epoch: executionId, fork, ...how }))
   if (loaded.kind === 'refused') return { refused: loaded }
   const { state, digest } = loaded
   const { from, seq, target, keys, by } = fork
@@ -169,7 +205,7 @@ async function openFork(start: Start, fork: ForkStart, coreVersion: number): Pro
 }
 
 /** A foreign client may start the session without arguments: then the first message says for whom it is. */
-export async function firstAgent(early: readonly unknown[]): Promise<NamedSession> {
+async function firstAgent(early: readonly unknown[]): Promise<NamedSession> {
   const isNaming = (raw: unknown): boolean => isObject(raw) && 'agent' in raw && isAgentName(requestOf<MessageSignal>(raw).agent)
   await condition(() => early.some(isNaming))
   const { agent = '', context } = requestOf<MessageSignal>(early.find(isNaming))

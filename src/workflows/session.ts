@@ -28,9 +28,12 @@ import type {
   ResolveRequest,
   RollbackRequest,
   SessionStart,
+  SessionSummary,
   StopSignal,
+  Unopened,
 } from '../session/protocol.ts'
 import { requestOf } from '../session/requests.ts'
+import { snapshotOf, summaryOf } from '../session/snapshot.ts'
 import { Undecodable } from '../session/undecodable.ts'
 import type { RunState, SessionState } from '../session/state.ts'
 import { CLOCK, startAlarms } from './alarms.ts'
@@ -40,7 +43,9 @@ import { receive } from './inbox.ts'
 import { startLateResults } from './late-results.ts'
 import { callModel } from './model-call.ts'
 import { forkPoint, makeCheckpoint, rollBack } from './moving.ts'
-import { beginSession, firstAgent, openSession } from './open.ts'
+import { openSession } from './open.ts'
+import { startOpening } from './opening.ts'
+import { startPacing } from './pacing.ts'
 import { endRun, failRun, isGoingOn, nextStep, refuse, type Session, stopDetails } from './parts.ts'
 import { answer, approve, askFor, checkAnswerRequest, checkDecision, checkResolution, deny, expire, resolve } from './people.ts'
 import { checkRecovery, recover } from './recovery.ts'
@@ -55,10 +60,10 @@ const PAGE_BYTES = 1_000_000
 /** Longer than that a timer need not be: the session decides anew then. */
 const LONGEST_WAIT_MS = 30 * 24 * 3_600_000
 
-const stateQuery = defineQuery<SessionState | { status: 'loading' }>(QUERIES.state)
+const stateQuery = defineQuery<SessionState | Unopened>(QUERIES.state)
 const eventsQuery = defineQuery<EventsPage | { status: 'loading' }, [EventsQuery?]>(QUERIES.events)
-const recoverUpdate = defineUpdate<SessionState, [RecoverRequest]>(UPDATES.recover)
-const resumeUpdate = defineUpdate<SessionState>(UPDATES.resume)
+const recoverUpdate = defineUpdate<SessionSummary | Unopened, [RecoverRequest]>(UPDATES.recover)
+const resumeUpdate = defineUpdate<SessionSummary>(UPDATES.resume)
 const checkpointUpdate = defineUpdate<{ version: number }, [CheckpointRequest]>(UPDATES.checkpoint)
 const rollbackUpdate = defineUpdate<Moved, [RollbackRequest]>(UPDATES.rollback)
 const forkUpdate = defineUpdate<ForkPoint, [ForkRequest]>(UPDATES.fork)
@@ -73,15 +78,23 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   let session: Session | undefined
   let refused: { code: string; reason: string } | undefined
   let closing: Closing | undefined = start.carried?.closing
+  const opening = startOpening()
   /** Messages that come before the session is open, and what else is to be done then, in order. */
   const early: unknown[] = []
   const onceOpen: (() => void)[] = []
 
   setDefaultSignalHandler(signalled)
-  setHandler(stateQuery, () => session?.journal.state ?? { status: 'loading' })
+  setHandler(stateQuery, () => (session ? snapshotOf(session.journal.state) : opening.state()))
   setHandler(eventsQuery, (raw) => (session ? eventsPage(session, requestOf(raw)) : { status: 'loading' }))
-  setHandler(resumeUpdate, async () => (await opened()).journal.state)
-  onUpdate(recoverUpdate, recoverSession, (request) => session && checkRecovery(session.journal.state, request))
+  setHandler(resumeUpdate, async () => summaryOf((await opened()).journal.state))
+  setHandler(
+    recoverUpdate,
+    async (raw) => {
+      const request = requestOf<RecoverRequest>(raw)
+      return opening.trouble ? opening.recover(request) : recoverSession(await opened(), request)
+    },
+    { validator: (raw) => session && checkRecovery(session.journal.state, requestOf<RecoverRequest>(raw)) },
+  )
   onUpdate(checkpointUpdate, makeCheckpoint)
   onUpdate(rollbackUpdate, rollBack)
   onUpdate(forkUpdate, forkPoint)
@@ -96,13 +109,14 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   })
 
   await CancellationScope.nonCancellable(async () => {
-    let open = await openSession(start, early)
-    if ('refused' in open) {
+    let open = await openSession(start, early, opening)
+    while ('refused' in open) {
       refused = open.refused
       await condition(allHandlersFinished)
       if (early.length === 0) return
-      // Somebody spoke to it meanwhile: then it begins, as any session does.
-      open = beginSession(await firstAgent(early))
+      // It received a message meanwhile: the session of that id is opened as any other is, perhaps the one that a fork must not replace.
+      const { fork: _, mustExist: __, ...plain } = start
+      open = await openSession(plain, early, opening)
     }
     const { journal, previous } = open
     const { coreVersion } = journal
@@ -110,7 +124,8 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     const serving = startServing(journal, flushing, start.settings?.notServedAfterMs ?? NOT_SERVED_AFTER_MS)
     const stopping = startStopping(coreVersion)
     const alarms = coreVersion > 1 ? startAlarms(journal, stopping) : CLOCK
-    session = { journal, flushing, serving, stopping, alarms, late: startLateResults(), previous, holds: 0 }
+    const late = startLateResults()
+    session = { journal, flushing, serving, stopping, alarms, late, pacing: startPacing(), previous, holds: 0 }
     for (const act of onceOpen) act()
     await serve(session)
   })
@@ -125,14 +140,15 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     setHandler(update, handler, { validator: (raw) => check?.(requestOf<A>(raw)) })
   }
 
-  /** The session, once it is open; who waits for one that cannot be is refused. */
+  /** The session, once it is open; a request for one that cannot be, or not soon, is refused. */
   async function opened(): Promise<Session> {
     if (!session) await CancellationScope.nonCancellable(whenOpen)
-    return session ?? refuse(refused?.code ?? 'session_not_found', refused?.reason ?? 'There is no such session.')
+    const { code, reason } = refused ?? opening.trouble ?? { code: 'session_not_found', reason: 'There is no such session.' }
+    return session ?? refuse(code, reason)
   }
 
   async function whenOpen(): Promise<void> {
-    await condition(() => session !== undefined || refused !== undefined)
+    await condition(() => session !== undefined || refused !== undefined || opening.trouble !== undefined)
     // What is overdue goes off first: its alarm was set before this timer.
     if (session?.alarms.areSet()) await sleep(1)
   }
@@ -180,12 +196,12 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     else if (isGoingOn(session) || nextStep(session) === 'start_run') session.stopping.request({ why: 'interrupt', ...details })
   }
 
-  function recoverSession(open: Session, request: RecoverRequest): SessionState {
+  function recoverSession(open: Session, request: RecoverRequest): SessionSummary {
     checkRecovery(open.journal.state, request)
     if (open.stopping.isActive()) interrupt({ reason: 'abandoned', ...stopDetails(request) })
     else recover(open.journal, request)
     open.flushing.nudge()
-    return open.journal.state
+    return summaryOf(open.journal.state)
   }
 
   /** Serves the session until it closes or goes on in a new execution. */
@@ -247,13 +263,11 @@ function isBetweenTurns(decision: Decision): boolean {
 }
 
 async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wait' }>): Promise<void> {
-  const { journal, serving, alarms } = session
+  const { journal, serving, pacing, alarms, late } = session
   switch (decision.do) {
-    case 'start_run': {
-      const { messageId, metadata } = decision.message
-      journal.append({ type: 'run_started', run: decision.run, messageId, ...(metadata && { metadata }) })
+    case 'start_run':
+      journal.append({ type: 'run_started', run: decision.run, messageId: decision.message.messageId })
       return
-    }
     case 'start_turn': {
       const { run, turn, takes } = decision
       // A run that is to be stopped takes in what opened it and no more: messages that no model sees open the next run.
@@ -273,7 +287,7 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
       return expire(session, decision.call)
     case 'run_calls':
       return inRun(session, async (run) => {
-        await Promise.all(decision.calls.map((call) => runToolCall({ journal, serving, run, alarms, late: session.late }, call)))
+        await Promise.all(decision.calls.map((call) => runToolCall({ journal, serving, pacing, run, alarms, late }, call)))
       })
     case 'complete_run': {
       const { run, turns, stopReason, usage } = decision
