@@ -38,7 +38,7 @@ async function work(given: string, options: WorkerCommandOptions): Promise<void>
   const { address: temporalAddress, namespace } = resolveTemporal()
   const databaseUrl = process.env.DATABASE_URL
   const stack: ServedStack = { temporalAddress, namespace, taskQueue, ...(databaseUrl && { databaseUrl: withoutPassword(databaseUrl) }) }
-  await serve({ module, processes, taskQueue, schema, migrate }, stack, { announcer, requests })
+  await serve({ module, processes, taskQueue, schema, migrate }, stack, { announcer, requests, watch: false })
 }
 
 /** Whoever starts a worker knows the password; its log need not. */
