@@ -6,15 +6,7 @@ import type { JobOrder } from '../../jobs/contract.ts'
 import type { Channel } from '../channel.ts'
 import type { FromExecutor, Holding, KillReason, ToExecutor } from '../protocol.ts'
 import { failureOf, givenUpMoving, stoppedUnbegun, workerDied } from './failures.ts'
-import {
-  type Assignment,
-  type AssignmentEnd,
-  causeOfDeath,
-  type Executor,
-  heardOf,
-  newExecutor,
-  takesJobs,
-} from './executors.ts'
+import { type Assignment, type AssignmentEnd, causeOfDeath, type Executor, heardOf, newExecutor, takesJobs } from './executors.ts'
 import type { EventsFor } from './events-along.ts'
 import type { Lease, Leases } from './leases.ts'
 import type { AnswerRequest } from './requests.ts'
@@ -48,12 +40,15 @@ export interface PoolNeeds {
 /** The executors. */
 export interface Pool {
   /** Connects an executor: its first message is a hello. `adopt` is told of what it holds from an earlier orchestrator. */
-  connect(channel: Channel<FromExecutor, ToExecutor>, adopt: (held: Holding, running: Promise<{ result: unknown } | undefined>) => void): void
+  connect(
+    channel: Channel<FromExecutor, ToExecutor>,
+    adopt: (held: Holding, running: Promise<{ result: unknown } | undefined>) => void,
+  ): void
   /** Has a job carried out; undefined if no executor could take it on. Rejects with what the activity is to fail with. */
   dispatch(order: JobOrder, listener?: JobListener): Promise<{ result: unknown } | undefined>
-  /** The process is known to be dead. Returns whether it had said hello. */
+  /** The process is known to be dead. The answer: whether `onDeath` tells of it, as it does of those that were connected. */
   exited(executor: number): boolean
-  /** No new jobs for it; `onDrained` follows. */
+  /** No new jobs for it, be it connected or yet to connect; `onDrained` follows once it is connected and holds nothing. */
   retire(executor: number): void
   executors(): Iterable<Executor>
   /** The workflow's attempts may have been asked to stop: the server is asked, once it can know. */
@@ -88,6 +83,8 @@ export function startPool(needs: PoolNeeds): Pool {
         executor = newExecutor(channel, message)
         executors.set(executor.id, executor)
         for (const held of message.holding) adopt(held, adopted(executor, held))
+        // Only now: until all that it holds is taken over, it may seem to hold nothing.
+        if (retired.has(executor.id) || hasExited.has(executor.id)) endDrained(executor)
         needs.onReady?.(executor)
         for (const wake of arrivals) wake()
       } else if (executor) receive(executor, message)
@@ -104,12 +101,16 @@ export function startPool(needs: PoolNeeds): Pool {
   }
 
   const isClosed = new WeakSet<Executor>()
+  /** Also of executors that have not said hello: theirs may still be unread. */
   const hasExited = new Set<number>()
+  const retired = new Set<number>()
 
   /** Its death is handled once it is certain, and everything that it had said before is read. */
   function endIfGone(executor: Executor): void {
-    if (!isClosed.has(executor) || !hasExited.delete(executor.id) || executors.get(executor.id) !== executor) return
+    if (!isClosed.has(executor) || !hasExited.has(executor.id) || executors.get(executor.id) !== executor) return
     executors.delete(executor.id)
+    hasExited.delete(executor.id)
+    retired.delete(executor.id)
     const held = [...executor.assignments.values()]
     executor.assignments.clear()
     needs.onDeath?.(
@@ -125,7 +126,8 @@ export function startPool(needs: PoolNeeds): Pool {
     if (message.type === 'request') return void needs.answerRequest(executor, message)
     const assignment = executor.assignments.get(message.job)
     // Taken back, or stopped: nobody waits for it.
-    if (!assignment) return needs.logger.debug({ job: message.job, pid: executor.pid }, `ignored "${message.type}" of a job that is not assigned`)
+    if (!assignment)
+      return needs.logger.debug({ job: message.job, pid: executor.pid }, `ignored "${message.type}" of a job that is not assigned`)
     switch (message.type) {
       case 'accepted':
         assignment.isAccepted = true
@@ -146,6 +148,11 @@ export function startPool(needs: PoolNeeds): Pool {
   function end(executor: Executor, assignment: Assignment, how: AssignmentEnd): void {
     if (!executor.assignments.delete(assignment.id)) return
     assignment.settle(how)
+    finishDraining(executor)
+  }
+
+  function endDrained(executor: Executor): void {
+    executor.draining ??= { why: 'retired' }
     finishDraining(executor)
   }
 
@@ -197,7 +204,8 @@ export function startPool(needs: PoolNeeds): Pool {
   function pick(order: JobOrder): Executor | undefined {
     const candidates = [...executors.values()].filter(takesJobs)
     const key = viewKey(order)
-    const cost = (one: Executor): number => (one.isSilent ? 1e6 : 0) + one.assignments.size - (key !== undefined && one.views.has(key) ? 2 : 0)
+    const cost = (one: Executor): number =>
+      (one.isSilent ? 1e6 : 0) + one.assignments.size - (key !== undefined && one.views.has(key) ? 2 : 0)
     return candidates.toSorted((a, b) => cost(a) - cost(b))[0]
   }
 
@@ -330,10 +338,9 @@ export function startPool(needs: PoolNeeds): Pool {
       return executor !== undefined
     },
     retire(id) {
+      retired.add(id)
       const executor = executors.get(id)
-      if (!executor) return needs.onDrained?.(id)
-      executor.draining ??= { why: 'retired' }
-      finishDraining(executor)
+      if (executor) endDrained(executor)
     },
   }
 }

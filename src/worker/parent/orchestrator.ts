@@ -59,7 +59,10 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
     const mine = { process: child, path: socketPath(folder, ++starts), isListening: false }
     current = mine
     aliveAt = Date.now()
-    child.on('error', () => undefined)
+    child.on('error', () => {
+      // Never started, it does not exit.
+      if (child.pid === undefined) exited(mine, null, null)
+    })
     child.on('message', (message: FromOrchestrator) => {
       aliveAt = Date.now()
       receive(mine, message)
