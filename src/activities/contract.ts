@@ -83,6 +83,8 @@ export interface ToolCallInput {
 }
 
 export interface ExecuteToolInput extends ToolCallInput, EventsInput {
+  /** The execution that asks. After a reset the server repeats what an execution before it has asked for: nobody waits for that. */
+  executionId: string
   /** Execute nothing: only wait (by Temporal's retries, which leave no history) until somebody knows the tool. */
   untilServed?: true
   prior?: Prior
@@ -150,7 +152,12 @@ export interface FlushResult {
   stale?: true
 }
 
-/** What a session goes on from whose workflow had closed. */
+export interface LoadSessionInput {
+  /** The execution that was reset: what it has made and not stored is stored first. */
+  after?: string
+}
+
+/** What a session resumes from whose workflow had closed. */
 export type LoadSessionResult =
   | { found: false }
   | { found: true; lost?: undefined; state: SessionState; digest: string }
@@ -216,7 +223,7 @@ export interface PawlActivities {
   executeTool(input: ExecuteToolInput): Promise<ExecuteToolResult>
   verifyTool(input: VerifyToolInput): Promise<VerifyToolResult>
   flush(input: FlushInput): Promise<FlushResult>
-  loadSession(): Promise<LoadSessionResult>
+  loadSession(input: LoadSessionInput): Promise<LoadSessionResult & { executionId: string }>
   loadFork(input: LoadForkInput): Promise<LoadForkResult>
   findPlace(input: FindPlaceInput): Promise<FindPlaceResult>
   resolveTool(input: ResolveToolInput): Promise<ResolveToolResult>

@@ -37,8 +37,10 @@ function servedTool(needs: ActivityNeeds, input: ToolCallInput): { agent: Agent;
 /** Makes the activity. */
 export function executeToolActivity(needs: ActivityNeeds, flusher: Flusher, shelf: BlobShelf) {
   return async function executeTool(input: ExecuteToolInput): Promise<ExecuteToolResult> {
-    const served = servedTool(needs, input)
     const { attempts: before } = input.prior ?? { attempts: 0 }
+    // The workflow was reset within the call: the session resumes from what is stored, and settles the call by that.
+    if (input.executionId !== Context.current().info.workflowExecution?.runId) return { kind: 'interrupted', attempt: before, begun: false }
+    const served = servedTool(needs, input)
     if (!served) {
       const other = await otherResolution(needs, input)
       if (input.untilServed && !other.resolution) throw notServed(needs.worker, `the tool "${input.resolution.tool}"`)

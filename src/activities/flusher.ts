@@ -90,7 +90,7 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
   async function flushOnce(target: ReadTarget, client: Client): Promise<number> {
     const { sessionId, epoch, watermark, origin } = target
     const head = heads.get(sessionId) ?? (await store.head(sessionId)) ?? undefined
-    if (head?.epoch === epoch && head.seq >= watermark.seq) return head.seq
+    if (head && head.seq >= watermark.seq && (head.epoch === epoch || (await holds(sessionId, watermark)))) return head.seq
     // Another epoch's events go on from the stored head; what the store thinks of that is its own to say.
     const entries = await reader.entries(target, startOf(head, origin), client)
     const late = failing.get(sessionId)
@@ -99,6 +99,12 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
     heads.set(sessionId, flushed)
     if (heads.size > SESSIONS_KEPT) heads.clear()
     return flushed.seq
+  }
+
+  /** Whether the store has the event, and with it all before it; another chain of executions may have written on since. */
+  async function holds(sessionId: string, { seq, digest }: Watermark): Promise<boolean> {
+    const [entry] = await store.entries(sessionId, { after: seq - 1, limit: 1 })
+    return entry?.digest === digest
   }
 
   function noteFailure(sessionId: string, { code, message }: StoreError): void {

@@ -12,13 +12,23 @@ import type { SessionReader } from './session-reader.ts'
 const CUT_OFF = "('Terminated', 'Failed', 'TimedOut', 'Canceled')"
 const QUERY_TIMEOUT_MS = 10_000
 
-/** Stores what the newest execution that was cut off has left behind, as far as it goes on from what is stored. */
-export async function storeLeftBehind(
-  sessionId: string,
-  { store, reader, client, logger }: { store: Store; reader: SessionReader; client: Client; logger: Logger },
-): Promise<void> {
-  const executionId = await newestCutOff(sessionId, client)
-  if (executionId === undefined) return
+/** Where what was left behind is looked for, and stored. */
+interface LeftBehindNeeds {
+  store: Store
+  reader: SessionReader
+  client: Client
+  logger: Logger
+}
+
+/** Stores what the execution that was reset, if one was, and the newest one that was cut off have left behind. */
+export async function storeLeftBehind(sessionId: string, wasReset: string | undefined, needs: LeftBehindNeeds): Promise<void> {
+  if (wasReset !== undefined) await storeRestOf(sessionId, wasReset, needs)
+  const newest = await newestCutOff(sessionId, needs.client)
+  if (newest !== undefined && newest !== wasReset) await storeRestOf(sessionId, newest, needs)
+}
+
+/** Stores what an execution has left behind, as far as it continues what is stored. */
+async function storeRestOf(sessionId: string, executionId: string, { store, reader, client, logger }: LeftBehindNeeds): Promise<void> {
   try {
     const end = await endOf(sessionId, executionId, client)
     const head = (await store.head(sessionId)) ?? { seq: 0, digest: '' }

@@ -4,7 +4,7 @@ import { Context } from '@temporalio/activity'
 import { sessionIdOf } from '../session/protocol.ts'
 import { StoreError } from '../store/errors.ts'
 import { beating } from './beating.ts'
-import type { LoadSessionResult } from './contract.ts'
+import type { LoadSessionInput, LoadSessionResult } from './contract.ts'
 import { storeLeftBehind } from './left-behind.ts'
 import type { ActivityNeeds } from './needs.ts'
 import type { SessionReader } from './session-reader.ts'
@@ -14,16 +14,17 @@ const BETWEEN_TRIES_MS = 1_000
 
 /** Makes the activity. While the store is away it throws: Temporal asks again, for ever. */
 export function loadSessionActivity(needs: ActivityNeeds, reader: SessionReader) {
-  return function loadSession(): Promise<LoadSessionResult> {
-    return beating(() => load(needs, reader))
+  return function loadSession({ after }: LoadSessionInput): Promise<LoadSessionResult & { executionId: string }> {
+    const { runId: executionId = '' } = Context.current().info.workflowExecution ?? {}
+    return beating(async () => ({ ...(await load(needs, reader, after)), executionId }))
   }
 }
 
-async function load({ store, logger }: ActivityNeeds, reader: SessionReader): Promise<LoadSessionResult> {
+async function load({ store, logger }: ActivityNeeds, reader: SessionReader, after: string | undefined): Promise<LoadSessionResult> {
   const { info, client } = Context.current()
   const sessionId = sessionIdOf(info.workflowExecution?.workflowId ?? '')
   await readLeftBehind(
-    () => storeLeftBehind(sessionId, { store, reader, client, logger }),
+    () => storeLeftBehind(sessionId, after, { store, reader, client, logger }),
     (err) => logger.warn({ err, sessionId }, 'what an execution left behind cannot be read: the session goes on without it'),
   )
   const resumed = await store.resume(sessionId)

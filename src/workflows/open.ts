@@ -10,6 +10,8 @@ import type { Start } from '../session/start.ts'
 import type { CallState, RunState, SessionState } from '../session/state.ts'
 import { loadFork, loadSession } from './activities.ts'
 import { type Journal, openJournal } from './journal.ts'
+import type { Session } from './parts.ts'
+import type { Resets } from './resets.ts'
 import { mayLiveForMs } from './unknown-call.ts'
 
 const NOTHING = { seq: 0, digest: '' }
@@ -34,8 +36,8 @@ export async function openSession(start: Start, early: readonly unknown[]): Prom
     return { journal: openJournal({ seq: state.seq, digest }, state, coreVersion, tail), previous }
   }
   if (fork) return openFork(start, fork, coreVersion)
-  const loaded: LoadSessionResult = start.isNew ? { found: false } : await loadSession()
-  if (loaded.found) return { journal: loaded.lost ? beginAfresh(start, loaded, coreVersion) : goOn(loaded, coreVersion) }
+  const loaded: LoadSessionResult = start.isNew ? { found: false } : await loadSession({})
+  if (loaded.found) return { journal: journalOf(start, loaded, coreVersion) }
   if (start.mustExist && early.length === 0) {
     return { refused: { code: 'session_not_found', reason: `There is no session "${sessionIdOf(workflowInfo().workflowId)}".` } }
   }
@@ -51,13 +53,47 @@ export async function openSession(start: Start, early: readonly unknown[]): Prom
   return begun
 }
 
+/**
+ * Opens the session again after its workflow was reset: it resumes from the store, as if it had ended. First the store gets what this
+ * history holds, and then what is left of the execution that was reset: nothing that was done is done again, and nothing is left out.
+ */
+export async function reopenSession(start: Start, { journal, flushing }: Session, resets: Resets): Promise<{ journal: Journal }> {
+  await flushing.drained()
+  const resetOf = resets.maker()
+  const loaded = await loadSession({ after: resetOf })
+  resets.madeBy(loaded.executionId)
+  const { state, coreVersion, watermark } = journal
+  const known = loaded.found ? loaded : ({ found: true, state: copyOf(state), digest: watermark().digest } as const)
+  return { journal: journalOf(start, known, coreVersion, { executionId: loaded.executionId, resetOf }) }
+}
+
+function copyOf(state: SessionState): SessionState {
+  return JSON.parse(JSON.stringify(state)) as SessionState
+}
+
+/** The journal of a session that the store knows. */
+function journalOf(
+  start: Start,
+  loaded: LoadSessionResult & { found: true },
+  coreVersion: number,
+  by: Maker = { executionId: workflowInfo().originalExecutionRunId },
+): Journal {
+  return loaded.lost ? beginAfresh(start, loaded, coreVersion, by) : goOn(loaded, coreVersion, by)
+}
+
+/** Which execution opens the session, and the one that was reset for it. */
+interface Maker {
+  executionId: string
+  resetOf?: string
+}
+
 /** A session of which nothing is known yet. */
 export function beginSession(named: NamedSession, coreVersion = CORE_VERSION): { journal: Journal } {
   const journal = openJournal(NOTHING, undefined, coreVersion)
   const wrongContext = coreVersion > 1 ? contextProblem(named.context) : undefined
   const wrongTags = coreVersion > 1 ? tagsProblem(named.tags) : undefined
   const sound = { agent: named.agent, ...(!wrongContext && { context: named.context }), ...(!wrongTags && { tags: named.tags }) }
-  journal.append(started(sound, coreVersion))
+  journal.append(started(sound, coreVersion, workflowInfo().originalExecutionRunId))
   // What makes no sense is not carried along, and not left out in silence.
   if (wrongContext) journal.append({ type: 'message_rejected', code: 'invalid_context', reason: wrongContext })
   if (wrongTags) journal.append({ type: 'message_rejected', code: 'invalid_tags', reason: wrongTags })
@@ -71,11 +107,14 @@ interface NamedSession {
   tags?: string[] | undefined
 }
 
-function started({ agent, context, tags }: NamedSession, coreVersion: number): EventBody & { type: 'session_started' } {
-  const { runId: executionId, workflowId } = workflowInfo()
+function started(
+  { agent, context, tags }: NamedSession,
+  coreVersion: number,
+  executionId: string,
+): EventBody & { type: 'session_started' } {
   return {
     type: 'session_started',
-    sessionId: sessionIdOf(workflowId),
+    sessionId: sessionIdOf(workflowInfo().workflowId),
     agent,
     context: context ?? null,
     tags: tags ?? [],
@@ -85,21 +124,20 @@ function started({ agent, context, tags }: NamedSession, coreVersion: number): E
 }
 
 /** Nothing of what was said can be read any more: only its numbers go on. */
-function beginAfresh(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number): Journal {
+function beginAfresh(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number, { executionId }: Maker): Journal {
   const { seq, digest, run, checkpoint } = lost
   const { agent = lost.agent, context, tags } = start
   const named = lost.erased ? { agent, context, tags } : lost
   const journal = openJournal({ seq, digest }, undefined, coreVersion)
-  journal.append({ ...started(named, coreVersion), after: { run, checkpoint, origin: { seq, digest } } })
+  journal.append({ ...started(named, coreVersion, executionId), after: { run, checkpoint, origin: { seq, digest } } })
   return journal
 }
 
 /** Goes on from where the session was. A run that was going on is: it was stopped by nobody, its workflow was gone. */
-function goOn({ state, digest }: { state: SessionState; digest: string }, coreVersion: number): Journal {
-  const { runId: executionId } = workflowInfo()
+function goOn({ state, digest }: { state: SessionState; digest: string }, coreVersion: number, { executionId, resetOf }: Maker): Journal {
   const { epoch: fromEpoch, error } = state
   const journal = openJournal({ seq: state.seq, digest }, { ...state, epoch: executionId }, coreVersion)
-  journal.append({ type: 'session_resumed', executionId, fromEpoch, coreVersion })
+  journal.append({ type: 'session_resumed', executionId, fromEpoch, coreVersion, ...(resetOf !== undefined && { resetOf }) })
   const { current } = journal.state
   if (!current) return journal
   const failed = error !== null && error.strategy !== 'automatic'
@@ -148,7 +186,7 @@ function effectOf({ callId, resolution: { tool, effect }, status }: CallState): 
 }
 
 async function openFork(start: Start, fork: ForkStart, coreVersion: number): Promise<Opened> {
-  const { runId: executionId } = workflowInfo()
+  const { originalExecutionRunId: executionId } = workflowInfo()
   const loaded = await loadFork({ epoch: executionId, fork })
   if (loaded.kind === 'refused') return { refused: loaded }
   const { state, digest } = loaded

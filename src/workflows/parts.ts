@@ -2,7 +2,7 @@
 import { ApplicationFailure } from '@temporalio/workflow'
 import { decide, type Decision, isGoingOn as isRunGoingOn } from '../session/decide.ts'
 import { hasEffects } from '../session/fold-calls.ts'
-import type { StopSignal } from '../session/protocol.ts'
+import type { Closing, StopSignal } from '../session/protocol.ts'
 import type { Alarms } from './alarms.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
@@ -18,6 +18,8 @@ export interface Session {
   alarms: Alarms
   /** The execution before this one. */
   previous: string | undefined
+  /** What was asked for by the signal `close`, or by cancelling the workflow. */
+  closing: { wanted: Closing | undefined }
   /** How many of those who move the session want no new run to start meanwhile. */
   holds: number
 }

@@ -1,5 +1,5 @@
 // One tool call: admitted, executed as its effect allows, and recorded.
-import { sleep } from '@temporalio/workflow'
+import { sleep, workflowInfo } from '@temporalio/workflow'
 import type { ExecuteToolResult } from '../activities/contract.ts'
 import { backoffMs, timerMs } from '../session/backoff.ts'
 import { admit } from '../session/decide.ts'
@@ -94,6 +94,7 @@ async function untilServed(turn: Turn, call: Call): Promise<void> {
     await toolCalls(call.resolution, 'until_served').executeTool({
       ...inputOf(turn, call),
       ...eventsOf(turn.journal),
+      executionId: workflowInfo().runId,
       untilServed: true,
     })
   } catch (error) {
@@ -122,6 +123,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
       const input = {
         ...inputOf(turn, call),
         ...events,
+        executionId: workflowInfo().runId,
         ...(attempts.used.attempts > 0 && { prior: attempts.used }),
         ...(progress.last !== undefined && { progress: progress.last }),
       }
