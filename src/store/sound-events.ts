@@ -73,7 +73,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     coreVersion: count,
     after: optional(AFTER),
   },
-  session_resumed: { executionId: text, fromEpoch: text, coreVersion: count },
+  session_resumed: { executionId: text, fromEpoch: text, coreVersion: count, resetOf: optional(text) },
   message_received: { messageId: text, content, metadata: anything, blob: optional(BLOB) },
   message_rejected: { messageId: optional(text), code: text, reason: text },
   run_started: { run: count, messageId: text },
