@@ -6,19 +6,20 @@ import { continues } from '../session/digest.ts'
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { fold } from '../session/fold.ts'
 import { type ForkStart, QUERIES, sessionIdOf, workflowIdOf } from '../session/protocol.ts'
+import { snapshotOf } from '../session/snapshot.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Store } from '../store/store.ts'
-import { beating } from './beating.ts'
-import type { LoadForkInput, LoadForkResult } from './contract.ts'
+import type { LoadForkInput, LoadForkResult, NotYet } from './contract.ts'
+import { CannotLoad, loading } from './loading.ts'
 
 const QUERY_TIMEOUT_MS = 10_000
 
-/** Makes the activity. While the store, or the newest of the other session's events, are not there yet, it throws: Temporal asks again. */
+/** Makes the activity. It waits for the store, and for the newest of the other session's events to be there. */
 export function loadForkActivity(store: Store) {
-  return function loadFork({ epoch, fork }: LoadForkInput): Promise<LoadForkResult> {
+  return function loadFork({ epoch, fork, ...how }: LoadForkInput): Promise<LoadForkResult | NotYet> {
     const { info, client } = Context.current()
     const sessionId = sessionIdOf(info.workflowExecution?.workflowId ?? '')
-    return beating(() => load(store, client, sessionId, epoch, fork))
+    return loading(how, () => load(store, client, sessionId, epoch, fork))
   }
 }
 
@@ -34,7 +35,8 @@ async function load(store: Store, client: Client, sessionId: string, epoch: stri
     if (known === undefined && stored === 0) return refuse('session_not_found', `There is no session "${from}" to fork from.`)
     if ((known ?? stored) < seq) return refuse('checkpoint_not_found', `Session "${from}" has ${known ?? stored} events, not ${seq}.`)
     // It is on its way to the store.
-    throw new Error(`the store has session ${from} up to event ${stored} only, not yet up to ${seq}`)
+    const has = `The store has session "${from}" up to event ${stored}, not yet up to ${seq}, where the fork begins.`
+    throw new CannotLoad('archive_unavailable', has)
   }
   const found = await pastOf(store, fork)
   if (!found) return refuse('checkpoint_not_found', `The events of "${from}" up to ${seq} are not there any more: they were pruned.`)
@@ -47,7 +49,7 @@ async function load(store: Store, client: Client, sessionId: string, epoch: stri
     await store.blobs.copy(from, sessionId, blobs)
     await store.flush(sessionId, epoch, page, { inherited: from })
   }
-  return { kind: 'loaded', state: found.state, digest: fork.digest }
+  return { kind: 'loaded', state: snapshotOf(found.state), digest: fork.digest }
 }
 
 /** What the other session was at the fork's beginning; undefined if its events are not all there. */

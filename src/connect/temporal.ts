@@ -4,6 +4,7 @@ import type { DataConverter } from '@temporalio/common'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import type { Logger } from '../agent/tool.ts'
 import { interceptors } from './closed-channel.ts'
+import { absoluteConverter } from './data-converter.ts'
 import { boundCalls } from './deadline.ts'
 import { ConnectError } from './errors.ts'
 
@@ -68,7 +69,7 @@ export async function connectClient(
       connectTimeout: CONNECT_TIMEOUT_MS,
       interceptors: [boundCalls, ...interceptors()],
     })
-    return { client: new Client({ connection, namespace, ...(dataConverter && { dataConverter }) }), close: () => connection.close() }
+    return { client: new Client({ connection, namespace, ...(dataConverter && { dataConverter: absoluteConverter(dataConverter) }) }), close: () => connection.close() }
   } catch (cause) {
     throw noTemporal(where.address, cause)
   }

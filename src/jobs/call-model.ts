@@ -7,6 +7,8 @@ import { nextDelayMs } from '../agent/retry.ts'
 import type { AgentContext } from '../agent/tool.ts'
 import type { AssistantBlock } from '../session/content.ts'
 import type { FailedAttempt, Resolution, RunLimits } from '../session/events.ts'
+import type { JsonObject } from '../session/json.ts'
+import type { SessionState } from '../session/state.ts'
 import { failedAttempt } from './attempt.ts'
 import { checkResponse } from './check-response.ts'
 import { ArchiveUnavailable, archiveAway, notServed, StaleWatermark, TryAgain } from './errors.ts'
@@ -51,7 +53,8 @@ interface ModelCall extends CallModelInput {
 }
 
 async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job, view: SessionView): Promise<CallModelResult> {
-  const { state } = view
+  const { state, transcript } = view
+  const { metadata } = transcript.newestRun
   const context = agent.context?.safeParse(state.context)
   if (context && !context.success) {
     return {
@@ -66,7 +69,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
     run: input.run,
     turn: input.turn,
     context: state.context,
-    metadata: state.current?.metadata ?? {},
+    metadata,
     tags: state.tags,
     services: needs.services,
     log: needs.logger,
@@ -76,7 +79,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
   const signal = Number.isFinite(left) ? AbortSignal.any([job.link.signal, AbortSignal.timeout(left)]) : job.link.signal
   try {
     const model = await modelFor(agent, ctx)
-    const system = typeof agent.instructions === 'string' ? agent.instructions : await agent.instructions(structuredClone(state), ctx)
+    const system = typeof agent.instructions === 'string' ? agent.instructions : await agent.instructions(shownTo(state, ctx), ctx)
     const request: ModelRequest = {
       system,
       messages: view.transcript.messages.slice(),
@@ -97,12 +100,23 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
       calls,
       limits: limitsOf(agent),
       ...(agent.checkpoint !== 'turn' && { checkpoint: agent.checkpoint }),
+      ...(isEmpty(state.current?.metadata) && !isEmpty(metadata) && { metadata }),
     }
   } catch (error) {
     if (job.link.signal.aborted) return { kind: 'interrupted' }
     if (signal.aborted) return deadlineExceeded(agent)
     return giveUpOrRetry(needs, agent, input, job.attempt, error)
   }
+}
+
+/** What an agent's instructions may look at: a copy, in which the metadata of the run stands from its first turn on. */
+function shownTo(state: SessionState, { metadata }: AgentContext): SessionState {
+  const { current, ...rest } = structuredClone(state)
+  return { ...rest, current: current && { ...current, metadata: metadata as JsonObject } }
+}
+
+function isEmpty(metadata: JsonObject | undefined): boolean {
+  return metadata === undefined || Object.keys(metadata).length === 0
 }
 
 function limitsOf(agent: Agent): RunLimits {

@@ -210,6 +210,7 @@ async function append(
       checkpoints: guarded ? [] : checkpoints,
       projection,
       head: last,
+      executionId: options.executionId,
       commitsFrom,
     })
     all.push(...failures, ...apart)

@@ -13,14 +13,14 @@ import { migrate, migrationNames, pendingMigrations } from './migrate.ts'
 import { notifierOn } from './notifier.ts'
 import type { WatchWhen } from './outages.ts'
 import { locateMessage, readEntries, readErrors, readEvents, readHead, readMessages, readSession, readToolCalls } from './reader.ts'
-import { resume } from './resume.ts'
+import { lastExecution, resume } from './resume.ts'
 import { schemaOf } from './schema.ts'
 import type { Store } from './store.ts'
 import { safeKey } from './text.ts'
 import { upkeepOf } from './upkeep.ts'
 import { flush } from './writer.ts'
 
-export { addressOf, checkPostgresUrl } from './address.ts'
+export { checkPostgresUrl } from './address.ts'
 export { StoreError } from './errors.ts'
 export type * from './lists/index.ts'
 export type * from './store.ts'
@@ -92,7 +92,8 @@ export function openStore(options: StoreOptions): Store {
   return {
     head: (sessionId) => reading(() => readHead(database, schema, sessionId)),
     flush: (sessionId, epoch, entries, options) => prepared(() => flush(writing, sessionId, epoch, entries, options)),
-    resume: (sessionId) => reading(() => resume(database, schema, sessionId)),
+    resume: (sessionId, executionId) => reading(() => resume(database, schema, sessionId, executionId)),
+    lastExecution: (sessionId) => reading(() => lastExecution(database, schema, sessionId)),
     markRunning: (sessionId, callId, attempt, worker) => prepared(() => markRunning(writing, { sessionId, callId, attempt, worker })),
     markProgress: (sessionId, callId, attempt, value) => prepared(() => markProgress(writing, { sessionId, callId, attempt, value })),
     session: (sessionId) => reading(() => readSession(database, schema, sessionId)),

@@ -35,6 +35,8 @@ export interface Segment {
   checkpoints: readonly CheckpointRow[]
   projection: Projection
   head: StoredHead
+  /** The execution that the events were read from, where known. */
+  executionId: string | undefined
   /** The first event that the row of `commits` is about; undefined: there is none, for the events are another session's. */
   commitsFrom: number | undefined
 }
@@ -137,13 +139,14 @@ function commit(statement: Statement, schema: Schema, key: string, first: number
   return `insert into ${schema.table('commits')} (session_id, first_seq, last_seq) values (${values.join(', ')})`
 }
 
-function updateSession(statement: Statement, schema: Schema, { key, projection, head }: Segment): string {
+function updateSession(statement: Statement, schema: Schema, { key, projection, head, executionId }: Segment): string {
   const { session, openTurn } = projection
   const { status, run, currentRun, turns, error, usage, usd, model, provider, checkpoint, forkedFrom, updatedAt } = session
   const safe = sanitiser()
   const set: Record<string, unknown> = {
     status,
     epoch: safeKey(head.epoch),
+    ...(executionId !== undefined && { execution_id: safeKey(executionId) }),
     flushed_seq: head.seq,
     committed_seq: head.seq,
     digest: head.digest,

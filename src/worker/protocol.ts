@@ -108,7 +108,8 @@ export type FromOrchestrator =
   | { type: 'kill'; executor: number; why: KillReason }
   | { type: 'drained'; executor: number }
   | { type: 'event'; event: SupervisorEvent }
-  | { type: 'cached'; execution: CachedExecution }
+  /** An execution made events up to `seq`: it is cached. */
+  | { type: 'cached'; execution: CachedExecution & { seq: number } }
   | { type: 'log'; level: 'debug' | 'info' | 'warn' | 'error'; fields: object; message: string }
 
 /** Why an executor is killed. `broken_line`: it sent what cannot be decoded, or hung up. */
@@ -120,4 +121,8 @@ export type KillReason = 'stuck_loop' | 'overdue' | 'broken_line'
 export type ParentToExecutor = { pawl: 'connect'; path: string } | { pawl: 'shutdown' }
 
 /** From an executor to the parent. User code can send messages too: only these count. */
-export type ExecutorToParent = { pawl: 'loaded' } | { pawl: 'start_failed'; code: string; message: string }
+export type ExecutorToParent =
+  | { pawl: 'loaded' }
+  | { pawl: 'start_failed'; code: string; message: string }
+  /** It has loaded these files of the user's, or misses them. */
+  | { pawl: 'files'; files: string[] }

@@ -46,9 +46,9 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
     switch (result.kind) {
       case 'completed': {
         serving.served()
-        const { attempt, content, stopReason, usage, model, calls, limits, checkpoint } = result
+        const { attempt, content, stopReason, usage, model, calls, limits, checkpoint, metadata } = result
         const about = { attempt, model, content, stopReason, usage, calls, limits, ...(checkpoint !== undefined && { checkpoint }) }
-        journal.append({ type: 'model_completed', run: number, turn, ...about })
+        journal.append({ type: 'model_completed', run: number, turn, ...about, ...(metadata && { metadata }) })
         return { end: 'completed' }
       }
       case 'failed':

@@ -75,6 +75,44 @@ describe('a session that no worker has taken up', () => {
   }, 60_000)
 })
 
+describe('a Postgres that hangs for a client', () => {
+  it('keeps neither the answer from who waits for it nor the client from closing', async () => {
+    const here = await deploy()
+    const proxy = await startSlowProxy(here.stack.databaseUrl)
+    try {
+      const player = stage()
+      await here.startWorker({ agents: [player.agent] })
+      const pawl = await here.connect({ postgres: proxy.url })
+      proxy.delayMs = 600_000
+      const { session } = player.play(pawl, { model: () => 'all the same' })
+      const run = await session.send('hello')
+      const begun = Date.now()
+      expect(await run.result({ timeoutMs: 20_000 })).toMatchObject({ text: 'all the same' })
+      await pawl.close()
+      expect(Date.now() - begun).toBeLessThan(15_000)
+    } finally {
+      await here.stop()
+      await proxy.close()
+    }
+  })
+
+  it('does not make a timeout late', async () => {
+    const here = await deploy()
+    const proxy = await startSlowProxy(here.stack.databaseUrl)
+    try {
+      const pawl = await here.connect({ postgres: proxy.url })
+      proxy.delayMs = 600_000
+      const run = await pawl.session(randomUUID(), { agent: 'nobody' }).send('hello')
+      const begun = Date.now()
+      await expect(run.settled({ timeoutMs: 500 })).rejects.toMatchObject({ code: 'result_timeout' })
+      expect(Date.now() - begun).toBeLessThan(3_000)
+    } finally {
+      await here.stop()
+      await proxy.close()
+    }
+  })
+})
+
 describe('an unknown session', () => {
   it('is not found, whatever is asked of it', async () => {
     const here = await deploy()

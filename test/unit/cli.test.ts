@@ -183,20 +183,26 @@ describe('the worker module', () => {
 })
 
 describe('what is said', () => {
-  it('with --json is one object a line: workers and ready, nothing else', () => {
+  it('with --json is one object a line: executors, orchestrator and ready, nothing else', () => {
     const written: string[] = []
     vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => written.push(String(chunk)) > 0)
     const announcer = announceAsJson()
+    announcer.worker({ event: 'orchestrator_started', pid: 6 })
+    announcer.worker({ event: 'orchestrator_ready', pid: 6 })
     announcer.worker({ event: 'worker_started', pid: 7 })
     announcer.worker({ event: 'worker_ready', pid: 7 })
     announcer.worker({ event: 'worker_died', pid: 7, code: null, signal: 'SIGKILL', at: 1, calls: [] })
     announcer.worker({ event: 'call_resumed', pid: 8, sessionId: 's', call: 'c', ms: 3 })
-    announcer.ready({ temporalAddress: 'a', namespace: 'n', taskQueue: 'q' })
+    announcer.worker({ event: 'orchestrator_died', pid: 6, code: 1, signal: null, at: 1 })
+    announcer.ready({ temporalAddress: 'a', namespace: 'n', taskQueue: 'q' }, 9)
     announcer.stopping()
     expect(written.map((line) => JSON.parse(line))).toEqual([
+      { event: 'orchestrator_started', pid: 6 },
       { event: 'worker_started', pid: 7 },
+      { event: 'worker_ready', pid: 7 },
       { event: 'worker_died', pid: 7, code: null, signal: 'SIGKILL' },
-      { event: 'ready', temporalAddress: 'a', namespace: 'n', taskQueue: 'q' },
+      { event: 'orchestrator_died', pid: 6, code: 1, signal: null },
+      { event: 'ready', temporalAddress: 'a', namespace: 'n', taskQueue: 'q', orchestratorPid: 9 },
     ])
   })
 

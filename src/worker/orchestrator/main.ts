@@ -2,11 +2,12 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { DefaultLogger, Runtime } from '@temporalio/worker'
-import { resolveTemporal } from '../../connect/temporal.ts'
+import { resolveTemporal, warnIfAssumed } from '../../connect/temporal.ts'
 import { PawlError } from '../../session/errors.ts'
 import { openStore } from '../../store/index.ts'
 import { socketChannel } from '../channel.ts'
 import { defaultLogger } from '../logger.ts'
+import type { HeldCall } from '../options.ts'
 import type { FromExecutor, FromOrchestrator, OrchestratorOptions, ToExecutor, ToOrchestrator } from '../protocol.ts'
 import { createOrchestrator, type Orchestrator } from './orchestrator.ts'
 import { parentLogger } from './parent-logger.ts'
@@ -38,11 +39,22 @@ async function main(options: OrchestratorOptions): Promise<void> {
   const logger = options.logsToParent ? parentLogger(post) : defaultLogger()
   setInterval(() => post({ type: 'alive' }), ALIVE_EVERY_MS).unref()
   const { temporal, postgres, schema, migrate, taskQueue } = options
-  const store = openStore({ postgres, logger, watch: 'always', ...(schema !== undefined && { schema }), ...(migrate !== undefined && { migrate }) })
+  const store = openStore({
+    postgres,
+    logger,
+    watch: 'always',
+    ...(schema !== undefined && { schema }),
+    ...(migrate !== undefined && { migrate }),
+  })
+  warnIfAssumed(temporal, logger)
   const connection = await connectNative(temporal)
   post({ type: 'connected' })
   const clock = startRecoveryClock((event) => post({ type: 'event', event }))
   const exits = new Map<number, Exit>()
+  const tellOfDeath = (id: number, calls: HeldCall[]): void => {
+    const exit = exits.get(id)
+    if (exit && exits.delete(id)) post({ type: 'event', event: { event: 'worker_died', ...exit, calls } })
+  }
   const orchestrator = await createOrchestrator({
     ...(taskQueue !== undefined && { taskQueue }),
     ...(options.dataConverter !== undefined && { dataConverter: await loadDataConverter(options.dataConverter) }),
@@ -55,12 +67,10 @@ async function main(options: OrchestratorOptions): Promise<void> {
     onDrained: (executor) => post({ type: 'drained', executor }),
     onReady: ({ id }) => post({ type: 'executor_ready', executor: id }),
     onJob: ({ ticket }, { pid }) => clock.runsAgain(ticket, pid),
-    onDeath: ({ id, pid }, held) => {
-      const { code = null, signal = null, at = Date.now() } = exits.get(id) ?? {}
-      exits.delete(id)
+    onDeath: ({ id }, held) => {
       const calls = held.map(({ ticket: { sessionId, call, tool } }) => ({ sessionId, call, ...(tool !== undefined && { tool }) }))
-      clock.died(calls, at)
-      post({ type: 'event', event: { event: 'worker_died', pid, code, signal, at, calls } })
+      clock.died(calls, exits.get(id)?.at ?? Date.now())
+      tellOfDeath(id, calls)
     },
     onExecution: (execution) => post({ type: 'cached', execution }),
   })
@@ -69,8 +79,9 @@ async function main(options: OrchestratorOptions): Promise<void> {
   receive((message) => {
     switch (message.type) {
       case 'executor_exited':
-        exits.set(message.executor, { code: message.code, signal: message.signal, at: Date.now() })
-        return orchestrator.pool.exited(message.executor)
+        exits.set(message.executor, { pid: message.pid, code: message.code, signal: message.signal, at: Date.now() })
+        if (!orchestrator.pool.exited(message.executor)) tellOfDeath(message.executor, [])
+        return
       case 'retire':
         for (const executor of message.executors) orchestrator.pool.retire(executor)
         return
@@ -95,6 +106,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
 }
 
 interface Exit {
+  pid: number
   code: number | null
   signal: string | null
   at: number

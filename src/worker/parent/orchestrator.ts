@@ -2,17 +2,16 @@
 import type { ChildProcess } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { CachedExecution, FromOrchestrator, OrchestratorOptions, ToOrchestrator } from '../protocol.ts'
+import type { FromOrchestrator, OrchestratorOptions, ToOrchestrator } from '../protocol.ts'
 import { startLooking } from '../looking.ts'
 import { startBackoff } from './backoff.ts'
+import { cachedExecutions } from './cached-executions.ts'
 import { forkOrchestrator, tell } from './processes.ts'
 
 const RESPAWN_MS = 20
 /** Its event loop runs nothing that may take long. */
 const STUCK_MS = 60_000
 const LOOK_EVERY_MS = 1_000
-/** Executions that a new orchestrator lets any worker have at once; the next message of any other waits two seconds, once. */
-const MOST_CACHED = 200
 
 /** What keeps an orchestrator. */
 export interface OrchestratorKeeping {
@@ -39,7 +38,7 @@ export interface KeptOrchestrator {
 
 /** Keeps an orchestrator; it is not started yet. */
 export function keepOrchestrator({ options, folder, onStarted, onMessage, onListening, onExit }: OrchestratorKeeping): KeptOrchestrator {
-  const cached = new Map<string, CachedExecution>()
+  const cached = cachedExecutions()
   const backoff = startBackoff(RESPAWN_MS)
   let current: { process: ChildProcess; path: string; isListening: boolean } | undefined
   let aliveAt = Date.now()
@@ -60,32 +59,27 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
     const mine = { process: child, path: socketPath(folder, ++starts), isListening: false }
     current = mine
     aliveAt = Date.now()
-    child.on('error', () => undefined)
+    child.on('error', () => {
+      // Never started, it does not exit.
+      if (child.pid === undefined) exited(mine, null, null)
+    })
     child.on('message', (message: FromOrchestrator) => {
       aliveAt = Date.now()
       receive(mine, message)
     })
     child.once('exit', (code, signal) => exited(mine, code, signal))
-    tell(child, { type: 'start', options: { ...options, socketPath: mine.path, cached: [...cached.values()].toReversed() } })
+    tell(child, { type: 'start', options: { ...options, socketPath: mine.path, cached: cached.newest() } })
     if (child.pid !== undefined) onStarted(child.pid)
   }
 
   function receive(from: NonNullable<typeof current>, message: FromOrchestrator): void {
-    if (message.type === 'cached') return note(message.execution)
+    if (message.type === 'cached') return cached.note(message.execution)
     if (message.type === 'serving') backoff.served()
     if (message.type === 'listening') {
       from.isListening = true
       onListening(from.path)
     }
     onMessage(message, from.process.pid ?? 0)
-  }
-
-  /** The newest last, by workflow. */
-  function note(execution: CachedExecution): void {
-    cached.delete(execution.workflowId)
-    cached.set(execution.workflowId, execution)
-    const [oldest] = cached.keys()
-    if (cached.size > MOST_CACHED && oldest !== undefined) cached.delete(oldest)
   }
 
   function exited(mine: NonNullable<typeof current>, code: number | null, signal: string | null): void {

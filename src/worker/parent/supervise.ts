@@ -16,6 +16,8 @@ import { type KeptOrchestrator, keepOrchestrator } from './orchestrator.ts'
 /** How long draining may take before all processes are killed; what they held is resumed elsewhere. */
 const DRAIN_MS = 60_000
 const MOST_EXECUTORS = 64
+/** How long a module may take to load, and its services to be made. */
+const LOAD_MS = 60_000
 
 /**
  * Starts an orchestrator and executors for a module and keeps them running: one that dies is replaced, and what it held is resumed at once.
@@ -23,13 +25,14 @@ const MOST_EXECUTORS = 64
  * @throws WorkerError `invalid_options`, `no_temporal`, `no_postgres`, `invalid_postgres_url`, `no_typescript_loader`.
  */
 export async function superviseWorkers(options: SuperviseOptions): Promise<Supervisor> {
-  const { module, processes = 2, executorMemory } = options
+  const { processes = 2, executorMemory, loadTimeoutMs = LOAD_MS } = options
   checkCount('processes', processes, 1, MOST_EXECUTORS)
   if (executorMemory !== undefined) checkCount('executorMemory', executorMemory, 32, 1_000_000)
+  checkCount('loadTimeoutMs', loadTimeoutMs, 1, 86_400_000)
   const stuckLoopMs = checkStuckLoopMs(options.stuckLoopMs)
   const store = storeOptions(options)
   const folder = mkdtempSync(join(tmpdir(), 'pawl-'))
-  const supervision = startSupervision({ options, store, stuckLoopMs, module, processes, executorMemory, folder })
+  const supervision = startSupervision({ options, store, stuckLoopMs, processes, loadTimeoutMs, folder })
   try {
     await supervision.connected
   } catch (error) {
@@ -49,9 +52,8 @@ interface Supervision {
   options: SuperviseOptions
   store: ReturnType<typeof storeOptions<string>>
   stuckLoopMs: number
-  module: string
   processes: number
-  executorMemory: number | undefined
+  loadTimeoutMs: number
   folder: string
 }
 
@@ -66,12 +68,16 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
   connected.promise.catch(() => undefined)
   let isServing = false
   let hasReady = false
+  let isReadySettled = false
+  void ready.promise.finally(() => (isReadySettled = true)).catch(() => undefined)
   let isStopping = false
 
   const executors: Executors = keepExecutors({
-    module: given.module,
+    module: options.module,
     count: given.processes,
-    memoryMb: given.executorMemory,
+    memoryMb: options.executorMemory,
+    loadTimeoutMs: given.loadTimeoutMs,
+    onFile: options.onFile,
     onStarted: (pid) => tellOf({ event: 'worker_started', pid }),
     onExit({ id, pid, code, signal }) {
       if (orchestrator.isListening()) orchestrator.tell({ type: 'executor_exited', executor: id, pid, code, signal })
@@ -79,9 +85,9 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       finishIfDone()
     },
     onFailed(error) {
-      // Before the first one has served, the caller of `ready` is told.
-      if (isServing && hasReady) log.error({ err: error }, 'an executor could not serve')
-      ready.reject(error)
+      // The first one of a start is what the caller of `ready` is told.
+      if (isReadySettled) log.error({ err: error }, 'the module could not be loaded: pawl tries again, less and less often')
+      else ready.reject(error)
     },
   })
 
@@ -96,7 +102,10 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       ...(options.dataConverter !== undefined && { dataConverter: options.dataConverter }),
       ...(options.interceptors !== undefined && { interceptors: options.interceptors }),
     },
-    onStarted: (pid) => tellOf({ event: 'orchestrator_started', pid }),
+    onStarted(pid) {
+      tellOf({ event: 'orchestrator_started', pid })
+      retire()
+    },
     onMessage: receive,
     onListening: (path) => executors.connectTo(path),
     onExit({ pid, code, signal, at }) {
@@ -149,6 +158,11 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     }
   }
 
+  /** An orchestrator that was started meanwhile does not know which executors are to end. */
+  function retire(): void {
+    orchestrator.tell({ type: 'retire', executors: executors.retired() })
+  }
+
   function finishIfDone(): void {
     if (!isStopping || executors.size() > 0 || orchestrator.pid() !== undefined) return
     rmSync(folder, { recursive: true, force: true })
@@ -177,8 +191,8 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     ready: () => ready.promise,
     finished: finished.promise,
     async reload() {
-      const old = await executors.replace()
-      orchestrator.tell({ type: 'retire', executors: old })
+      await executors.replace()
+      retire()
     },
     async shutdown() {
       isStopping = true
