@@ -4,6 +4,7 @@ const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<vo
   resume: () => import('./resume.ts'),
   lists: () => import('./lists.ts'),
   store: () => import('./store.ts'),
+  flushes: () => import('./flushes.ts'),
 }
 
 const [name = '', ...args] = process.argv.slice(2)

@@ -156,15 +156,19 @@ interface Notice {
   at: number
 }
 
-/** Notes when what was committed is told of. */
+/** Notes when notifications come, and up to where sessions are stored then. */
 async function listen(databaseUrl: string): Promise<{ notices: Notice[]; stop(): Promise<void> }> {
   const listener = new pg.Client({ connectionString: databaseUrl })
   await listener.connect()
   const notices: Notice[] = []
-  listener.on('notification', ({ payload = '' }) => {
-    const [seq = '', ...session] = payload.split(' ')
-    notices.push({ session: session.join(' '), seq: Number(seq), at: Date.now() })
-  })
+  const look = async (at: number): Promise<void> => {
+    const { rows } = await listener.query<{ session: string; seq: string }>(
+      `select session_id as session, flushed_seq as seq from pawl.sessions where status = 'running' or flushed_at > now() - interval '10 s'`,
+    )
+    notices.push(...rows.map(({ session, seq }) => ({ session, seq: Number(seq), at })))
+  }
+  // A look that the end cuts off has nothing to say.
+  listener.on('notification', () => void look(Date.now()).catch(() => undefined))
   await listener.query('listen pawl_pawl')
   return { notices, stop: () => listener.end() }
 }

@@ -13,7 +13,7 @@ import type {
 } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import type { ForkStart } from '../session/protocol.ts'
-import type { SessionState } from '../session/state.ts'
+import type { CallState, SessionState } from '../session/state.ts'
 
 /** What earlier activities of the same call have used up. */
 export interface Prior {
@@ -36,8 +36,8 @@ export interface CallModelInput extends EventsInput {
   agent: string
   run: number
   turn: number
-  /** When the run started: its deadline counts from there. */
-  startedAt: number
+  /** For how many milliseconds the run had been going on when this was scheduled: its deadline bounds the call. */
+  runMs: number
   prior?: Prior
   /** Wait (by Temporal's retries, which leave no history) until somebody serves the agent, and the store has what is needed of it. */
   untilServed?: true
@@ -54,6 +54,8 @@ export type CallModelResult = { failed?: FailedAttempt[] } & (
       calls: Resolution[]
       limits: RunLimits
       checkpoint?: CheckpointPolicy
+      /** Of the message that opened the run, where the session's state lacks it: it is in the events, which the workflow does not carry. */
+      metadata?: JsonObject
     }
   /** The run cannot go on. */
   | { kind: 'failed'; code: string; reason: string }
@@ -83,6 +85,8 @@ export interface ToolCallInput {
 }
 
 export interface ExecuteToolInput extends ToolCallInput, EventsInput {
+  /** The execution that asks. After a reset the server repeats what an execution before it has asked for: nobody waits for that. */
+  executionId: string
   /** Execute nothing: only wait (by Temporal's retries, which leave no history) until somebody knows the tool. */
   untilServed?: true
   prior?: Prior
@@ -132,9 +136,31 @@ export interface FlushResult {
   stale?: true
 }
 
-/** What a session goes on from whose workflow had closed. */
+/** How something is loaded that a session cannot open without. */
+export interface Loading {
+  /** Wait (by Temporal's retries, which leave no history) until it can be had; else the activity soon says what it waits for. */
+  untilLoaded?: true
+  /** A person has decided to go without the events of executions that cannot be read. */
+  abandoned?: true
+}
+
+/** It cannot be had now, and why. */
+export interface NotYet {
+  notYet: {
+    code: 'archive_unavailable' | 'execution_unreadable' | 'session_not_loaded'
+    reason: string
+  }
+}
+
+export interface LoadSessionInput extends Loading {
+  /** The execution that was reset: what it has made and not stored is stored first. */
+  after?: string
+}
+
+/** What a session resumes from whose workflow had closed. */
 export type LoadSessionResult =
   | { found: false }
+  /** `state`: within its bounds, see `snapshotOf`. */
   | { found: true; lost?: undefined; state: SessionState; digest: string }
   /** It is known, but neither a checkpoint nor its events can be read: it begins afresh, and numbers go on. */
   | {
@@ -151,7 +177,20 @@ export type LoadSessionResult =
       digest: string
     }
 
-export interface LoadForkInput {
+/** Which calls of a turn are loaded. */
+export interface LoadCallsInput extends Loading {
+  /** Of the `model_completed` that asked for them. */
+  answerSeq: number
+  /** The event after which they are to be as they were then. */
+  upTo: Watermark
+  /** The first one, by its place in the turn. */
+  from: number
+}
+
+/** The calls from the first one on, as many as one result can hold. `gone`: the events are not in the store any longer. */
+export type LoadCallsResult = { gone?: undefined; calls: CallState[]; more: boolean } | { gone: true }
+
+export interface LoadForkInput extends Loading {
   /** The new session's chain. */
   epoch: string
   fork: ForkStart
@@ -198,8 +237,9 @@ export interface PawlActivities {
   executeTool(input: ExecuteToolInput): Promise<ExecuteToolResult>
   verifyTool(input: VerifyToolInput): Promise<VerifyToolResult>
   flush(input: FlushInput): Promise<FlushResult>
-  loadSession(): Promise<LoadSessionResult>
-  loadFork(input: LoadForkInput): Promise<LoadForkResult>
+  loadSession(input: LoadSessionInput): Promise<(LoadSessionResult & { executionId: string }) | NotYet>
+  loadCalls(input: LoadCallsInput): Promise<LoadCallsResult | NotYet>
+  loadFork(input: LoadForkInput): Promise<LoadForkResult | NotYet>
   findPlace(input: FindPlaceInput): Promise<FindPlaceResult>
   resolveTool(input: ResolveToolInput): Promise<ResolveToolResult>
   checkAnswer(input: CheckAnswerInput): Promise<CheckAnswerResult>

@@ -6,6 +6,7 @@ import { beating } from './beating.ts'
 import type { FlushInput, FlushResult, PawlActivities } from './contract.ts'
 import { findPlaceActivity } from './find-place.ts'
 import type { Flusher } from './flusher.ts'
+import { loadCallsActivity } from './load-calls.ts'
 import { loadForkActivity } from './load-fork.ts'
 import { loadSessionActivity } from './load-session.ts'
 import type { ActivityNeeds } from './needs.ts'
@@ -39,6 +40,7 @@ export function createActivities(needs: ActivityNeeds, reader: SessionReader, fl
     ...userCodeActivities(needs, flusher),
     flush,
     loadSession: loadSessionActivity(needs, reader),
+    loadCalls: loadCallsActivity(store),
     loadFork: loadForkActivity(store),
     findPlace: findPlaceActivity(reader),
   }

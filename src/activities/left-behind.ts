@@ -1,61 +1,116 @@
-// Events that an execution made and nobody stored: it was ended from outside before its flush. History has them still.
+// What executions left behind that were ended from outside: events that they had not stored yet, and messages that they had not recorded,
+// because they were never open. Their histories have both.
 import type { Client } from '@temporalio/client'
+import type { Payload } from '@temporalio/common'
 import type { Logger } from '../agent/tool.ts'
-import { type EventsPage, QUERIES, workflowIdOf } from '../session/protocol.ts'
-import type { SessionState } from '../session/state.ts'
+import { type EventsPage, QUERIES, SIGNALS, workflowIdOf } from '../session/protocol.ts'
 import { StoreError } from '../store/errors.ts'
 import type { Store } from '../store/store.ts'
 import { StaleWatermark } from '../jobs/errors.ts'
+import { cutOffBefore } from './earlier-executions.ts'
+import { CannotLoad } from './loading.ts'
 import type { SessionReader } from './session-reader.ts'
 
-/** How executions end that nobody lets flush first. */
-const CUT_OFF = "('Terminated', 'Failed', 'TimedOut', 'Canceled')"
-const QUERY_TIMEOUT_MS = 10_000
+/** A history at its bounds takes some seconds to replay. */
+const QUERY_TIMEOUT_MS = 30_000
 
-/** Stores what the newest execution that was cut off has left behind, as far as it goes on from what is stored. */
-export async function storeLeftBehind(
-  sessionId: string,
-  { store, reader, client, logger }: { store: Store; reader: SessionReader; client: Client; logger: Logger },
-): Promise<void> {
-  const executionId = await newestCutOff(sessionId, client)
-  if (executionId === undefined) return
-  try {
-    const end = await endOf(sessionId, executionId, client)
-    const head = (await store.head(sessionId)) ?? { seq: 0, digest: '' }
-    if (!end || end.watermark.seq <= head.seq) return
-    for await (const entries of reader.parts({ sessionId, executionId, ...end }, head, client)) {
-      await store.flush(sessionId, end.epoch, entries)
-    }
-    logger.warn(
-      { sessionId, executionId, events: end.watermark.seq - head.seq },
-      'stored events of an execution that was ended before it could',
-    )
-  } catch (err) {
-    // What was erased is not brought back, though its history may live for moments more.
-    if (err instanceof StoreError && err.code === 'session_erased') return
-    // An older chain's, which the session has long gone on from.
-    if (!(err instanceof StaleWatermark)) throw err
-    logger.debug({ err, sessionId, executionId }, 'an execution that was ended from outside does not go on from what is stored')
-  }
+/** What is needed to find and to store it. */
+interface Needs {
+  store: Store
+  reader: SessionReader
+  client: Client
+  logger: Logger
+  /** A person has decided to go without the events of executions that cannot be read. */
+  abandoned: boolean
 }
 
-/** By visibility, which may be late: what it does not know of is not looked for. */
-async function newestCutOff(sessionId: string, client: Client): Promise<string | undefined> {
-  let newest: { id: string; at: number } | undefined
-  const query = `WorkflowId = '${workflowIdOf(sessionId)}' AND ExecutionStatus IN ${CUT_OFF}`
-  for await (const { runId, closeTime } of client.workflow.list({ query })) {
-    const at = closeTime?.getTime() ?? 0
-    if (!newest || at > newest.at) newest = { id: runId, at }
+/**
+ * Stores what the execution that was reset, if one was, and those before `own` have left behind, as far as it continues what is stored.
+ * Returns those that never opened.
+ * @throws CannotLoad `execution_unreadable`; StoreError.
+ */
+export async function storeLeftBehind(sessionId: string, own: string, needs: Needs, wasReset?: string): Promise<string[]> {
+  if (wasReset !== undefined) await storeEventsOf(sessionId, wasReset, needs)
+  const last = await needs.store.lastExecution(sessionId)
+  const unopened: string[] = []
+  for (const executionId of await cutOffBefore(sessionId, { own, last }, needs.client)) {
+    if ((await storeEventsOf(sessionId, executionId, needs)) === 'unopened') unopened.push(executionId)
   }
-  return newest?.id
+  return unopened
+}
+
+async function storeEventsOf(sessionId: string, executionId: string, needs: Needs): Promise<'unopened' | undefined> {
+  const { store, reader, client, logger } = needs
+  try {
+    const end = await endOf(sessionId, executionId, client)
+    if (!end) return 'unopened'
+    const head = (await store.head(sessionId)) ?? { seq: 0, digest: '' }
+    if (end.to.seq <= head.seq) return undefined
+    const target = { sessionId, executionId, epoch: end.epoch, watermark: end.to }
+    for await (const entries of reader.parts(target, head, client)) await store.flush(sessionId, end.epoch, entries, { executionId })
+    logger.warn({ sessionId, executionId, events: end.to.seq - head.seq }, 'stored events of an execution that was ended before it could')
+  } catch (error) {
+    if (isPassedOver(error)) {
+      logger.debug({ err: error, sessionId, executionId }, 'an execution that was ended from outside does not continue what is stored')
+    } else {
+      if (error instanceof StoreError || !needs.abandoned) throw unreadable(executionId, error)
+      logger.warn(
+        { err: error, sessionId, executionId },
+        'events of an execution that cannot be read were abandoned, as a person has decided',
+      )
+    }
+  }
+  return undefined
+}
+
+/** It is an older chain's, which the session has long left; or what was erased, which is not brought back. */
+function isPassedOver(error: unknown): boolean {
+  return error instanceof StaleWatermark || (error instanceof StoreError && ['session_erased', 'foreign_epoch'].includes(error.code))
+}
+
+function unreadable(executionId: string, cause: unknown): unknown {
+  if (cause instanceof StoreError) return cause
+  const why = cause instanceof Error ? cause.message : String(cause)
+  return new CannotLoad(
+    'execution_unreadable',
+    `Execution ${executionId} was ended from outside with events that are not stored, and it cannot be read now: ${why}`,
+    { cause },
+  )
 }
 
 /** Where the execution had come to; undefined for one that had not opened. */
-async function endOf(sessionId: string, executionId: string, client: Client) {
+async function endOf(sessionId: string, executionId: string, client: Client): Promise<EventsPage | undefined> {
   const handle = client.workflow.getHandle(workflowIdOf(sessionId), executionId)
-  const ask = <T>(query: () => Promise<T>): Promise<T> => client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, query)
-  const state = await ask(() => handle.query<SessionState | { status: 'loading' }>(QUERIES.state))
-  if (state.status === 'loading') return undefined
-  const page = await ask(() => handle.query<EventsPage, [object]>(QUERIES.events, { after: state.seq - 1 }))
-  return { epoch: state.epoch, watermark: page.to, ...(state.origin && { origin: state.origin }) }
+  const page = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
+    handle.query<EventsPage | { status: string }, [object]>(QUERIES.events, { after: Number.MAX_SAFE_INTEGER }),
+  )
+  return 'to' in page ? page : undefined
+}
+
+/** Sends the session again what was sent to executions that never opened; what it has accepted from them before changes nothing. */
+export async function repeatMessages(sessionId: string, executionIds: readonly string[], client: Client): Promise<void> {
+  const session = client.workflow.getHandle(workflowIdOf(sessionId))
+  for (const executionId of executionIds) {
+    const { events } = await client.workflow.getHandle(workflowIdOf(sessionId), executionId).fetchHistory()
+    for (const { eventId, workflowExecutionSignaledEventAttributes: signal } of events ?? []) {
+      if (signal?.signalName !== SIGNALS.message) continue
+      const message = await decoded(client, signal.input?.payloads?.[0])
+      if (message !== null && typeof message === 'object') {
+        await session.signal(SIGNALS.message, { messageId: `${executionId}/${eventId}`, ...message })
+      }
+    }
+  }
+}
+
+/** Undefined for what cannot be decoded: the session would have refused it. */
+async function decoded(client: Client, payload: Payload | null | undefined): Promise<unknown> {
+  if (!payload) return undefined
+  const { payloadConverter, payloadCodecs } = client.options.loadedDataConverter
+  try {
+    let payloads = [payload]
+    for (const codec of [...payloadCodecs].reverse()) payloads = await codec.decode(payloads)
+    return payloads[0] && payloadConverter.fromPayload(payloads[0])
+  } catch {
+    return undefined
+  }
 }

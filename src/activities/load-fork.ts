@@ -5,66 +5,91 @@ import { blobOf } from '../session/blobs.ts'
 import { continues } from '../session/digest.ts'
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { fold } from '../session/fold.ts'
-import { type ForkStart, sessionIdOf, workflowIdOf } from '../session/protocol.ts'
+import { type ForkStart, QUERIES, sessionIdOf, workflowIdOf } from '../session/protocol.ts'
+import { snapshotOf } from '../session/snapshot.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Store } from '../store/store.ts'
-import { beating } from './beating.ts'
-import type { LoadForkInput, LoadForkResult } from './contract.ts'
+import type { LoadForkInput, LoadForkResult, NotYet } from './contract.ts'
+import { CannotLoad, loading } from './loading.ts'
 
-/** Makes the activity. While the store, or the newest of the other session's events, are not there yet, it throws: Temporal asks again. */
+const QUERY_TIMEOUT_MS = 10_000
+
+/** Makes the activity. It waits for the store, and for the newest of the other session's events to be there. */
 export function loadForkActivity(store: Store) {
-  return function loadFork({ epoch, fork }: LoadForkInput): Promise<LoadForkResult> {
+  return function loadFork({ epoch, fork, ...how }: LoadForkInput): Promise<LoadForkResult | NotYet> {
     const { info, client } = Context.current()
     const sessionId = sessionIdOf(info.workflowExecution?.workflowId ?? '')
-    return beating(() => load(store, client, sessionId, epoch, fork))
+    return loading(how, () => load(store, client, sessionId, epoch, fork))
   }
 }
 
 async function load(store: Store, client: Client, sessionId: string, epoch: string, fork: ForkStart): Promise<LoadForkResult> {
+  const { from, seq } = fork
   const refuse = (code: string, reason: string): LoadForkResult => ({ kind: 'refused', code, reason })
   const own = await store.head(sessionId)
   if (own && own.epoch !== epoch) return refuse('session_exists', `There is a session "${sessionId}" already: give the fork another id.`)
-  const source = await store.head(fork.from)
-  if (!source && !(await isKnown(fork.from, client))) return refuse('session_not_found', `There is no session "${fork.from}" to fork from.`)
-  // It is on its way to the store.
-  if (!source || source.seq < fork.seq) {
-    throw new Error(`the store has session ${fork.from} up to event ${source?.seq ?? 0} only, not yet up to ${fork.seq}`)
+  const stored = (await store.head(from))?.seq ?? 0
+  if (from === sessionId) return refuse('session_not_found', `The session "${from}" cannot be a fork of itself: name another.`)
+  if (stored < seq) {
+    const known = await knownSeq(from, client)
+    if (known === undefined && stored === 0) return refuse('session_not_found', `There is no session "${from}" to fork from.`)
+    if ((known ?? stored) < seq) return refuse('checkpoint_not_found', `Session "${from}" has ${known ?? stored} events, not ${seq}.`)
+    // It is on its way to the store.
+    const has = `The store has session "${from}" up to event ${stored}, not yet up to ${seq}, where the fork begins.`
+    throw new CannotLoad('archive_unavailable', has)
   }
+  const found = await pastOf(store, fork)
+  if (!found) return refuse('checkpoint_not_found', `The events of "${from}" up to ${seq} are not there any more: they were pruned.`)
+  // Nothing is written under the fork's id before that is sure: a session that begins afresh there could not be stored.
+  if (found.at.digest !== fork.digest) {
+    return refuse('checkpoint_not_found', `The events of "${from}" up to ${seq} are not those that the fork was to begin with.`)
+  }
+  for await (const page of pagesOf(store, fork)) {
+    const blobs = page.flatMap((entry) => blobOf(eventOf(entry))?.sha256 ?? [])
+    await store.blobs.copy(from, sessionId, blobs)
+    await store.flush(sessionId, epoch, page, { inherited: from })
+  }
+  return { kind: 'loaded', state: snapshotOf(found.state), digest: fork.digest }
+}
+
+/** What the other session was at the fork's beginning; undefined if its events are not all there. */
+async function pastOf(store: Store, fork: ForkStart): Promise<{ state: SessionState; at: Watermark } | undefined> {
   let at: Watermark = { seq: 0, digest: '' }
   let state: SessionState | undefined
-  while (at.seq < fork.seq) {
-    const page = (await store.entries(fork.from, { after: at.seq })).filter((entry) => entry.seq <= fork.seq)
+  for await (const page of pagesOf(store, fork)) {
+    if (!continues(at, page)) return undefined
+    state = fold(state, page.map(eventOf))
+    at = page.at(-1) ?? at
+  }
+  return state && at.seq === fork.seq ? { state, at } : undefined
+}
+
+/** The stored entries that are the fork's past. */
+async function* pagesOf(store: Store, { from, seq }: ForkStart): AsyncGenerator<LogEntry[]> {
+  for (let after = 0; after < seq; ) {
+    const page = (await store.entries(from, { after })).filter((entry) => entry.seq <= seq)
     const last = page.at(-1)
-    if (!last || !continues(at, page)) {
-      return refuse('checkpoint_not_found', `The events of "${fork.from}" up to ${fork.seq} are not there any more: they were pruned.`)
-    }
-    const events = page.map(eventOf)
-    await store.blobs.copy(
-      fork.from,
-      sessionId,
-      events.flatMap((event) => blobOf(event)?.sha256 ?? []),
-    )
-    await store.flush(sessionId, epoch, page, { inherited: fork.from })
-    state = fold(state, events)
-    at = last
+    if (!last) return
+    yield page
+    after = last.seq
   }
-  if (!state || at.digest !== fork.digest) {
-    return refuse('checkpoint_not_found', `The events of "${fork.from}" up to ${fork.seq} are not those that the fork was to begin with.`)
-  }
-  return { kind: 'loaded', state, digest: at.digest }
 }
 
 function eventOf({ json }: LogEntry): SessionEvent {
   return JSON.parse(json) as SessionEvent
 }
 
-/** Whether Temporal knows the session: then what the store lacks is on its way. */
-async function isKnown(sessionId: string, client: Client): Promise<boolean> {
+/** How many events the session has, as its workflow says; undefined if Temporal does not know it. @throws if it does not answer yet. */
+async function knownSeq(sessionId: string, client: Client): Promise<number | undefined> {
+  const handle = client.workflow.getHandle(workflowIdOf(sessionId))
   try {
-    await client.workflow.getHandle(workflowIdOf(sessionId)).describe()
-    return true
+    const state = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
+      handle.query<SessionState | { status: 'loading' }>(QUERIES.state),
+    )
+    if (state.status === 'loading') throw new Error(`the session ${sessionId} is not open yet`)
+    return state.seq
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return false
+    if (error instanceof WorkflowNotFoundError) return undefined
     throw error
   }
 }

@@ -37,8 +37,6 @@ export interface ActivityNeeds {
    * executor died with it. Undefined: no executor could take it on.
    */
   dispatch(order: JobOrder, listener?: JobListener): Promise<{ result: unknown } | undefined>
-  /** Asks the server to record the attempt, and waits until it has. Failing to reach the server is not an error here. */
-  announce(order: JobOrder): Promise<void>
   logger: Logger
   /** This process, for people: `host:pid`. */
   worker: string

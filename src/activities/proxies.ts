@@ -18,9 +18,6 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
 
   /** Has the job carried out; undefined if no executor could take it on. */
   async function run<K extends JobKind>(order: JobOrder<K>): Promise<JobResult<K> | undefined> {
-    // From its second attempt on any call begins once the server has heard of the attempt: one that was handed to a process that is
-    // frozen or gone says nothing against the call.
-    if (order.attempt.number > 1) await needs.announce(order)
     const done = await needs.dispatch(order)
     return done && (done.result as JobResult<K>)
   }
@@ -32,7 +29,10 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
       const reason = 'The model call took too many worker processes with it.'
       return { kind: 'failed', code: 'worker_died', reason, ...(attempt.failed.length > 0 && { failed: attempt.failed }) }
     }
-    const order = orderOf('callModel', input, attempt, { call: `model:${number}:${turn}` })
+    // The run is older by what earlier attempts of this activity took.
+    const { scheduledTimestampMs, currentAttemptScheduledTimestampMs } = Context.current().info
+    const runMs = input.runMs + currentAttemptScheduledTimestampMs - scheduledTimestampMs
+    const order = orderOf('callModel', { ...input, runMs }, attempt, { call: `model:${number}:${turn}` })
     const { epoch, watermark, origin } = input
     const { sessionId, executionId } = order.ticket
     flusher.nudge({ sessionId, epoch, executionId, watermark, ...(origin && { origin }) }, client)
@@ -61,7 +61,6 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
 
   /** Runs a tool, and shows it in the ledger while it runs. */
   async function shown(order: JobOrder<'executeTool'>): Promise<JobResult<'executeTool'> | undefined> {
-    if (order.attempt.number > 1) await needs.announce(order)
     let row: ReturnType<typeof startLiveRow> | undefined
     try {
       const done = await needs.dispatch(order, {

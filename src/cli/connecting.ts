@@ -5,6 +5,7 @@ import type { Logger } from '../agent/tool.ts'
 import type { ConnectOptions } from '../client/types.ts'
 import type { Pawl } from '../client/pawl.ts'
 import { DATA_FOLDER, findDevDeployment, findRunning } from '../connect/dev-stack.ts'
+import type { Wait } from '../connect/waits.ts'
 import { CliError } from './errors.ts'
 import { dataOption } from './options.ts'
 
@@ -12,6 +13,19 @@ const tell = (_: object, message = ''): void => void process.stderr.write(`${mes
 const ignore = (): void => {}
 /** Warnings for whoever sits there: standard output may be somebody's data. */
 const ON_STDERR: Logger = { debug: ignore, info: ignore, warn: tell, error: tell }
+
+/** Several calls at once may wait for the same. */
+const SAID_AGAIN_MS = 4_000
+
+function sayWaits(): (wait: Wait) => void {
+  const saidAt = new Map<string, number>()
+  return ({ for: what, ms }) => {
+    const now = Date.now()
+    if (now - (saidAt.get(what) ?? 0) < SAID_AGAIN_MS) return
+    saidAt.set(what, now)
+    ON_STDERR.warn({}, `waiting for ${what} (${Math.round(ms / 1_000)} s)`)
+  }
+}
 
 /** Which deployment. */
 export interface DeploymentOptions {
@@ -42,7 +56,7 @@ export async function connectOptions({ data, taskQueue, schema }: DeploymentOpti
     ...(taskQueue !== undefined && { taskQueue }),
     ...(schema !== undefined && { schema }),
     logger: ON_STDERR,
-    onWait: ({ for: what, ms }) => ON_STDERR.warn({}, `waiting for ${what} (${Math.round(ms / 1_000)} s)`),
+    onWait: sayWaits(),
   }
 }
 

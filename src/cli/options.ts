@@ -15,6 +15,15 @@ export function taskQueueOption(): Option {
   return new Option('--task-queue <name>', 'Temporal task queue').default('pawl')
 }
 
+/** `--executor-memory <mb>` */
+export function executorMemoryOption(): Option {
+  return new Option('--executor-memory <mb>', 'megabytes of heap that an executor may use; above that it is replaced').argParser((text) => {
+    const megabytes = Number(text)
+    if (!Number.isInteger(megabytes) || megabytes < 32) throw new InvalidArgumentError('Give a whole number of megabytes, from 32.')
+    return megabytes
+  })
+}
+
 /** `--json` */
 export function jsonOption(): Option {
   return new Option('--json', 'print one JSON object a line and nothing else')

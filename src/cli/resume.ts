@@ -16,7 +16,11 @@ export function resumeCommand(): Command {
 }
 
 async function resume(session: string, options: DeploymentOptions & { json?: true }): Promise<void> {
-  const state = await onDeployment(options, (pawl) => pawl.session(session).resume())
+  const state = await onDeployment(options, async (pawl) => {
+    const opened = pawl.session(session)
+    await opened.resume()
+    return opened.state()
+  })
   const lines = options.json ? [JSON.stringify({ event: 'resumed', ...state })] : linesOfState(state)
   process.stdout.write(`${lines.join('\n')}\n`)
 }

@@ -4,11 +4,12 @@ import type { SuperviseOptions } from '../worker/options.ts'
 import type { ServedStack } from '../connect/dev-stack.ts'
 import { announceAsJson, announceToPeople } from './announce.ts'
 import { findModule } from './module.ts'
-import { jsonOption, processesOption, taskQueueOption } from './options.ts'
+import { executorMemoryOption, jsonOption, processesOption, taskQueueOption } from './options.ts'
 import { listenForStop } from './stop.ts'
 
 interface WorkerCommandOptions {
   processes: number
+  executorMemory?: number
   taskQueue: string
   schema: string
   migrate: NonNullable<SuperviseOptions['migrate']>
@@ -21,6 +22,7 @@ export function workerCommand(): Command {
     .description('serve the agents of a module; Temporal by TEMPORAL_*, Postgres by DATABASE_URL')
     .argument('<module>', 'TypeScript or JavaScript file that exports an agent, a list of agents, or defineWorker({ agents })')
     .addOption(processesOption())
+    .addOption(executorMemoryOption())
     .addOption(taskQueueOption())
     .option('--schema <name>', 'Postgres schema', 'pawl')
     .addOption(new Option('--migrate <mode>', 'what to do with migrations at start').choices(['auto', 'check', 'off']).default('auto'))
@@ -31,14 +33,15 @@ export function workerCommand(): Command {
 async function work(given: string, options: WorkerCommandOptions): Promise<void> {
   const module = await findModule(given)
   const announcer = options.json ? announceAsJson() : announceToPeople(() => [])
-  const { processes, taskQueue, schema, migrate } = options
+  const { processes, executorMemory, taskQueue, schema, migrate } = options
   const requests = listenForStop()
   // Loaded when they are needed, as in `pawl dev`.
   const [{ resolveTemporal }, { serve }] = await Promise.all([import('../connect/temporal.ts'), import('./serve.ts')])
   const { address: temporalAddress, namespace } = resolveTemporal()
   const databaseUrl = process.env.DATABASE_URL
   const stack: ServedStack = { temporalAddress, namespace, taskQueue, ...(databaseUrl && { databaseUrl: withoutPassword(databaseUrl) }) }
-  await serve({ module, processes, taskQueue, schema, migrate }, stack, { announcer, requests, watch: false })
+  const workers = { module, processes, taskQueue, schema, migrate, ...(executorMemory !== undefined && { executorMemory }) }
+  await serve(workers, stack, { announcer, requests, watch: false })
 }
 
 /** Whoever starts a worker knows the password; its log need not. */

@@ -58,9 +58,7 @@ async function forkPoint(
   try {
     const workflow = client.workflow.getHandle(workflowIdOf(sessionId))
     return await refusable(sessionId, () =>
-      takenIn(asked, () =>
-        workflow.startUpdate<ForkPoint, [ForkRequest]>(UPDATES.fork, { args: [request], waitForStage: 'ACCEPTED' }),
-      ),
+      takenIn(asked, () => workflow.startUpdate<ForkPoint, [ForkRequest]>(UPDATES.fork, { args: [request], waitForStage: 'ACCEPTED' })),
     )
   } catch (error) {
     if (!(error instanceof WorkflowNotFoundError)) throw error

@@ -10,35 +10,42 @@ export interface HoldUp {
   waitsFor: string
   /** What to do about it: a sentence. */
   advice: string
+  /** It is being worked on: nobody gives up for it. */
+  passing?: true
 }
 
 /** An open session, and what holds it up, if anything does; a closed one is not open. */
-export type Standing = { open: false } | { open: true; taskQueue: string; since: Date; holdUp?: HoldUp }
+type Standing = { open: false } | { open: true; taskQueue: string; holdUp?: HoldUp }
 
-/** A task that was scheduled this long ago is not just about to be taken up. */
-const OVERDUE_MS = 1_000
+/** The server's word for a workflow task that no worker has taken up. */
+const SCHEDULED = 1
 /** How long somebody waits for a session that is held up: by what may last, and need not end at all. */
 const HELD_UP_MS = 30_000
 
 /** How the newest execution of a session stands. @throws WorkflowNotFoundError, ConnectError. */
-export async function standingOf(client: Client, sessionId: string): Promise<Standing> {
+async function standingOf(client: Client, sessionId: string): Promise<Standing> {
   const description = await onTemporal(client, () => client.workflow.getHandle(workflowIdOf(sessionId)).describe())
-  const { status, taskQueue, startTime } = description
+  const { status, taskQueue } = description
   if (status.name !== 'RUNNING') return { open: false }
-  const holdUp = overdueTask(description) ?? loadingPast(description)
-  return { open: true, taskQueue, since: startTime, ...(holdUp && { holdUp }) }
+  const holdUp = waitingTask(description) ?? loadingPast(description)
+  return { open: true, taskQueue, ...(holdUp && { holdUp }) }
 }
 
 /** No worker has taken it up, or none could carry it out. */
-export function noWorkerOn(taskQueue: string): HoldUp {
+function noWorkerOn(taskQueue: string): HoldUp {
   return { waitsFor: `a worker on task queue "${taskQueue}"`, advice: 'Start one, or check the queue’s name.' }
 }
 
 /** The error of a session that is held up; undefined: nobody knows by what. */
-export function heldUp(sessionId: string, holdUp: HoldUp | undefined, cause?: unknown): SessionUnavailable {
+function heldUp(sessionId: string, holdUp: HoldUp | undefined, cause?: unknown): SessionUnavailable {
   if (!holdUp) return new SessionUnavailable(sessionId, { what: 'is being opened', advice: 'Ask again.', cause })
   const { waitsFor, advice } = holdUp
-  return new SessionUnavailable(sessionId, { what: `waits for ${waitsFor}`, advice: `${advice} What was sent to it is kept.`, waitsFor, cause })
+  return new SessionUnavailable(sessionId, {
+    what: `waits for ${waitsFor}`,
+    advice: `${advice} What was sent to it is kept.`,
+    waitsFor,
+    cause,
+  })
 }
 
 /** What holds a session up, looked at now and then. */
@@ -62,7 +69,7 @@ export function watchHoldUps(client: Client, sessionId: string): HoldUps {
     async look() {
       const standing = await standingOf(client, sessionId)
       const holdUp = standing.open ? standing.holdUp : undefined
-      since = holdUp && (since ?? Date.now())
+      since = holdUp && !holdUp.passing ? (since ?? Date.now()) : undefined
       if (holdUp && since !== undefined && Date.now() - since >= HELD_UP_MS) giveUp(heldUp(sessionId, holdUp))
       return holdUp
     },
@@ -91,8 +98,8 @@ export async function whyUnavailable(
 }
 
 function unreadable(sessionId: string, cause: unknown): SessionUnavailable {
-  const reason = cause instanceof Error ? `: ${cause.message}` : ''
-  return new SessionUnavailable(sessionId, { what: `cannot be read${reason}`, advice: 'Ask again then.', cause })
+  const reason = cause instanceof Error ? `: ${firstSentenceOf(cause.message)}` : ''
+  return new SessionUnavailable(sessionId, { what: `cannot be read${reason}`, advice: 'Ask again later.', cause })
 }
 
 /** The session's past, or that of the one it is forked from, is being read by a worker. */
@@ -107,24 +114,23 @@ function loadingPast({ raw, taskQueue }: WorkflowExecutionDescription): HoldUp |
     }
   }
   if (!lastStartedTime) return noWorkerOn(taskQueue)
-  return { waitsFor: 'Postgres, which holds its past', advice: 'Ask again.' }
+  return { waitsFor: 'Postgres, which holds its past', advice: 'Ask again.', passing: true }
 }
 
-/** What the failure's message tells after that is for its worker. */
+/** What a failure's message says after that, it says to others. */
 function firstSentenceOf(text: string): string {
-  return text.split(/\.\s+(?=[A-Z])/, 1)[0] ?? text
+  return (text.split(/\.\s+(?=[A-Z])/, 1)[0] ?? text).replace(/\.$/, '')
 }
 
-function overdueTask({ raw, taskQueue }: WorkflowExecutionDescription): HoldUp | undefined {
+/** A task that no worker has taken up, or that none has completed. */
+function waitingTask({ raw, taskQueue }: WorkflowExecutionDescription): HoldUp | undefined {
   const { pendingWorkflowTask: task } = raw
-  if (!task) return undefined
-  const attempt = Number(task.attempt ?? 1)
+  const attempt = Number(task?.attempt ?? 1)
   if (attempt > 1) {
     return {
-      waitsFor: `a worker on task queue "${taskQueue}" that completes its next step: ${attempt - 1} attempts failed`,
-      advice: 'The log of its workers says why.',
+      waitsFor: `a worker on task queue "${taskQueue}" that completes its next step (attempt ${attempt})`,
+      advice: 'The log of its workers says why none has.',
     }
   }
-  const scheduledAt = Number(task.scheduledTime?.seconds ?? 0) * 1_000
-  return Date.now() - scheduledAt > OVERDUE_MS ? noWorkerOn(taskQueue) : undefined
+  return task?.state === SCHEDULED ? noWorkerOn(taskQueue) : undefined
 }

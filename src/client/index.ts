@@ -2,6 +2,7 @@
 export { ConnectError } from '../connect/errors.ts'
 export type { TemporalAddress } from '../connect/temporal.ts'
 export type { SessionEvent } from '../session/events.ts'
+export type { SessionSummary } from '../session/protocol.ts'
 export type { SessionState } from '../session/state.ts'
 export { StoreError } from '../store/index.ts'
 export type {

@@ -9,12 +9,12 @@ import { type Blob, blobOfJson } from '../session/blobs.ts'
 import { sha256Of } from '../store/blobs.ts'
 import { type Store, StoreError } from '../store/index.ts'
 import { InvalidMessage } from './errors.ts'
+import { inTime } from './in-time.ts'
 
 /** Bytes of JSON that a message's content may have where there is a side store. */
 const MAX_LARGE_MESSAGE_BYTES = 20_000_000
 /** Content that a signal can carry does not wait longer than this for the store. */
 const QUICK_MS = 2_000
-/** What stands in every start and every tool call of a session. */
 
 /**
  * The message as it is to be signalled: checked, and its content in the store if it is large.
@@ -72,15 +72,7 @@ async function keptQuickly(store: Store | undefined, sessionId: string, blob: Bl
     () => true,
     () => false,
   )
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), QUICK_MS)
-  })
-  try {
-    return await Promise.race([put, late])
-  } finally {
-    clearTimeout(timer)
-  }
+  return (await inTime(put, QUICK_MS)) ?? false
 }
 
 /**

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Client, Connection } from '@temporalio/client'
 import type { Agent } from '../agent/agent.ts'
 import { findDevDeployment } from '../connect/dev-stack.ts'
+import { absoluteConverter } from '../connect/data-converter.ts'
 import { connectClient, resolveTemporal, type TemporalAddress, warnIfAssumed } from '../connect/temporal.ts'
 import { tellIfSlow } from '../connect/waits.ts'
 import type { Json } from '../session/json.ts'
@@ -96,7 +97,7 @@ async function temporalClient(options: ConnectOptions, found?: TemporalAddress):
   if (temporal instanceof Client) return { client: temporal, close: nothing }
   if (temporal instanceof Connection) {
     const namespace = options.namespace ?? resolveTemporal().namespace
-    return { client: new Client({ connection: temporal, namespace, ...(dataConverter && { dataConverter }) }), close: nothing }
+    return { client: new Client({ connection: temporal, namespace, ...(dataConverter && { dataConverter: absoluteConverter(dataConverter) }) }), close: nothing }
   }
   if (!found) warnIfAssumed(temporal, logger)
   const where = { ...found, ...temporal, ...(options.namespace !== undefined && { namespace: options.namespace }) }

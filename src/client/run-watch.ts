@@ -34,6 +34,17 @@ const BEFORE = {
   coreVersion: 1,
 } as const
 
+/** The state, with the calls that it could not hold as the events tell of them. */
+function withCallsOf({ current: told }: SessionState, state: SessionState): SessionState {
+  const { current } = state
+  if (!current?.leftOut) return state
+  const known = (told?.calls ?? []).flatMap((call) => {
+    const leftOut = current.leftOut?.find(({ callId }) => callId === call.callId)
+    return leftOut ? [{ ...call, status: leftOut.status }] : []
+  })
+  return { ...state, current: { ...current, calls: [...current.calls, ...known].sort((a, b) => a.index - b.index) } }
+}
+
 /** Starts to watch for the run of `messageId`. */
 export function watchRun(messageId: string): RunWatch {
   let run: number | undefined
@@ -53,7 +64,7 @@ export function watchRun(messageId: string): RunWatch {
       }
       return end
     },
-    waiting: (state = watched) => waitingRun(state, run),
+    waiting: (state) => waitingRun(state ? withCallsOf(watched, state) : watched, run),
     standing,
   }
 

@@ -1,10 +1,11 @@
 // A run as a backend holds it: by the message that belongs to it.
 import type { SessionEvent } from '../session/events.ts'
-import { QUERIES, workflowIdOf } from '../session/protocol.ts'
+import { QUERIES, type Unopened, workflowIdOf } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import { MessageRejected, ResultTimeout, RunFailed, RunInterrupted } from './errors.ts'
+import { inTime } from './in-time.ts'
 import { type RunEnd, type RunWatch, watchRun } from './run-watch.ts'
-import { type EventSource, followBatches } from './session-events.ts'
+import { type EventSource, followBatches, STORE_PATIENCE_MS } from './session-events.ts'
 import type { RunHandle, RunResult } from './types.ts'
 import type { RunWaiting } from './waiting.ts'
 
@@ -16,11 +17,8 @@ export function runHandle(source: EventSource, messageId: string): RunHandle {
 
   /** Where the message's events begin: before its own event, or, while it is not stored, at what is stored now. */
   async function begin(): Promise<number> {
-    try {
-      return (await store?.locateMessage(sessionId, messageId)) ?? 0
-    } catch {
-      return 0
-    }
+    const located = store?.locateMessage(sessionId, messageId).catch(() => 0)
+    return (located && (await inTime(located, STORE_PATIENCE_MS))) ?? 0
   }
 
   async function* events(options: { signal?: AbortSignal } = {}): AsyncGenerator<SessionEvent> {
@@ -69,9 +67,9 @@ export function runHandle(source: EventSource, messageId: string): RunHandle {
     const { client } = source
     try {
       const state = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
-        client.workflow.getHandle(workflowIdOf(sessionId)).query<SessionState | { status: 'loading' }>(QUERIES.state),
+        client.workflow.getHandle(workflowIdOf(sessionId)).query<SessionState | Unopened>(QUERIES.state),
       )
-      if (state.status !== 'loading' && 'v' in state) return watch.waiting(state)
+      if ('v' in state) return watch.waiting(state)
     } catch {
       // No workflow, or no worker to ask: nothing has been said since.
     }

@@ -5,6 +5,7 @@ import { type EventsPage, QUERIES, workflowIdOf } from '../session/protocol.ts'
 import type { MessageRow, Store } from '../store/store.ts'
 import { startBell } from './bell.ts'
 import { whyUnavailable } from './hold-ups.ts'
+import { inTime } from './in-time.ts'
 import { messageRowsOf } from './message-rows.ts'
 
 /** Where events are read. */
@@ -17,6 +18,8 @@ export interface EventSource {
 const QUERY_TIMEOUT_MS = 5_000
 /** Without a notification the store is asked this often. */
 const POLL_STORE_MS = 1_000
+/** How long a follower waits for the store before it asks the workflow. */
+export const STORE_PATIENCE_MS = 1_000
 /** How often the workflow is asked while the store is away. */
 const POLL_WORKFLOW_MS = 250
 /** A store that says nothing may be behind: then the workflow is asked too, less and less often. */
@@ -62,6 +65,23 @@ export async function* allEvents(source: EventSource, after = 0): AsyncGenerator
     if (!last) return
     yield* page
     cursor = last.seq
+  }
+}
+
+/**
+ * Reads the store for a follower, whom one that hangs must not hold up: a read that takes long is left to end by itself, and until then
+ * the store counts as away. Undefined: it is, or there is none.
+ */
+function impatientReader(source: EventSource): (after: number) => Promise<SessionEvent[] | undefined> {
+  let slow = false
+  return async (after) => {
+    if (slow) return undefined
+    const reading = readStored(source, (store) => store.events(source.sessionId, { after })).finally(() => {
+      slow = false
+    })
+    const read = await inTime(reading, STORE_PATIENCE_MS)
+    slow = read === undefined
+    return read?.rows
   }
 }
 
@@ -114,12 +134,13 @@ export async function* followBatches(source: EventSource, after: number, signal:
   const { store, sessionId } = source
   const bell = startBell(signal)
   const unwatch = store?.watch(sessionId, bell.ring)
+  const askStore = impatientReader(source)
   let cursor = after
   let doubtAfter = DOUBT_STORE_AFTER_MS
   let askedAt = Date.now()
   try {
     while (!signal.aborted) {
-      const { rows: fromStore } = await readStored(source, async () => store?.events(sessionId, { after: cursor }))
+      const fromStore = await askStore(cursor)
       let events = fromStore ?? []
       if (events.length === 0 && (fromStore === undefined || Date.now() - askedAt >= doubtAfter)) {
         events = await queryEvents(source, cursor).catch(() => [])

@@ -24,7 +24,9 @@ import { sessionAskingOf, transcriptOf } from './asking.ts'
 import { type Asked, ask, takenIn } from './updates.ts'
 import { InvalidMessage, RecoveryRefused, RequestRefused, SessionNotFound } from './errors.ts'
 import { fork, targetOf } from './forking.ts'
+import { checkSaid } from './said.ts'
 import { checkStart, readBlob, signalOf } from './large-content.ts'
+import { inTurn } from './large-requests.ts'
 import { readAll } from './past.ts'
 import { runHandle } from './run.ts'
 import { allEvents, type EventSource, followBatches, readEvents, readMessages } from './session-events.ts'
@@ -88,6 +90,12 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
     return runHandle(source, message.messageId ?? '')
   }
 
+  /** An update with who asks for it, and why. */
+  async function request<R>(update: string, details: object): Promise<R> {
+    checkSaid(details)
+    return inTurn(client, id, details, () => ask(asked, update, details))
+  }
+
   async function stop(signal: string, details: object): Promise<void> {
     try {
       await onTemporal(client, () => workflow.signal(signal, details))
@@ -120,25 +128,26 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
       yield* allEvents(source, after)
     },
     resume: () => ask(asked, UPDATES.resume),
-    checkpoint: (reason, { by } = {}) => ask(asked, UPDATES.checkpoint, { reason, ...(by !== undefined && { by }) }),
+    checkpoint: (reason, { by } = {}) => request(UPDATES.checkpoint, { reason, ...(by !== undefined && { by }) }),
     async rollback({ by, reason, ...target }) {
       const checked = targetOf(target)
       if (!checked) throw new RequestRefused('invalid_target', SAY_WHERE_TO)
-      return ask(asked, UPDATES.rollback, { target: checked, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) })
+      return request(UPDATES.rollback, { target: checked, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) })
     },
     async fork(forkOptions = {}) {
-      const copy = await fork(asked, forkOptions, () => allEvents(source))
+      const copy = await fork(asked, checkSaid(forkOptions), () => allEvents(source))
       return sessionHandle(parts, copy, options, { isNew: false })
     },
-    approve: (callId, decision) => ask(asked, UPDATES.approve, { callId, ...decision }),
-    deny: (callId, decision) => ask(asked, UPDATES.deny, { callId, ...decision }),
-    resolve: (callId, resolution, said = {}) => ask(asked, UPDATES.resolve, { callId, resolution, ...said }),
-    answer: (callId, result, said = {}) => ask(asked, UPDATES.answer, { callId, result, ...said }),
-    interrupt: (details = {}) => stop(SIGNALS.interrupt, details),
-    close: (details = {}) => stop(SIGNALS.close, details),
-    async recover(request) {
+    approve: (callId, decision) => request(UPDATES.approve, { callId, ...decision }),
+    deny: (callId, decision) => request(UPDATES.deny, { callId, ...decision }),
+    resolve: (callId, resolution, said = {}) => request(UPDATES.resolve, { callId, resolution, ...said }),
+    answer: (callId, result, said = {}) => request(UPDATES.answer, { callId, result, ...said }),
+    interrupt: async (details = {}) => stop(SIGNALS.interrupt, checkSaid(details)),
+    close: async (details = {}) => stop(SIGNALS.close, checkSaid(details)),
+    async recover(options) {
+      const checked = checkSaid(options)
       try {
-        await takenIn(asked, () => workflow.startUpdate(UPDATES.recover, { args: [request], waitForStage: 'ACCEPTED' }))
+        await takenIn(asked, () => workflow.startUpdate(UPDATES.recover, { args: [checked], waitForStage: 'ACCEPTED' }))
       } catch (cause) {
         if (cause instanceof WorkflowNotFoundError) throw new SessionNotFound(id, { cause })
         if (cause instanceof WorkflowUpdateFailedError && cause.cause instanceof ApplicationFailure) {

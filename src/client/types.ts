@@ -9,18 +9,21 @@ import type { StopReason, Usage, UserBlock } from '../session/content.ts'
 import type { Duration } from '../session/duration.ts'
 import type { RecoveryStrategy, SessionEvent, Target } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
-import type { Moved, ResolveRequest } from '../session/protocol.ts'
+import type { Moved, ResolveRequest, SessionSummary } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import type { MessageRow } from '../store/store.ts'
 import type { SessionAsking } from './asking.ts'
 
 /** What `Pawl.connect` takes; all of it has a default. */
 export interface ConnectOptions {
-  /** Where Temporal is, or a connection or client of yours. Default: `TEMPORAL_*` and the profile file. */
+  /**
+   * Where Temporal is, or a connection or client of yours. Default: `TEMPORAL_*`, the `pawl dev` that runs in this folder or one above it,
+   * the profile file, and last, with a warning, `127.0.0.1:7233`.
+   */
   temporal?: TemporalAddress | Connection | Client
   /** Namespace, where `temporal` does not say it. */
   namespace?: string
-  /** URL of the side store or a `pg.Pool` of yours; opened on first use. Default: `DATABASE_URL`; `false`: none. */
+  /** URL of the side store or a `pg.Pool` of yours; opened on first use. Default: `DATABASE_URL`, or that of the `pawl dev`; `false`: none. */
   postgres?: string | Pool | false
   /** Postgres schema. Default `pawl`. */
   schema?: string
@@ -51,7 +54,10 @@ export interface SendOptions {
   /** The same id is accepted once. Default: a new UUID. */
   messageId?: string
   metadata?: JsonObject
-  /** Says that the session does not exist yet: spares the look-up in the store. Default true for an id that pawl made. */
+  /**
+   * Promises that the session has never existed. Without it, a worker looks for the past of a session whose workflow is not running, and
+   * waits while Postgres is away. Default true for an id that pawl made. One that existed would begin again from nothing.
+   */
   isNew?: boolean
 }
 
@@ -145,15 +151,19 @@ export interface Decision {
 export interface SessionHandle extends SessionAsking {
   readonly id: string
   /**
-   * Sends a user message: starts, resumes or continues the session. Durable when it resolves, also with no worker alive.
+   * Sends a user message: starts, resumes or continues the session. Durable when it resolves, even with no worker running.
+   * A session with an id of yours may have a past, which its worker reads from Postgres before it opens it. The first message of one that
+   * cannot have a past needs no Postgres: `send(text, { isNew: true })`.
    * Content of more than 1,000,000 bytes of JSON, up to 20,000,000, goes to the side store first and needs it.
-   * @throws InvalidMessage (`empty_message`, `message_too_large`, `store_unavailable`, `invalid_context`, …) before anything is recorded.
+   * @throws InvalidMessage (`empty_message`, `message_too_large`, `store_unavailable`, `invalid_context`, …) before anything is recorded;
+   * ConnectError `no_temporal` if the server does not answer within 30 s.
    */
   send(content: string | UserBlock[], options?: SendOptions): Promise<RunHandle>
   /** The handle of a message that was sent before. */
   run(messageId: string): RunHandle
-  /** The session's state, from the workflow, else from the store. @throws SessionNotFound, SessionUnavailable. */
+  /** The session's state, from the workflow, else from the store. @throws SessionNotFound; SessionUnavailable, which says what it waits for. */
   state(): Promise<SessionState>
+  /** All messages of the transcript; those that no turn has taken yet come last. @throws SessionNotFound, SessionUnavailable. */
   messages(): Promise<MessageRow[]>
   /**
    * The transcript as it was at a checkpoint, or just before a message was taken in or a run began; also in a past that was left since.
@@ -165,7 +175,10 @@ export interface SessionHandle extends SessionAsking {
    * Null: it is not, or no more, in the side store. @throws StoreError.
    */
   blob(sha256: string): Promise<string | null>
-  /** The session's events above `after`; with `follow` it goes on until the session closes or `signal` aborts. */
+  /**
+   * The session's events above `after`; with `follow` it continues until the session closes or `signal` aborts.
+   * @throws SessionNotFound, SessionUnavailable (neither with `follow`).
+   */
   events(options?: { after?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<SessionEvent>
   /** Stops the run that is going on; its outcome is `interrupted`. Messages not yet seen open the next run. */
   interrupt(options?: { reason?: string; by?: string }): Promise<void>
@@ -174,10 +187,10 @@ export interface SessionHandle extends SessionAsking {
   /** Closes the session once its run has ended and everything is stored. The next `send` opens it again. */
   close(options?: { by?: string }): Promise<void>
   /**
-   * Opens a session again whose workflow has closed; a run that had been cut off goes on. Gives its state.
-   * @throws SessionNotFound.
+   * Opens a session again whose workflow has closed; a run that had been cut off is continued. Tells how the session stands.
+   * @throws SessionNotFound; RequestRefused `archive_unavailable`, `execution_unreadable` while its past cannot be read: it opens by itself.
    */
-  resume(): Promise<SessionState>
+  resume(): Promise<SessionSummary>
   /** Makes a checkpoint now, beside those that the agent's policy makes. @throws RequestRefused. */
   checkpoint(reason: string, options?: { by?: string }): Promise<{ version: number }>
   /**

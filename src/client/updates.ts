@@ -91,11 +91,13 @@ export function startFor<R>(
 export async function takenIn<R>(asked: Asked, start: () => Promise<WorkflowUpdateHandle<R>>): Promise<R> {
   const { client, sessionId, tell = () => undefined } = asked
   const holdUps = watchHoldUps(client, sessionId)
-  const answer = onTemporal(client, async () => (await accepted(asked, holdUps, start)).result(), CARRIED_OUT_MS).catch((error: unknown) => {
-    if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error
-    const what = `has accepted the request and not carried it out within ${CARRIED_OUT_MS / 60_000} minutes`
-    throw new SessionUnavailable(sessionId, { what, advice: 'It may still do so: look at its state.' })
-  })
+  const answer = onTemporal(client, async () => (await accepted(asked, holdUps, start)).result(), CARRIED_OUT_MS).catch(
+    (error: unknown) => {
+      if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error
+      const what = `has accepted the request and not carried it out within ${CARRIED_OUT_MS / 60_000} minutes`
+      throw new SessionUnavailable(sessionId, { what, advice: 'It may still do so: look at its state.' })
+    },
+  )
   const waitsFor = async (): Promise<string> => {
     const holdUp = await holdUps.look()
     return holdUp ? `session "${sessionId}", which waits for ${holdUp.waitsFor}` : `session "${sessionId}" to carry it out`
@@ -134,7 +136,8 @@ export async function refusable<R>(sessionId: string, update: () => Promise<R>):
       }
     }
   } catch (cause) {
-    if (isNotReady(cause)) throw new SessionUnavailable(sessionId, { what: 'has lost its worker and has not been taken up by another one', cause })
+    if (isNotReady(cause))
+      throw new SessionUnavailable(sessionId, { what: 'has lost its worker and has not been taken up by another one', cause })
     if (!(cause instanceof WorkflowUpdateFailedError && cause.cause instanceof ApplicationFailure)) throw cause
     const { type, message } = cause.cause
     if (type === 'session_not_found') throw new SessionNotFound(sessionId, { cause })

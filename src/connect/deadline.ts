@@ -30,7 +30,7 @@ export async function onTemporal<T>(client: Client, calls: () => Promise<T>, bou
 }
 
 /** Whether a call failed because the server is not there, or not in time. */
-export function isAway(error: unknown): boolean {
+function isAway(error: unknown): boolean {
   if (isGrpcServiceError(error)) return error.code === UNAVAILABLE || error.code === DEADLINE_EXCEEDED
   return error instanceof ServiceError && isAway(error.cause)
 }

@@ -4,6 +4,7 @@ import type { DataConverter } from '@temporalio/common'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import type { Logger } from '../agent/tool.ts'
 import { interceptors } from './closed-channel.ts'
+import { absoluteConverter } from './data-converter.ts'
 import { boundCalls } from './deadline.ts'
 import { ConnectError } from './errors.ts'
 
@@ -63,8 +64,12 @@ export async function connectClient(
 ): Promise<{ client: Client; close(): Promise<void> }> {
   const { namespace, ...where } = resolveTemporal(temporal)
   try {
-    const connection = await Connection.connect({ ...where, connectTimeout: CONNECT_TIMEOUT_MS, interceptors: [boundCalls, ...interceptors()] })
-    return { client: new Client({ connection, namespace, ...(dataConverter && { dataConverter }) }), close: () => connection.close() }
+    const connection = await Connection.connect({
+      ...where,
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      interceptors: [boundCalls, ...interceptors()],
+    })
+    return { client: new Client({ connection, namespace, ...(dataConverter && { dataConverter: absoluteConverter(dataConverter) }) }), close: () => connection.close() }
   } catch (cause) {
     throw noTemporal(where.address, cause)
   }

@@ -7,6 +7,8 @@ import { nextDelayMs } from '../agent/retry.ts'
 import type { AgentContext } from '../agent/tool.ts'
 import type { AssistantBlock } from '../session/content.ts'
 import type { FailedAttempt, Resolution, RunLimits } from '../session/events.ts'
+import type { JsonObject } from '../session/json.ts'
+import type { SessionState } from '../session/state.ts'
 import { failedAttempt } from './attempt.ts'
 import { checkResponse } from './check-response.ts'
 import { ArchiveUnavailable, archiveAway, notServed, StaleWatermark, TryAgain } from './errors.ts'
@@ -24,6 +26,7 @@ export async function callModel(needs: JobNeeds, job: Job, input: CallModelInput
     if (!input.untilServed) return { kind: 'not_served' }
     throw notServed(needs.worker, `the agent "${input.agent}"`)
   }
+  const timeLeft = startDeadline(agent, input)
   const { sessionId, executionId, attempt } = job
   const failed = [...attempt.failed]
   const withFailed = (result: CallModelResult): CallModelResult => ({ ...result, ...(failed.length > 0 && { failed }) })
@@ -31,7 +34,7 @@ export async function callModel(needs: JobNeeds, job: Job, input: CallModelInput
     const { epoch, watermark, origin } = input
     const view = await needs.views.view({ sessionId, epoch, executionId, watermark, ...(origin && { origin }) }, job.along)
     // What the answer adds to the failed attempts is in the result, too.
-    return withFailed(await answer(needs, agent, input, { ...job, attempt: { ...attempt, failed } }, view))
+    return withFailed(await answer(needs, agent, { ...input, timeLeft }, { ...job, attempt: { ...attempt, failed } }, view))
   } catch (error) {
     if (error instanceof StaleWatermark) return withFailed({ kind: 'stale_watermark' })
     if (error instanceof ArchiveUnavailable) {
@@ -44,8 +47,14 @@ export async function callModel(needs: JobNeeds, job: Job, input: CallModelInput
   }
 }
 
-async function answer(needs: JobNeeds, agent: Agent, input: CallModelInput, job: Job, view: SessionView): Promise<CallModelResult> {
-  const { state } = view
+/** A model call with the milliseconds until its run's deadline. */
+interface ModelCall extends CallModelInput {
+  timeLeft(): number
+}
+
+async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job, view: SessionView): Promise<CallModelResult> {
+  const { state, transcript } = view
+  const { metadata } = transcript.newestRun
   const context = agent.context?.safeParse(state.context)
   if (context && !context.success) {
     return {
@@ -60,17 +69,17 @@ async function answer(needs: JobNeeds, agent: Agent, input: CallModelInput, job:
     run: input.run,
     turn: input.turn,
     context: state.context,
-    metadata: state.current?.metadata ?? {},
+    metadata,
     tags: state.tags,
     services: needs.services,
     log: needs.logger,
   }
-  const left = timeLeft(agent, input)
+  const left = input.timeLeft()
   if (left <= 0) return deadlineExceeded(agent)
   const signal = Number.isFinite(left) ? AbortSignal.any([job.link.signal, AbortSignal.timeout(left)]) : job.link.signal
   try {
     const model = await modelFor(agent, ctx)
-    const system = typeof agent.instructions === 'string' ? agent.instructions : await agent.instructions(structuredClone(state), ctx)
+    const system = typeof agent.instructions === 'string' ? agent.instructions : await agent.instructions(shownTo(state, ctx), ctx)
     const request: ModelRequest = {
       system,
       messages: view.transcript.messages.slice(),
@@ -91,6 +100,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: CallModelInput, job:
       calls,
       limits: limitsOf(agent),
       ...(agent.checkpoint !== 'turn' && { checkpoint: agent.checkpoint }),
+      ...(isEmpty(state.current?.metadata) && !isEmpty(metadata) && { metadata }),
     }
   } catch (error) {
     if (job.link.signal.aborted) return { kind: 'interrupted' }
@@ -99,14 +109,24 @@ async function answer(needs: JobNeeds, agent: Agent, input: CallModelInput, job:
   }
 }
 
+/** What an agent's instructions may look at: a copy, in which the metadata of the run stands from its first turn on. */
+function shownTo(state: SessionState, { metadata }: AgentContext): SessionState {
+  const { current, ...rest } = structuredClone(state)
+  return { ...rest, current: current && { ...current, metadata: metadata as JsonObject } }
+}
+
+function isEmpty(metadata: JsonObject | undefined): boolean {
+  return metadata === undefined || Object.keys(metadata).length === 0
+}
+
 function limitsOf(agent: Agent): RunLimits {
   return { maxTurns: agent.limits.maxTurns, ...(agent.limits.deadlineMs !== undefined && { deadlineMs: agent.limits.deadlineMs }) }
 }
 
-/** Milliseconds until the run's deadline. */
-function timeLeft(agent: Agent, { startedAt }: CallModelInput): number {
-  const { deadlineMs } = agent.limits
-  return deadlineMs === undefined ? Number.POSITIVE_INFINITY : startedAt + deadlineMs - Date.now()
+/** Counts the milliseconds until the run's deadline. Durations only: this machine's clock need not be the server's. */
+function startDeadline({ limits: { deadlineMs } }: Agent, { runMs }: CallModelInput): () => number {
+  const since = performance.now()
+  return () => (deadlineMs === undefined ? Number.POSITIVE_INFINITY : Math.ceil(deadlineMs - runMs - (performance.now() - since)))
 }
 
 function deadlineExceeded(agent: Agent): CallModelResult {
@@ -128,7 +148,7 @@ async function modelFor(agent: Agent, ctx: AgentContext): Promise<Model> {
 function giveUpOrRetry(
   needs: JobNeeds,
   agent: Agent,
-  input: CallModelInput,
+  { timeLeft }: ModelCall,
   attempt: { number: number; failures: number; failed: FailedAttempt[] },
   error: unknown,
 ): CallModelResult {
@@ -143,7 +163,7 @@ function giveUpOrRetry(
   const afterMs = nextDelayMs(agent.retry, retry, told?.retryAfterMs)
   attempt.failed.push(failedAttempt(attempt.number, error, { retryable, worker: needs.worker, nextDelayMs: afterMs }))
   // The deadline comes first: the run then ends when it is due.
-  return { kind: 'again', afterMs: Math.max(0, Math.min(afterMs, timeLeft(agent, input))) }
+  return { kind: 'again', afterMs: Math.max(0, Math.min(afterMs, timeLeft())) }
 }
 
 async function resolveCalls(

@@ -4,6 +4,7 @@ import { ModelError } from '../agent/errors.ts'
 import type { Model, ModelResponse } from '../agent/model.ts'
 import { type AssistantBlock, NO_USAGE, type StopReason, type Usage } from '../session/content.ts'
 import { jsonBytes } from '../session/json.ts'
+import { MAX_CALLS } from '../session/snapshot.ts'
 import { plainJson } from './json.ts'
 
 /** An answer of the right shape and size, as plain JSON. */
@@ -17,8 +18,8 @@ export interface CheckedResponse {
   notes: string[]
 }
 
-/** A model's answer must fit into an activity's result; the server's limit is 2 MB. */
-const MAX_ANSWER_BYTES = 1_500_000
+/** A model's answer must fit into an activity's result with the resolutions of its calls, even if a codec expands it; the server's limit is 2 MB. */
+const MAX_ANSWER_BYTES = 1_000_000
 /** More than any call can use. */
 const MAX_TOKENS = 1e12
 const MAX_NAME = 200
@@ -47,6 +48,8 @@ export function checkResponse(response: ModelResponse, { name }: Pick<Model, 'na
   }
   const bytes = jsonBytes(content)
   if (bytes > MAX_ANSWER_BYTES) throw unusable(`it has ${bytes} bytes, the limit is ${MAX_ANSWER_BYTES}`)
+  const calls = content.filter(({ type }) => type === 'tool_use').length
+  if (calls > MAX_CALLS) throw unusable(`it asks for ${calls} calls, the limit is ${MAX_CALLS}`)
   const { stopReason } = response
   if (!STOP_REASONS.includes(stopReason)) throw unusable(`the stop reason is ${JSON.stringify(stopReason)}`)
   const notes: string[] = []

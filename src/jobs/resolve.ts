@@ -4,7 +4,11 @@ import type { Agent } from '../agent/agent.ts'
 import { idempotencyKeyOf, inputDigestOf } from '../agent/keys.ts'
 import type { AgentContext, ApprovalContext, ApprovalNeed, Tool } from '../agent/tool.ts'
 import { type ApprovalTerms, callIdOf, type Resolution, SETTLE_AFTER_MS } from '../session/events.ts'
-import type { Json } from '../session/json.ts'
+import { type Json, jsonBytes } from '../session/json.ts'
+import { cutText, TEXT_BYTES } from '../session/texts.ts'
+
+/** Bytes of JSON of each text in a resolution: those of all the calls that an answer may ask for must fit into one activity's result. */
+const MAX_TEXT_BYTES = 2_000
 
 /** The place and content of a call. */
 export interface RequestedCall {
@@ -32,13 +36,14 @@ export async function resolveCall(agent: Agent, call: RequestedCall, { completed
   const tool = agent.tools.get(call.tool)
   const inputDigest = inputDigestOf(call.tool, rawInput)
   if (!tool) {
+    const named = cutText(call.tool, TEXT_BYTES.name)
     const has = [...agent.tools.keys()].join(', ') || 'none'
     return {
       ...NOT_RUN,
       index,
-      tool: call.tool.slice(0, 200),
+      tool: named,
       inputDigest,
-      invalid: { code: 'unknown_tool', message: `There is no tool "${call.tool.slice(0, 200)}". The tools are: ${has}.` },
+      invalid: { code: 'unknown_tool', message: cutText(`There is no tool "${named}". The tools are: ${has}.`, MAX_TEXT_BYTES) },
     }
   }
   const known = {
@@ -57,17 +62,19 @@ export async function resolveCall(agent: Agent, call: RequestedCall, { completed
     ...(tool.client && { client: tool.client }),
   }
   const parsed = await parseInput(tool, rawInput)
-  if ('problem' in parsed) return { ...known, invalid: { code: 'invalid_arguments', message: parsed.problem } }
+  if ('problem' in parsed) return { ...known, invalid: { code: 'invalid_arguments', message: cutText(parsed.problem, MAX_TEXT_BYTES) } }
   let key: string | undefined
   try {
     key = idempotencyKeyOf(tool, { ...call, rawInput, input: parsed.input })
+    if (jsonBytes(key) > MAX_TEXT_BYTES)
+      throw new RangeError(`The key has ${jsonBytes(key)} bytes of JSON, the limit is ${MAX_TEXT_BYTES}.`)
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     return {
       ...known,
       invalid: {
         code: 'invalid_idempotency_key',
-        message: `The call cannot be made: its idempotency key could not be told. ${reason}`.slice(0, 4_000),
+        message: cutText(`The call cannot be made: its idempotency key could not be told. ${reason}`, MAX_TEXT_BYTES),
       },
     }
   }
@@ -87,10 +94,9 @@ async function approvalOf(tool: Tool, input: unknown, ctx: ApprovalContext): Pro
     need = `Whether it needs approval could not be told: ${error instanceof Error ? error.message : String(error)}`
   }
   if (need === false) return undefined
-  return { expiresMs, onExpiry, ...(typeof need === 'string' && need !== '' && { reason: need.slice(0, MAX_REASON) }) }
+  return { expiresMs, onExpiry, ...(typeof need === 'string' && need !== '' && { reason: cutText(need, MAX_TEXT_BYTES) }) }
 }
 
-const MAX_REASON = 2_000
 /** A tool that does not say in time whether its call needs approval must not hold up the turn. */
 const APPROVAL_ANSWER_MS = 30_000
 

@@ -122,12 +122,12 @@ export type EventBody =
       /** It was there before, but what it had said can be read nowhere any more: numbers go on from this run. */
       after?: { run: number; checkpoint: number; origin: Watermark }
     }
-  /** A session whose workflow had closed goes on in a new chain of executions. */
-  | { type: 'session_resumed'; executionId: string; fromEpoch: string; coreVersion: number }
+  /** A session whose workflow had closed resumes in a new chain of executions. `resetOf`: the execution that an operator has reset. */
+  | { type: 'session_resumed'; executionId: string; fromEpoch: string; coreVersion: number; resetOf?: string }
   /** `blob`: the content as a whole; `content` is then only how it begins. */
   | { type: 'message_received'; messageId: string; content: string | UserBlock[]; metadata?: JsonObject; blob?: BlobRef }
   | { type: 'message_rejected'; messageId?: string; code: string; reason: string }
-  | { type: 'run_started'; run: number; messageId: string; metadata?: JsonObject }
+  | { type: 'run_started'; run: number; messageId: string }
   /** `takes`: ids of the received messages that the model sees from this turn on, in order. */
   | { type: 'turn_started'; run: number; turn: number; takes: string[] }
   | { type: 'model_attempt_failed'; run: number; turn: number; error: FailedAttempt }
@@ -145,6 +145,8 @@ export type EventBody =
       limits: RunLimits
       /** Absent: every turn. */
       checkpoint?: CheckpointPolicy
+      /** Of the message that opened the run, with the run's first answer: from here on its tools have it. */
+      metadata?: JsonObject
     }
   /** The call is about to be dispatched (or to be answered without being run). */
   | {

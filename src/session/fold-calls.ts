@@ -1,8 +1,9 @@
 // The part of the fold that is about tool calls: their states, what they wait for, and which effects they leave.
 import { shortHash } from './digest.ts'
-import type { Effect, EventOf } from './events.ts'
+import type { Effect, EventOf, Resolution } from './events.ts'
 import { jsonBytes } from './json.ts'
-import type { CallState, RunState, SessionState } from './state.ts'
+import { SNAPSHOT_BYTES } from './snapshot.ts'
+import type { CallState, RunState, SessionState, UnknownCall } from './state.ts'
 
 // A snapshot is twice in every execution's history: what grows with the session is bounded.
 const KEYS_KEPT = 100
@@ -143,6 +144,11 @@ export function hasEffects(run: RunState): boolean {
   return run.effects.length + run.moreEffects > 0
 }
 
+/** Whether the run's messages can be taken again by a new run. */
+export function canRestart(run: RunState): boolean {
+  return !hasEffects(run) && !run.tookMore
+}
+
 function rememberKey(state: SessionState, key: string, callId: string): void {
   const hash = shortHash(key)
   delete state.keys[hash]
@@ -163,13 +169,37 @@ export function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>)
     const { input = null, resolution } = call
     // One too large to be carried along was asked about when it was made; later only its digest is known.
     const kept = jsonBytes(input) <= UNKNOWN_INPUT_BYTES ? { input } : {}
-    state.unknown[event.callId] = { run: number, turn, attempt, ...kept, resolution, ...(aliveForMs !== undefined && { aliveForMs }) }
-    dropOldest(state.unknown, UNKNOWN_KEPT)
+    state.unknown[event.callId] = {
+      run: number,
+      turn,
+      attempt,
+      ...kept,
+      resolution: withoutTerms(resolution),
+      ...(aliveForMs !== undefined && { aliveForMs }),
+    }
+    keepUnknownWithinBounds(state.unknown)
     addEffect(run, event.callId)
     call.attempts = attempt
   })
   if (event.ask) waitFor(state, event.callId, 'awaiting_resolution', {})
   else endCall(state, event.callId, 'unknown')
+}
+
+/** What `verify` needs of it: on what terms it was agreed to does not matter any longer. */
+function withoutTerms({ approval: _, client: __, invalid: ___, ...resolution }: Resolution): Resolution {
+  return resolution
+}
+
+/** Arguments are dropped first, the oldest before the newer ones: without them `verify` cannot be asked, but the intent is still known. */
+function keepUnknownWithinBounds(unknown: Record<string, UnknownCall>): void {
+  dropOldest(unknown, UNKNOWN_KEPT)
+  for (const call of Object.values(unknown)) {
+    if (jsonBytes(unknown) <= SNAPSHOT_BYTES.unknown) return
+    delete call.input
+  }
+  while (Object.keys(unknown).length > 1 && jsonBytes(unknown) > SNAPSHOT_BYTES.unknown) {
+    dropOldest(unknown, Object.keys(unknown).length - 1)
+  }
 }
 
 /** Somebody knows, or has decided, what became of an unknown call. */

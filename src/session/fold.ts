@@ -14,6 +14,7 @@ import {
   updateCall,
   waitFor,
 } from './fold-calls.ts'
+import { queue, requeue, take } from './queue.ts'
 import type { RunState, SessionState } from './state.ts'
 
 /** Message ids whose hashes a state keeps. */
@@ -36,6 +37,7 @@ export function initialState(event: EventOf<'session_started'>): SessionState {
     current: null,
     error: null,
     inbox: [],
+    inboxBytes: 0,
     accepted: [],
     keys: {},
     unknown: {},
@@ -82,7 +84,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
       settleStatus(state)
       return
     case 'message_received':
-      state.inbox.push({ messageId: event.messageId, ...(event.metadata && { metadata: event.metadata }), seq: event.seq })
+      queue(state, { messageId: event.messageId, seq: event.seq })
       state.accepted.push(shortHash(event.messageId))
       if (state.accepted.length > ACCEPTED_KEPT) state.accepted.shift()
       return
@@ -175,13 +177,14 @@ function openRun(event: EventOf<'run_started'>): RunState {
   return {
     run: event.run,
     messageId: event.messageId,
-    metadata: event.metadata ?? {},
+    metadata: {},
     startedAt: event.at,
     turn: 0,
     phase: 'turn_due',
     calls: [],
     usage: NO_USAGE,
     taken: [],
+    takenBytes: 0,
     effects: [],
     moreEffects: 0,
   }
@@ -190,14 +193,13 @@ function openRun(event: EventOf<'run_started'>): RunState {
 function startTurn(state: SessionState, event: EventOf<'turn_started'>): void {
   const run = state.current
   if (!run) return
-  const takes = new Set(event.takes)
   const last = event.takes.at(-1)
   if (last !== undefined) state.lastMessageId = last
-  run.taken.push(...state.inbox.filter((message) => takes.has(message.messageId)))
-  state.inbox = state.inbox.filter((message) => !takes.has(message.messageId))
+  take(state, event.takes)
   run.turn = event.turn
   run.phase = 'model'
   run.calls = []
+  delete run.leftOut
   state.turns += 1
 }
 
@@ -218,6 +220,7 @@ function completeModelCall(state: SessionState, event: EventOf<'model_completed'
   if (event.content.length > 0) state.lastMessageId = `m_${event.run}_${event.turn}`
   if (event.checkpoint) state.checkpointPolicy = event.checkpoint
   else delete state.checkpointPolicy
+  if (event.metadata) run.metadata = event.metadata
   run.limits = event.limits
   run.stopReason = event.stopReason
   run.usage = addUsage(run.usage, event.usage)
@@ -229,7 +232,7 @@ function completeModelCall(state: SessionState, event: EventOf<'model_completed'
 function startRecovery(state: SessionState, event: EventOf<'recovery_started'>): void {
   const run = state.current
   if (event.strategy === 'restart_run' && run) {
-    state.inbox = [...run.taken, ...state.inbox]
+    requeue(state, [...run.taken, ...state.inbox])
     state.current = null
   }
   if (event.strategy === 'abandon') state.current = null
@@ -243,12 +246,16 @@ function rollBack(state: SessionState, event: EventOf<'rolled_back'>): void {
   if (event.keepsRun && state.current) {
     state.current.phase = 'turn_due'
     state.current.calls = []
+    delete state.current.leftOut
     state.status = 'running'
     return
   }
   state.current = null
   state.status = 'idle'
-  state.inbox = state.inbox.filter((message) => (message.seq ?? 0) > event.upToSeq)
+  requeue(
+    state,
+    state.inbox.filter((message) => (message.seq ?? 0) > event.upToSeq),
+  )
 }
 
 /** What was another session's until here is this one's past, but what that one spent, and whom it had accepted, is not. */
@@ -263,7 +270,7 @@ function becomeFork(state: SessionState, event: EventOf<'forked'>): void {
   state.status = 'idle'
   state.current = null
   state.error = null
-  state.inbox = []
+  requeue(state, [])
   state.accepted = []
   state.turns = 0
   state.usage = NO_USAGE

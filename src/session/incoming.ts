@@ -104,8 +104,8 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** Bytes of JSON that a session's context and its tags may have: they are carried along for as long as it lives. */
-const MAX_CONTEXT_BYTES = 100_000
-const MAX_TAGS_BYTES = 16_000
+export const MAX_CONTEXT_BYTES = 100_000
+export const MAX_TAGS_BYTES = 16_000
 
 /** What is wrong with a session's context, if anything is. */
 export function contextProblem(context: unknown): string | undefined {

@@ -2,7 +2,7 @@
 import type { UserBlock } from './content.ts'
 import type { BlobRef, EffectReport, ResultContent, SessionEvent, Target, Watermark } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
-import type { SessionState } from './state.ts'
+import type { SessionError, SessionState } from './state.ts'
 
 /** Workflow type of a session. */
 export const WORKFLOW_TYPE = 'pawlSession'
@@ -91,6 +91,12 @@ export interface RecoverRequest {
   strategy: 'restart_run' | 'abandon'
   by?: string
 }
+
+/** How a session stands, in few words: the answer of the updates `resume` and `recover`. The query `state` tells more. */
+export type SessionSummary = Pick<SessionState, 'sessionId' | 'agent' | 'status' | 'seq' | 'run' | 'turns' | 'error'>
+
+/** The answer of the query `state` before the session is open. `error`: why it is not open yet, where that takes long. */
+export type Unopened = { status: 'loading'; error?: undefined } | { status: 'error'; error: SessionError }
 
 /** The argument of the update `checkpoint`; answers `{ version }`. */
 export interface CheckpointRequest {
@@ -224,7 +230,7 @@ export interface SessionSettings {
 /** What continue-as-new carries over. */
 export interface Carried {
   coreVersion: number
-  /** What the session was when it decided to go on; the events up to there are in the store. */
+  /** What the session was when it decided to go on, bounded (`snapshotOf`); the events up to there are in the store. */
   state: SessionState
   /** Of the last event that is folded into `state`. */
   digest: string

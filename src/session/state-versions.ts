@@ -73,9 +73,12 @@ const SHAPE: Readonly<Record<string, Fits>> = {
   seq: isCount,
   createdAt: Number.isFinite,
   run: isCount,
-  current: (value) => value === null || (isObject(value) && Array.isArray(value.calls) && Array.isArray(value.taken) && isCount(value.run)),
+  current: (value) =>
+    value === null ||
+    (isObject(value) && Array.isArray(value.calls) && Array.isArray(value.taken) && isCount(value.takenBytes) && isCount(value.run)),
   error: (value) => value === null || isObject(value),
   inbox: Array.isArray,
+  inboxBytes: isCount,
   keys: isObject,
   unknown: isObject,
   turns: isCount,

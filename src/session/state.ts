@@ -36,6 +36,7 @@ export interface RunState {
   run: number
   /** The message that opened it. */
   messageId: string
+  /** Of that message; empty until the run's first answer, which brings it. */
   metadata: JsonObject
   startedAt: number
   turn: number
@@ -43,10 +44,16 @@ export interface RunState {
   phase: 'turn_due' | 'model' | 'tools' | 'answered'
   limits?: RunLimits
   calls: CallState[]
+  /** Calls of the turn that are not among `calls`, because a state that is carried, loaded or shown is bounded: the events have them. */
+  leftOut?: LeftOutCall[]
   stopReason?: StopReason
   usage: Usage
-  /** The messages that the run's turns have taken, in order. */
+  /** The messages that the run's turns have taken, in order: what `restart_run` puts back into the inbox. */
   taken: QueuedMessage[]
+  /** Of their entries in `taken`. */
+  takenBytes: number
+  /** They were too many to be kept in the state: the run cannot be restarted. */
+  tookMore?: true
   /** Effects other than reads that completed, or may have, the newest 10: what `restart_run` would repeat. */
   effects: string[]
   /** How many more there are. */
@@ -56,10 +63,12 @@ export interface RunState {
   beforeAnswer?: string
 }
 
-/** A message that was accepted, with what `run_started` needs of it. */
+/** A call that a bounded state does not hold. */
+export type LeftOutCall = Pick<CallState, 'callId' | 'status'> & Pick<Resolution, 'tool' | 'inputDigest'>
+
+/** A message that was accepted. What it says, and its metadata, are in its `message_received`. */
 export interface QueuedMessage {
   messageId: string
-  metadata?: JsonObject
   /** Of its `message_received`. */
   seq?: number
 }
@@ -113,8 +122,10 @@ export interface SessionState {
   run: number
   current: RunState | null
   error: SessionError | null
-  /** Ids of received messages that no turn has taken yet, in order, with what `run_started` needs of them. */
+  /** Received messages that no turn has taken yet, in order. */
   inbox: QueuedMessage[]
+  /** Bytes of JSON of their entries in `inbox`: only so many can wait. */
+  inboxBytes: number
   /** Short hashes of the newest 2,000 message ids accepted, for deduplication. */
   accepted: string[]
   /** By short hash of the idempotency key, the newest 100: effects that completed. Older ones are found when a call is resolved. */

@@ -3,7 +3,7 @@ import { type AssistantBlock, type ContentBlock, isImageSource, type Message, ty
 import { placeholderOf } from './blobs.ts'
 import type { EventOf, ResultContent, SessionEvent } from './events.ts'
 import { callIdOf } from './events.ts'
-import type { Json } from './json.ts'
+import type { Json, JsonObject } from './json.ts'
 
 /** What the model is told of a call that its run was stopped before. */
 const NEVER_RAN = 'This call was not run: the run was stopped before it.'
@@ -36,13 +36,22 @@ export interface Transcript {
   pendingKeys: Map<string, string>
   /** Results of completed effects, for replays of their key. */
   completed: Map<string, ResultContent>
-  /** Of the newest run: where it begins in `messages`, and the messages it took. */
-  newestRun: { run: number; from: number; took: Map<string, WaitingMessage> }
+  /** Of the newest run: where it begins in `messages`, the messages it took, and the metadata that its code is given. */
+  newestRun: NewestRun
+}
+
+/** The newest run, and the metadata of the message that opened it. */
+interface NewestRun {
+  run: number
+  from: number
+  took: Map<string, WaitingMessage>
+  metadata: JsonObject
 }
 
 /** What a user said, and the `seq` of its `message_received`. */
 export interface WaitingMessage {
   content: string | UserBlock[]
+  metadata?: JsonObject
   seq: number
 }
 
@@ -56,7 +65,7 @@ export function emptyTranscript(): Transcript {
     completed: new Map(),
     keys: new Map(),
     pendingKeys: new Map(),
-    newestRun: { run: 0, from: 0, took: new Map() },
+    newestRun: { run: 0, from: 0, took: new Map(), metadata: {} },
   }
 }
 
@@ -67,11 +76,15 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
       Object.assign(transcript, emptyTranscript())
       return
     case 'message_received':
-      transcript.waiting.set(event.messageId, { content: event.content, seq: event.seq })
+      transcript.waiting.set(event.messageId, {
+        content: event.content,
+        ...(event.metadata && { metadata: event.metadata }),
+        seq: event.seq,
+      })
       return
     case 'run_started':
       closeCalls(transcript, event.seq)
-      transcript.newestRun = { run: event.run, from: transcript.messages.length, took: new Map() }
+      startRun(transcript, event)
       return
     case 'turn_started':
       closeCalls(transcript, event.seq)
@@ -182,6 +195,15 @@ export function withCallIds(content: readonly AssistantBlock[], run: number, tur
   return content.map((block) => (block.type === 'tool_use' ? { ...block, id: callIdOf(run, turn, index++) } : block))
 }
 
+function startRun(transcript: Transcript, { run, messageId }: EventOf<'run_started'>): void {
+  const metadata = transcript.waiting.get(messageId)?.metadata ?? {}
+  transcript.newestRun = { run, from: transcript.messages.length, took: new Map(), metadata }
+}
+
+function forgetRun(transcript: Transcript): void {
+  transcript.newestRun = { run: transcript.newestRun.run, from: transcript.messages.length, took: new Map(), metadata: {} }
+}
+
 function takeMessages(transcript: Transcript, { takes, seq }: EventOf<'turn_started'>): void {
   for (const messageId of takes) {
     const message = transcript.waiting.get(messageId)
@@ -251,13 +273,13 @@ function rollBack(transcript: Transcript, { toSeq, upToSeq, keepsRun }: EventOf<
   transcript.open = null
   if (keepsRun) return
   for (const [messageId, { seq }] of transcript.waiting) if (seq <= upToSeq) transcript.waiting.delete(messageId)
-  transcript.newestRun = { run: transcript.newestRun.run, from: transcript.messages.length, took: new Map() }
+  forgetRun(transcript)
 }
 
 function becomeFork(transcript: Transcript, { keys }: EventOf<'forked'>): void {
   transcript.open = null
   transcript.waiting.clear()
-  transcript.newestRun = { run: transcript.newestRun.run, from: transcript.messages.length, took: new Map() }
+  forgetRun(transcript)
   if (keys === 'carried') return
   transcript.keys.clear()
   transcript.pendingKeys.clear()

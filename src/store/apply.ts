@@ -12,6 +12,7 @@ import { createSession, type LockedSession, lockSession } from './head.ts'
 import { applyMove, leaveCheckpoints } from './moves.ts'
 import { type CheckpointFailure, checkpointErrorRow, lateCheckpointRow } from './project-errors.ts'
 import { newProjection, passOver, project, recall, segmentsOf } from './projections.ts'
+import type { Notifier } from './notifier.ts'
 import { recalledEvents } from './recalled.ts'
 import type { Schema } from './schema.ts'
 import { writeSegment } from './segment.ts'
@@ -27,6 +28,7 @@ export interface WriteNeeds {
   database: Database
   schema: Schema
   kept: KeptStates
+  notifier: Notifier
   /** Names of the migrations that this release has; undefined: nobody is to look. */
   known(): Promise<readonly string[] | undefined>
   logger: Logger | undefined
@@ -60,7 +62,8 @@ export interface Flushed {
 export interface Applied extends Flushed {
   folding?: Folding
   failures: readonly CheckpointFailure[]
-  adjusted: readonly ParsedEntry[]
+  /** Those that were written. */
+  entries: readonly ParsedEntry[]
 }
 
 /** Locks the session and applies the entries, or sets them aside. */
@@ -81,7 +84,7 @@ export async function applyFlush(
   return { ...NOTHING, head: session.head, strays }
 }
 
-const NOTHING: Omit<Applied, 'head'> = { strays: [], failures: [], adjusted: [] }
+const NOTHING: Omit<Applied, 'head'> = { strays: [], failures: [], entries: [] }
 
 /** What was erased does not come back: only a chain that begins afresh is taken, also one whose first event is the session's first. */
 async function beginAfterErasure(
@@ -207,6 +210,7 @@ async function append(
       checkpoints: guarded ? [] : checkpoints,
       projection,
       head: last,
+      executionId: options.executionId,
       commitsFrom,
     })
     all.push(...failures, ...apart)
@@ -217,7 +221,7 @@ async function append(
     if (guarded) await underSavepoint(tx, leave)
     else await leave()
   }
-  return { head: last, strays: [], folding, failures: all, adjusted: entries.filter((entry) => entry.adjusted.length > 0) }
+  return { head: last, strays: [], folding, failures: all, entries }
 }
 
 function gap(head: number, first: number): StoreError {

@@ -34,6 +34,8 @@ const DRIVER_GRACE_MS = 2_000
 /** A flusher that stops in the middle of a transaction must not keep the session's row locked. */
 const IDLE_IN_TRANSACTION_MS = 20_000
 
+const GOODBYE_MS = 2_000
+
 const AS_TEXT = { getTypeParser: () => (value: unknown) => value }
 
 /** How a database is watched. */
@@ -103,7 +105,7 @@ export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use', 
       closed = true
       outages?.close()
       pool.off('connect', guard)
-      if (isOurs) await pool.end()
+      if (isOurs) await end(pool)
     },
   }
 }
@@ -119,6 +121,15 @@ function ownPool(connectionString: string): Pool {
     keepAlive: true,
     allowExitOnIdle: true,
   })
+}
+
+/** A Postgres that hangs never says goodbye, nor does a connection to it that is still being made: they are left to themselves. */
+async function end(pool: Pool): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, GOODBYE_MS)
+  })
+  await Promise.race([pool.end(), late]).finally(() => clearTimeout(timer))
 }
 
 /** For a pool of the user's, which may wait for ever. */

@@ -33,11 +33,7 @@ export function asStoreError(error: unknown, address?: string): StoreError {
     )
   }
   if (state === '42501') {
-    return new StoreError(
-      'permission_denied',
-      `Postgres refuses: ${reasonOf(error)}. Grant the role what it needs on the schema.`,
-      options,
-    )
+    return new StoreError('permission_denied', `Postgres refuses: ${reasonOf(error)}. Grant the role what it needs on the schema.`, options)
   }
   if (isBug(error) || (state !== undefined && OUR_FAULT.has(state.slice(0, 2)))) {
     return new StoreError('store_failed', `The side store failed: ${reasonOf(error)}. Please report it with the cause.`, options)

@@ -10,16 +10,17 @@ import { listenerOn } from './listener.ts'
 import { markProgress, markRunning } from './live.ts'
 import { listsOf } from './lists/index.ts'
 import { migrate, migrationNames, pendingMigrations } from './migrate.ts'
+import { notifierOn } from './notifier.ts'
 import type { WatchWhen } from './outages.ts'
 import { locateMessage, readEntries, readErrors, readEvents, readHead, readMessages, readSession, readToolCalls } from './reader.ts'
-import { resume } from './resume.ts'
+import { lastExecution, resume } from './resume.ts'
 import { schemaOf } from './schema.ts'
 import type { Store } from './store.ts'
 import { safeKey } from './text.ts'
 import { upkeepOf } from './upkeep.ts'
 import { flush } from './writer.ts'
 
-export { addressOf, checkPostgresUrl } from './address.ts'
+export { checkPostgresUrl } from './address.ts'
 export { StoreError } from './errors.ts'
 export type * from './lists/index.ts'
 export type * from './store.ts'
@@ -55,6 +56,7 @@ export function openStore(options: StoreOptions): Store {
   const schema = schemaOf(options.schema ?? 'pawl')
   const database = databaseAt(postgres, { logger, watch, onWait })
   const listener = listenerOn(schema.channel, () => database.newClient(), logger)
+  const notifier = notifierOn(database, schema, logger)
   const ready = onceItSucceeds(() => prepare())
 
   async function prepare(): Promise<void> {
@@ -71,7 +73,7 @@ export function openStore(options: StoreOptions): Store {
   let names: Promise<string[]> | undefined
   /** `off` looks at nothing: there may be no files to look at. */
   const known = async (): Promise<string[] | undefined> => (mode === 'off' ? undefined : (names ??= migrationNames()))
-  const writing = { database, schema, kept: keptStates(), known, logger }
+  const writing = { database, schema, kept: keptStates(), notifier, known, logger }
 
   async function prepared<T>(work: () => Promise<T>): Promise<T> {
     await ready.reached()
@@ -90,7 +92,8 @@ export function openStore(options: StoreOptions): Store {
   return {
     head: (sessionId) => reading(() => readHead(database, schema, sessionId)),
     flush: (sessionId, epoch, entries, options) => prepared(() => flush(writing, sessionId, epoch, entries, options)),
-    resume: (sessionId) => reading(() => resume(database, schema, sessionId)),
+    resume: (sessionId, executionId) => reading(() => resume(database, schema, sessionId, executionId)),
+    lastExecution: (sessionId) => reading(() => lastExecution(database, schema, sessionId)),
     markRunning: (sessionId, callId, attempt, worker) => prepared(() => markRunning(writing, { sessionId, callId, attempt, worker })),
     markProgress: (sessionId, callId, attempt, value) => prepared(() => markProgress(writing, { sessionId, callId, attempt, value })),
     session: (sessionId) => reading(() => readSession(database, schema, sessionId)),
@@ -105,7 +108,7 @@ export function openStore(options: StoreOptions): Store {
     upkeep: upkeepOf(database, schema, prepared),
     watch: (sessionId, wake) => listener.watch(safeKey(sessionId), wake),
     async close() {
-      await listener.close()
+      await Promise.all([listener.close(), notifier.close()])
       await database.close()
     },
   }

@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Client } from 'pg'
 import type { Logger } from '../agent/tool.ts'
+import { bellOf, bellsIn } from './notifier.ts'
 
 /** The shared listener. */
 export interface Listener {
@@ -11,6 +12,7 @@ export interface Listener {
 
 /** No session has this for an id. */
 const EVERY_SESSION = '*'
+const EVERY_BELL = bellOf(EVERY_SESSION)
 const FIRST_RETRY_MS = 250
 const LAST_RETRY_MS = 30_000
 /** The connection outlives its last watcher a little: runs are often watched one after another. */
@@ -31,7 +33,7 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     opened.on('error', (error) => lost(opened, error))
     opened.on('end', () => lost(opened, undefined))
     opened.on('notification', ({ payload = '' }) => {
-      for (const key of [payload.slice(payload.indexOf(' ') + 1), EVERY_SESSION]) wakeAll(watchers.get(key) ?? [])
+      for (const bell of [...bellsIn(payload), EVERY_BELL]) wakeAll(watchers.get(bell) ?? [])
     })
     const connecting = opened.connect()
     holdProcess(opened, 'unref')
@@ -86,10 +88,10 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     await Promise.race([leaving.end().catch(() => {}), pause(GOODBYE_MS, undefined, { ref: false })])
   }
 
-  function unwatch(key: string, wake: () => void): void {
-    const wakes = watchers.get(key)
+  function unwatch(bell: string, wake: () => void): void {
+    const wakes = watchers.get(bell)
     wakes?.delete(wake)
-    if (wakes?.size === 0) watchers.delete(key)
+    if (wakes?.size === 0) watchers.delete(bell)
     if (watchers.size === 0 && !closed) later(() => void disconnect(), LINGER_MS)
   }
 
@@ -98,14 +100,15 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
       if (closed) return () => {}
       // An own function a watcher: the same `wake` may be given twice.
       const own = (): void => wake()
-      const wakes = watchers.get(key) ?? new Set()
-      watchers.set(key, wakes.add(own))
+      const bell = bellOf(key)
+      const wakes = watchers.get(bell) ?? new Set()
+      watchers.set(bell, wakes.add(own))
       if (client) clearTimeout(timer)
       else if (watchers.size === 1 && wakes.size === 1) {
         clearTimeout(timer)
         connect()
       }
-      return () => unwatch(key, own)
+      return () => unwatch(bell, own)
     },
     async close() {
       closed = true

@@ -36,7 +36,14 @@ export interface MigrateReport {
  * Brings the side store's schema up to this release. Any number of processes may do so at once, also while workers write.
  * @throws StoreError `store_unavailable`, `permission_denied`, `role_not_found`, `invalid_store_options`, `invalid_postgres_url`.
  */
-export async function migrateStore({ postgres, schema: name = 'pawl', appRole, check, logger, onWait }: MigrateOptions): Promise<MigrateReport> {
+export async function migrateStore({
+  postgres,
+  schema: name = 'pawl',
+  appRole,
+  check,
+  logger,
+  onWait,
+}: MigrateOptions): Promise<MigrateReport> {
   if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured: set DATABASE_URL or give `postgres`.')
   const schema = schemaOf(name)
   const database = databaseAt(postgres, { logger, onWait })

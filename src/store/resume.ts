@@ -11,9 +11,9 @@ import type { Resumed } from './store.ts'
 import { safeKey } from './text.ts'
 
 /** See `Store.resume`. */
-export async function resume(database: Queryable, schema: Schema, sessionId: string): Promise<Resumed | null> {
+export async function resume(database: Queryable, schema: Schema, sessionId: string, executionId?: string): Promise<Resumed | null> {
   const key = safeKey(sessionId)
-  await keepFromPruning(database, schema, key)
+  await markLoaded(database, schema, key, executionId)
   const [row] = await database.query(
     `select flushed_seq, digest, run, checkpoint, coalesce(forked_seq, 0) as forked_seq, (erased_at is not null)::text as erased
      from ${schema.table('sessions')} where session_id = $1`,
@@ -34,10 +34,22 @@ export async function resume(database: Queryable, schema: Schema, sessionId: str
 /** SQLSTATE of a write to a database that only reads: nobody prunes there either. */
 const READ_ONLY = '25006'
 
+/** See `Store.lastExecution`. */
+export async function lastExecution(database: Queryable, schema: Schema, sessionId: string): Promise<string | null> {
+  const [row] = await database.query(
+    `select coalesce(execution_id, epoch) as execution_id from ${schema.table('sessions')} where session_id = $1`,
+    [safeKey(sessionId)],
+  )
+  return row?.execution_id ?? null
+}
+
 /** A row that was touched just now is not pruned: the session will flush to it soon. A prune that is under way is waited for. */
-async function keepFromPruning(database: Queryable, schema: Schema, key: string): Promise<void> {
+async function markLoaded(database: Queryable, schema: Schema, key: string, executionId: string | undefined): Promise<void> {
   try {
-    await database.query(`update ${schema.table('sessions')} set flushed_at = now() where session_id = $1`, [key])
+    await database.query(
+      `update ${schema.table('sessions')} set flushed_at = now(), execution_id = coalesce($2, execution_id) where session_id = $1`,
+      [key, executionId ?? null],
+    )
   } catch (error) {
     const { cause } = error as { cause?: { code?: string } }
     if (cause?.code !== READ_ONLY) throw error

@@ -35,11 +35,13 @@ export interface Segment {
   checkpoints: readonly CheckpointRow[]
   projection: Projection
   head: StoredHead
+  /** The execution that the events were read from, where known. */
+  executionId: string | undefined
   /** The first event that the row of `commits` is about; undefined: there is none, for the events are another session's. */
   commitsFrom: number | undefined
 }
 
-/** One statement for all tables; the session's row and the notification come with it. */
+/** One statement for all tables; the session's row comes with it. */
 export async function writeSegment(tx: Queryable, schema: Schema, segment: Segment): Promise<void> {
   const { key, agent, entries, rows, checkpoints, head } = segment
   const statement = newStatement()
@@ -57,8 +59,7 @@ export async function writeSegment(tx: Queryable, schema: Schema, segment: Segme
   if (rows.decisions.length > 0) statement.part(decide(statement, schema, key, rows.decisions))
   if (segment.commitsFrom !== undefined) statement.part(commit(statement, schema, key, segment.commitsFrom, head.seq))
   statement.part(updateSession(statement, schema, segment))
-  const notify = `select pg_notify(${statement.value(schema.channel)}, ${statement.value(`${head.seq} ${key}`)})`
-  await tx.query(textOfStatement(statement, notify), [...statement.values])
+  await tx.query(textOfStatement(statement, 'select 1'), [...statement.values])
 }
 
 /** A checkpoint whose version is there already is another writer's of the same events, or the same. */
@@ -138,13 +139,14 @@ function commit(statement: Statement, schema: Schema, key: string, first: number
   return `insert into ${schema.table('commits')} (session_id, first_seq, last_seq) values (${values.join(', ')})`
 }
 
-function updateSession(statement: Statement, schema: Schema, { key, projection, head }: Segment): string {
+function updateSession(statement: Statement, schema: Schema, { key, projection, head, executionId }: Segment): string {
   const { session, openTurn } = projection
   const { status, run, currentRun, turns, error, usage, usd, model, provider, checkpoint, forkedFrom, updatedAt } = session
   const safe = sanitiser()
   const set: Record<string, unknown> = {
     status,
     epoch: safeKey(head.epoch),
+    ...(executionId !== undefined && { execution_id: safeKey(executionId) }),
     flushed_seq: head.seq,
     committed_seq: head.seq,
     digest: head.digest,

@@ -73,10 +73,10 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     coreVersion: count,
     after: optional(AFTER),
   },
-  session_resumed: { executionId: text, fromEpoch: text, coreVersion: count },
+  session_resumed: { executionId: text, fromEpoch: text, coreVersion: count, resetOf: optional(text) },
   message_received: { messageId: text, content, metadata: anything, blob: optional(BLOB) },
   message_rejected: { messageId: optional(text), code: text, reason: text },
-  run_started: { run: count, messageId: text, metadata: anything },
+  run_started: { run: count, messageId: text },
   turn_started: { ...TURN, takes: list(text) },
   model_attempt_failed: { ...TURN, error: FAILED_ATTEMPT },
   model_completed: {
@@ -89,6 +89,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     calls: list(RESOLUTION),
     limits: anything,
     checkpoint: anything,
+    metadata: anything,
   },
   tool_issued: {
     ...CALL,

@@ -88,6 +88,8 @@ export interface FlushOptions {
   inherited?: string
   /** Earlier tries to flush these events failed: said of the newest checkpoint among them, in `errors`. */
   late?: LateFlush
+  /** The execution that the events were read from. */
+  executionId?: string
 }
 
 /** Since when, how often and why flushes had failed. */
@@ -113,15 +115,20 @@ export interface Store {
   /**
    * Applies to all projections, in one transaction under the session's row lock, just those of `entries` that lie above the
    * stored head and continue its digest; answers with the new head. Late and repeated flushes change nothing.
+   * Values that columns cannot hold are adjusted, and noted in `events.adjusted`. Where Postgres refuses the events themselves, or they
+   * are too many for a statement's time, they are applied in several transactions.
    * A batch of another epoch is taken only if it begins with `session_resumed` (or a second `session_started`) on the stored digest; else it is set aside
    * in `stray_events`, and `StoreError` `foreign_epoch` is thrown.
    */
   flush(sessionId: string, epoch: string, entries: readonly LogEntry[], options?: FlushOptions): Promise<StoredHead>
   /**
    * The session's state at the stored head, from its newest readable checkpoint and the events above it, else from its events;
-   * null for a session that the store does not know. What was passed over is told in `warnings`.
+   * null for a session that the store does not know. What was passed over is told in `warnings`. `executionId`: of the execution that
+   * loads it, which `lastExecution` names from then on.
    */
-  resume(sessionId: string): Promise<Resumed | null>
+  resume(sessionId: string, executionId?: string): Promise<Resumed | null>
+  /** The execution that loaded the session or wrote events last, or the first of its chain; null for a session that the store does not know. */
+  lastExecution(sessionId: string): Promise<string | null>
   /** Best effort: writes `running`, the attempt and the worker to the call's row; nothing depends on it. */
   markRunning(sessionId: string, callId: string, attempt: number, worker: string): Promise<void>
   /** Best effort: writes to the row of a call that runs what its attempt says of how far it is; nothing depends on it. */

@@ -65,15 +65,17 @@ async function transact(needs: WriteNeeds, flush: Flush, manner: Manner): Promis
   const known = await needs.known()
   const applied = await needs.database.transaction((tx) => applyFlush(tx, needs, known, flush, manner))
   applied.folding?.keep(applied.head.digest)
+  if (applied.entries.length > 0) needs.notifier.ring(flush.key)
   warnOf(needs.logger, flush.sessionId, applied)
   return applied
 }
 
-function warnOf(logger: Logger | undefined, sessionId: string, { folding, failures, adjusted }: Applied): void {
+function warnOf(logger: Logger | undefined, sessionId: string, { folding, failures, entries }: Applied): void {
   for (const warning of folding?.warnings ?? []) logger?.warn({ sessionId }, `pawl: ${warning}`)
   for (const { event, error } of failures) {
     logger?.warn({ sessionId, version: event.version, err: error }, 'pawl: a checkpoint was not written; the next one covers it')
   }
+  const adjusted = entries.filter((entry) => entry.adjusted.length > 0)
   const [first] = adjusted
   if (!first) return
   const about = { sessionId, seq: first.seq, type: first.event.type, adjusted: first.adjusted, events: adjusted.length }

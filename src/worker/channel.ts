@@ -23,6 +23,8 @@ export function socketChannel<In, Out>(socket: Socket): Channel<In, Out> {
   let closed: (broken?: Error) => void = () => undefined
   let broken: Error | undefined
   const received = frames((frame) => {
+    // What follows in the same chunk is not to be believed either.
+    if (broken) return
     try {
       listener(deserialize(frame) as In)
     } catch (error) {

@@ -14,6 +14,7 @@ import { type DeathReport, MAX_DEATHS, MAX_UNHEARD, readReport } from '../sessio
 import type { Resolution } from '../session/events.ts'
 import { ownTaskQueue } from '../session/protocol.ts'
 import { Undecodable } from '../session/undecodable.ts'
+import { cutText, TEXT_BYTES } from '../session/texts.ts'
 
 /** How much longer than its timeout an attempt may last: its event loop may stand still for a minute before it is killed. */
 const STANDSTILL_MS = 120_000
@@ -86,7 +87,7 @@ const UNTIL_STORED: ActivityOptions = {
 export const { resolveTool, checkAnswer } = proxyActivities<Pick<PawlActivities, 'resolveTool' | 'checkAnswer'>>(ANSWERED_SOON)
 
 /** pawl's own activities have a task queue of their own: user code that takes all slots of a worker must not starve them. */
-type OwnActivities = Pick<PawlActivities, 'findPlace' | 'flush' | 'loadSession' | 'loadFork'>
+type OwnActivities = Pick<PawlActivities, 'findPlace' | 'flush' | 'loadSession' | 'loadCalls' | 'loadFork'>
 
 export function findPlace(...input: Parameters<OwnActivities['findPlace']>): ReturnType<OwnActivities['findPlace']> {
   return own(ANSWERED_SOON).findPlace(...input)
@@ -98,6 +99,10 @@ export function flush(...input: Parameters<OwnActivities['flush']>): ReturnType<
 
 export function loadSession(...input: Parameters<OwnActivities['loadSession']>): ReturnType<OwnActivities['loadSession']> {
   return own(UNTIL_STORED).loadSession(...input)
+}
+
+export function loadCalls(...input: Parameters<OwnActivities['loadCalls']>): ReturnType<OwnActivities['loadCalls']> {
+  return own(UNTIL_STORED).loadCalls(...input)
 }
 
 export function loadFork(...input: Parameters<OwnActivities['loadFork']>): ReturnType<OwnActivities['loadFork']> {
@@ -148,7 +153,7 @@ export function whyLost(error: unknown): Lost {
       failureClass: 'WorkerDied',
     }
   }
-  const message = cause?.message ?? error.message
+  const message = cutText(cause?.message ?? error.message, TEXT_BYTES.reason)
   if (cause instanceof ApplicationFailure && cause.type === 'NotFoundError') return { how: 'not_begun', message }
   return { how: 'failed', message, failureClass: cause instanceof ApplicationFailure ? (cause.type ?? 'Error') : 'Error' }
 }

@@ -6,12 +6,14 @@ import type { RunState } from '../session/state.ts'
 import type { Alarms } from './alarms.ts'
 import type { Journal } from './journal.ts'
 import type { LateResults } from './late-results.ts'
+import type { Pacing } from './pacing.ts'
 import type { Serving } from './serving.ts'
 
 /** Of one turn: what its calls share. */
 export interface Turn {
   journal: Journal
   serving: Serving
+  pacing: Pacing
   run: RunState
   alarms: Alarms
   late: LateResults

@@ -3,6 +3,7 @@ import { allHandlersFinished, condition, continueAsNew, workflowInfo } from '@te
 import type { Watermark } from '../session/events.ts'
 import { jsonBytes } from '../session/json.ts'
 import { type Closing, CORE_VERSION, sessionIdOf, type SessionStart } from '../session/protocol.ts'
+import { snapshotOf } from '../session/snapshot.ts'
 import type { Start } from '../session/start.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Flushing } from './flushing.ts'
@@ -18,10 +19,7 @@ const EVENTS_BETWEEN_TRIES = 500
 /** Here it waits for the store, however long. The server's limits are 51,200 events and 50 MB. */
 const EVENTS_AT_MOST = 40_000
 const BYTES_AT_MOST = 40_000_000
-/** The server's limit for what is carried over is 2 MB. */
-const SNAPSHOT_AT_MOST = 1_800_000
-
-/** What comes while the store takes what was there before is carried along, up to so many bytes of JSON. */
+/** What comes while the store takes what was there before is carried along beside the snapshot, up to so many bytes of JSON. */
 const TAIL_AT_MOST = 256_000
 
 /** The continuing of one execution. */
@@ -52,14 +50,12 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
   let triedAt = 0
   /** How far the store was when a try failed: until it has got further, it is away, and no turn is held up for it. */
   let storedThen: number | undefined
-  let tooLargeAt: number | undefined
 
   return {
     isDue() {
       const { historyLength, historySize } = workflowInfo()
       // A stop is answered by the next step, here; and whoever moves the session or decides on a call has to be answered here too.
       if (!allHandlersFinished()) return false
-      if (tooLargeAt !== undefined && historyLength < tooLargeAt + EVENTS_BETWEEN_TRIES) return false
       if ((historyLength < EVENTS_DUE && historySize < BYTES_DUE) || stopping.isRequested()) return false
       if (mustWait() || flushing.isDrained() || triedAt === 0) return true
       if (storedThen !== undefined && flushing.storedSeq() <= storedThen) return false
@@ -83,7 +79,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
 
   /** Goes on once the store has what is there now. If it does not: whether the store has it, at least. */
   async function leave(patienceMs?: number): Promise<boolean> {
-    const snapshot = { state: JSON.parse(JSON.stringify(journal.state)) as SessionState, at: journal.watermark() }
+    const snapshot = { state: JSON.parse(JSON.stringify(snapshotOf(journal.state))) as SessionState, at: journal.watermark() }
     const held = flushing.hold()
     if (patienceMs === undefined) await condition(held.isStored)
     else await condition(held.isStored, patienceMs)
@@ -119,18 +115,14 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
       recovered()
       await flushing.drained()
     }
-    if (flushing.isDrained()) await continueIfClean({ state: journal.state, at: journal.watermark() })
+    if (flushing.isDrained()) await continueIfClean({ state: snapshotOf(journal.state), at: journal.watermark() })
   }
 
   /** There is no await between this check and the call: what came since the snapshot goes along, or we go on here. */
   function continueIfClean({ state, at }: Snapshot): Promise<never> | undefined {
     if (!allHandlersFinished() || stopping.isRequested()) return undefined
     const tail = journal.since(at.seq)
-    const tailBytes = jsonBytes(tail)
-    if (tailBytes > TAIL_AT_MOST) return undefined
-    // The arguments of calls that wait for somebody are in it: once they have ended it is small again.
-    tooLargeAt = jsonBytes(state) + tailBytes > SNAPSHOT_AT_MOST ? workflowInfo().historyLength : undefined
-    if (tooLargeAt !== undefined) return undefined
+    if (jsonBytes(tail) > TAIL_AT_MOST) return undefined
     const { settings } = start
     const { workflowId, runId } = workflowInfo()
     const wanted = closing()

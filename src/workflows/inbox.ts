@@ -2,6 +2,8 @@
 import { uuid4 } from '@temporalio/workflow'
 import { shortHash } from '../session/digest.ts'
 import { checkMessage } from '../session/incoming.ts'
+import { hasRoomFor } from '../session/queue.ts'
+import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import type { Journal } from './journal.ts'
 
 /** Records a message, or its rejection; a repeated message id changes nothing. */
@@ -15,10 +17,15 @@ export function receive(journal: Journal, raw: unknown): void {
   const { messageId = uuid4(), content, metadata, agent, blob } = checked.message
   const { state } = journal
   if (agent !== undefined && agent !== state.agent) {
-    const reason = `The session talks to the agent "${state.agent}", not to "${agent}": use another session id.`
+    const reason = `The session talks to the agent "${state.agent}", not to "${cutText(agent, TEXT_BYTES.name)}": use another session id.`
     journal.append({ type: 'message_rejected', messageId, code: 'agent_mismatch', reason })
     return
   }
   if (state.accepted.includes(shortHash(messageId))) return
+  if (!hasRoomFor(state, messageId)) {
+    const reason = `${state.inbox.length} messages wait for the agent already, as many as a session can hold: send it again once they have been seen.`
+    journal.append({ type: 'message_rejected', messageId, code: 'inbox_full', reason })
+    return
+  }
   journal.append({ type: 'message_received', messageId, content, ...(metadata && { metadata }), ...(blob && { blob }) })
 }

@@ -22,7 +22,7 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
   let how: 'first' | 'again' | 'until_served' = 'first'
   let stale = 0
   for (;;) {
-    const input: CallModelInput = { agent, ...eventsOf(journal), run: number, turn, startedAt }
+    const input: CallModelInput = { agent, ...eventsOf(journal), run: number, turn, runMs: Math.max(0, Date.now() - startedAt) }
     if (attempts.used.attempts > 0) input.prior = attempts.used
     if (how === 'until_served') input.untilServed = true
     let result: CallModelResult
@@ -46,9 +46,9 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
     switch (result.kind) {
       case 'completed': {
         serving.served()
-        const { attempt, content, stopReason, usage, model, calls, limits, checkpoint } = result
+        const { attempt, content, stopReason, usage, model, calls, limits, checkpoint, metadata } = result
         const about = { attempt, model, content, stopReason, usage, calls, limits, ...(checkpoint !== undefined && { checkpoint }) }
-        journal.append({ type: 'model_completed', run: number, turn, ...about })
+        journal.append({ type: 'model_completed', run: number, turn, ...about, ...(metadata && { metadata }) })
         return { end: 'completed' }
       }
       case 'failed':

@@ -5,7 +5,7 @@ import type { CheckpointRequest, ForkPoint, ForkRequest, Moved, RollbackRequest 
 import { SAY_WHERE_TO, targetIn } from '../session/requests.ts'
 import { answerIn, findPlace, whyLost } from './activities.ts'
 import { eventsOf } from './journal.ts'
-import { endRun, isGoingOn, refuse, type Session, stopDetails } from './parts.ts'
+import { endRun, isGoingOn, refuse, type Session, stopDetails, textOf } from './parts.ts'
 
 const MAX_REASON = 1_000
 /** A watermark may be of a task that was rejected: asked again, it is not. */
@@ -17,7 +17,7 @@ export function makeCheckpoint({ journal, flushing }: Session, request: Checkpoi
   if (typeof reason !== 'string' || reason === '' || reason.length > MAX_REASON) {
     refuse('invalid_reason', `Say why: a reason of 1 to ${MAX_REASON} characters.`)
   }
-  journal.checkpoint(reason, typeof by === 'string' ? by : undefined)
+  journal.checkpoint(reason, textOf(request, 'by').by)
   flushing.nudge()
   return { version: journal.state.checkpoint?.version ?? 0 }
 }
@@ -73,10 +73,12 @@ async function held<T>(session: Session, work: () => Promise<T>): Promise<T> {
 }
 
 async function interruptRun(session: Session, details: { reason?: string; by?: string }): Promise<void> {
+  const { journal, stopping } = session
   while (isGoingOn(session)) {
-    session.stopping.request({ why: 'interrupt', ...details })
-    const run = session.journal.state.current?.run
-    await condition(() => !isGoingOn(session) || session.journal.state.current?.run !== run)
+    stopping.request({ why: 'interrupt', ...details })
+    const run = journal.state.current?.run
+    await condition(() => !isGoingOn(session) || journal.state.current?.run !== run || journal.hasEnded)
+    if (journal.hasEnded) refuse('workflow_reset', 'The workflow was reset meanwhile: look at the session and ask again.')
   }
 }
 

@@ -1,15 +1,20 @@
 // How an execution of a session begins: new, carried over by continue-as-new, gone on with from the store, or forked.
 import { condition, patched, workflowInfo } from '@temporalio/workflow'
-import type { LoadSessionResult } from '../activities/contract.ts'
+import type { LoadCallsResult, LoadForkResult, LoadSessionResult } from '../activities/contract.ts'
 import type { EffectReport, EventBody } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { contextProblem, tagsProblem } from '../session/incoming.ts'
-import { CORE_VERSION, type ForkStart, isAgentName, type MessageSignal, sessionIdOf } from '../session/protocol.ts'
+import { type Carried, CORE_VERSION, type ForkStart, isAgentName, type MessageSignal, sessionIdOf } from '../session/protocol.ts'
 import { isObject, requestOf } from '../session/requests.ts'
+import { lacksCalls, putCallsBack } from '../session/snapshot.ts'
 import type { Start } from '../session/start.ts'
 import type { CallState, RunState, SessionState } from '../session/state.ts'
-import { loadFork, loadSession } from './activities.ts'
+import { cutText, TEXT_BYTES } from '../session/texts.ts'
+import { loadCalls, loadFork, loadSession } from './activities.ts'
 import { type Journal, openJournal } from './journal.ts'
+import type { Opening } from './opening.ts'
+import type { Session } from './parts.ts'
+import type { Resets } from './resets.ts'
 import { mayLiveForMs } from './unknown-call.ts'
 
 const NOTHING = { seq: 0, digest: '' }
@@ -26,16 +31,13 @@ function coreVersionOf(start: Start): number {
 }
 
 /** Opens the session's journal. `early` fills with what is signalled meanwhile. */
-export async function openSession(start: Start, early: readonly unknown[]): Promise<Opened> {
+export async function openSession(start: Start, early: readonly unknown[], opening: Opening): Promise<Opened> {
   const coreVersion = coreVersionOf(start)
   const { carried, fork } = start
-  if (carried) {
-    const { state, digest, tail, previous } = carried
-    return { journal: openJournal({ seq: state.seq, digest }, state, coreVersion, tail), previous }
-  }
-  if (fork) return openFork(start, fork, coreVersion)
-  const loaded: LoadSessionResult = start.isNew ? { found: false } : await loadSession()
-  if (loaded.found) return { journal: loaded.lost ? beginAfresh(start, loaded, coreVersion) : goOn(loaded, coreVersion) }
+  if (carried) return openCarried(carried, coreVersion, opening)
+  if (fork) return openFork(start, fork, coreVersion, opening)
+  const loaded: LoadSessionResult = start.isNew ? { found: false } : await opening.load(loadSession)
+  if (loaded.found) return { journal: await journalOf(start, loaded, coreVersion, opening) }
   if (start.mustExist && early.length === 0) {
     return { refused: { code: 'session_not_found', reason: `There is no session "${sessionIdOf(workflowInfo().workflowId)}".` } }
   }
@@ -51,13 +53,83 @@ export async function openSession(start: Start, early: readonly unknown[]): Prom
   return begun
 }
 
+async function openCarried({ state, digest, tail, previous }: Carried, coreVersion: number, opening: Opening): Promise<Opened> {
+  const isWhole = await bringCalls({ state, digest }, opening)
+  const journal = openJournal({ seq: state.seq, digest }, state, coreVersion, tail)
+  if (!isWhole) giveUpCalls(journal)
+  return { journal, previous }
+}
+
+/** Reads the calls again that a bounded state could not hold. Whether they are there: where they are not, their run cannot be resumed. */
+async function bringCalls({ state, digest }: { state: SessionState; digest: string }, opening: Opening): Promise<boolean> {
+  const calls: CallState[] = []
+  for (let more = lacksCalls(state); more; ) {
+    const place = { answerSeq: state.current?.answerSeq ?? 0, upTo: { seq: state.seq, digest }, from: calls.length }
+    const page = await opening.load<LoadCallsResult>((how) => loadCalls({ ...place, ...how }))
+    if (page.gone) return false
+    calls.push(...page.calls)
+    more = page.more
+  }
+  if (calls.length > 0) putCallsBack(state, calls)
+  return true
+}
+
+function giveUpCalls(journal: Journal): void {
+  const { current } = journal.state
+  if (!current) return
+  const reason = `The events of run ${current.run} are not in the side store any longer, and with them the arguments of its open calls.`
+  journal.append({ type: 'error_entered', run: current.run, code: 'events_missing', reason, strategy: 'abandon' })
+}
+
+/**
+ * Opens the session again after its workflow was reset: it resumes from the store, as if it had ended. First the store gets what this
+ * history holds, and then what is left of the execution that was reset: nothing that was done is done again, and nothing is left out.
+ */
+export async function reopenSession(
+  start: Start,
+  { journal, flushing }: Session,
+  resets: Resets,
+  opening: Opening,
+): Promise<{ journal: Journal }> {
+  await flushing.drained()
+  const resetOf = resets.maker()
+  const loaded = await opening.load<LoadSessionResult & { executionId: string }>((how) => loadSession({ ...how, after: resetOf }))
+  resets.madeBy(loaded.executionId)
+  const { state, coreVersion, watermark } = journal
+  const known = loaded.found ? loaded : ({ found: true, state: copyOf(state), digest: watermark().digest } as const)
+  return { journal: await journalOf(start, known, coreVersion, opening, { executionId: loaded.executionId, resetOf }) }
+}
+
+function copyOf(state: SessionState): SessionState {
+  return JSON.parse(JSON.stringify(state)) as SessionState
+}
+
+/** The journal of a session that the store knows. */
+async function journalOf(
+  start: Start,
+  loaded: LoadSessionResult & { found: true },
+  coreVersion: number,
+  opening: Opening,
+  by: Maker = { executionId: workflowInfo().originalExecutionRunId },
+): Promise<Journal> {
+  if (loaded.lost) return beginAfresh(start, loaded, coreVersion, by)
+  const isWhole = await bringCalls(loaded, opening)
+  return goOn(loaded, coreVersion, by, isWhole)
+}
+
+/** Which execution opens the session, and the one that was reset for it. */
+interface Maker {
+  executionId: string
+  resetOf?: string
+}
+
 /** A session of which nothing is known yet. */
-export function beginSession(named: NamedSession, coreVersion = CORE_VERSION): { journal: Journal } {
+function beginSession(named: NamedSession, coreVersion = CORE_VERSION): { journal: Journal } {
   const journal = openJournal(NOTHING, undefined, coreVersion)
   const wrongContext = coreVersion > 1 ? contextProblem(named.context) : undefined
   const wrongTags = coreVersion > 1 ? tagsProblem(named.tags) : undefined
   const sound = { agent: named.agent, ...(!wrongContext && { context: named.context }), ...(!wrongTags && { tags: named.tags }) }
-  journal.append(started(sound, coreVersion))
+  journal.append(started(sound, coreVersion, workflowInfo().originalExecutionRunId))
   // What makes no sense is not carried along, and not left out in silence.
   if (wrongContext) journal.append({ type: 'message_rejected', code: 'invalid_context', reason: wrongContext })
   if (wrongTags) journal.append({ type: 'message_rejected', code: 'invalid_tags', reason: wrongTags })
@@ -71,12 +143,15 @@ interface NamedSession {
   tags?: string[] | undefined
 }
 
-function started({ agent, context, tags }: NamedSession, coreVersion: number): EventBody & { type: 'session_started' } {
-  const { runId: executionId, workflowId } = workflowInfo()
+function started(
+  { agent, context, tags }: NamedSession,
+  coreVersion: number,
+  executionId: string,
+): EventBody & { type: 'session_started' } {
   return {
     type: 'session_started',
-    sessionId: sessionIdOf(workflowId),
-    agent,
+    sessionId: sessionIdOf(workflowInfo().workflowId),
+    agent: cutText(agent, TEXT_BYTES.name),
     context: context ?? null,
     tags: tags ?? [],
     executionId,
@@ -85,23 +160,31 @@ function started({ agent, context, tags }: NamedSession, coreVersion: number): E
 }
 
 /** Nothing of what was said can be read any more: only its numbers go on. */
-function beginAfresh(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number): Journal {
+function beginAfresh(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number, { executionId }: Maker): Journal {
   const { seq, digest, run, checkpoint } = lost
   const { agent = lost.agent, context, tags } = start
   const named = lost.erased ? { agent, context, tags } : lost
   const journal = openJournal({ seq, digest }, undefined, coreVersion)
-  journal.append({ ...started(named, coreVersion), after: { run, checkpoint, origin: { seq, digest } } })
+  journal.append({ ...started(named, coreVersion, executionId), after: { run, checkpoint, origin: { seq, digest } } })
   return journal
 }
 
 /** Goes on from where the session was. A run that was going on is: it was stopped by nobody, its workflow was gone. */
-function goOn({ state, digest }: { state: SessionState; digest: string }, coreVersion: number): Journal {
-  const { runId: executionId } = workflowInfo()
+function goOn(
+  { state, digest }: { state: SessionState; digest: string },
+  coreVersion: number,
+  { executionId, resetOf }: Maker,
+  isWhole: boolean,
+): Journal {
   const { epoch: fromEpoch, error } = state
   const journal = openJournal({ seq: state.seq, digest }, { ...state, epoch: executionId }, coreVersion)
-  journal.append({ type: 'session_resumed', executionId, fromEpoch, coreVersion })
+  journal.append({ type: 'session_resumed', executionId, fromEpoch, coreVersion, ...(resetOf !== undefined && { resetOf }) })
   const { current } = journal.state
   if (!current) return journal
+  if (!isWhole) {
+    giveUpCalls(journal)
+    return journal
+  }
   const failed = error !== null && error.strategy !== 'automatic'
   if (failed || coreVersion < 2) journal.append({ type: 'run_interrupted', run: current.run, reason: 'its workflow had ended' })
   else if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) leaveTurn(journal, current)
@@ -147,9 +230,9 @@ function effectOf({ callId, resolution: { tool, effect }, status }: CallState): 
   return status === 'unknown' || status === 'issued' || status === 'awaiting_resolution' ? [{ callId, tool, status: 'unknown' }] : []
 }
 
-async function openFork(start: Start, fork: ForkStart, coreVersion: number): Promise<Opened> {
-  const { runId: executionId } = workflowInfo()
-  const loaded = await loadFork({ epoch: executionId, fork })
+async function openFork(start: Start, fork: ForkStart, coreVersion: number, opening: Opening): Promise<Opened> {
+  const { originalExecutionRunId: executionId } = workflowInfo()
+  const loaded = await opening.load<LoadForkResult>((how) => loadFork({ epoch: executionId, fork, ...how }))
   if (loaded.kind === 'refused') return { refused: loaded }
   const { state, digest } = loaded
   const { from, seq, target, keys, by } = fork
@@ -169,7 +252,7 @@ async function openFork(start: Start, fork: ForkStart, coreVersion: number): Pro
 }
 
 /** A foreign client may start the session without arguments: then the first message says for whom it is. */
-export async function firstAgent(early: readonly unknown[]): Promise<NamedSession> {
+async function firstAgent(early: readonly unknown[]): Promise<NamedSession> {
   const isNaming = (raw: unknown): boolean => isObject(raw) && 'agent' in raw && isAgentName(requestOf<MessageSignal>(raw).agent)
   await condition(() => early.some(isNaming))
   const { agent = '', context } = requestOf<MessageSignal>(early.find(isNaming))

@@ -1,12 +1,14 @@
 // What the parts of an open session share, and what all of them ask of it.
 import { ApplicationFailure } from '@temporalio/workflow'
 import { decide, type Decision, isGoingOn as isRunGoingOn } from '../session/decide.ts'
-import { hasEffects } from '../session/fold-calls.ts'
-import type { StopSignal } from '../session/protocol.ts'
+import { canRestart } from '../session/fold-calls.ts'
+import type { Closing, StopSignal } from '../session/protocol.ts'
+import { boundedText, cutText, TEXT_BYTES } from '../session/texts.ts'
 import type { Alarms } from './alarms.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
 import type { LateResults } from './late-results.ts'
+import type { Pacing } from './pacing.ts'
 import type { Serving } from './serving.ts'
 import type { Stopping } from './stopping.ts'
 
@@ -18,8 +20,11 @@ export interface Session {
   stopping: Stopping
   alarms: Alarms
   late: LateResults
+  pacing: Pacing
   /** The execution before this one. */
   previous: string | undefined
+  /** What was asked for by the signal `close`, or by cancelling the workflow. */
+  closing: { wanted: Closing | undefined }
   /** How many of those who move the session want no new run to start meanwhile. */
   holds: number
 }
@@ -37,8 +42,14 @@ export function isGoingOn({ journal: { state } }: Session): boolean {
 /** Puts the session into `error` for a run that cannot go on. */
 export function failRun(session: Session, run: number, code: string, reason: string): void {
   const { current } = session.journal.state
-  const strategy = current && hasEffects(current) ? 'abandon' : 'restart_run'
-  session.journal.append({ type: 'error_entered', run, code, reason, strategy })
+  const strategy = current && !canRestart(current) ? 'abandon' : 'restart_run'
+  session.journal.append({
+    type: 'error_entered',
+    run,
+    code: cutText(code, TEXT_BYTES.code),
+    reason: cutText(reason, TEXT_BYTES.reason),
+    strategy,
+  })
   endRun(session)
 }
 
@@ -48,10 +59,18 @@ export function endRun({ stopping, flushing }: Session): void {
   flushing.nudge()
 }
 
-/** Who, and why, of what came from outside. */
+/** Who, and why, of what came from outside: anyone can signal it, so it may be anything. */
 export function stopDetails(signal: StopSignal | undefined): StopSignal {
-  const { reason, by } = signal ?? {}
-  return { ...(typeof reason === 'string' && { reason }), ...(typeof by === 'string' && { by }) }
+  return { ...textOf(signal, 'reason'), ...textOf(signal, 'by') }
+}
+
+/** One text of what came from outside, bounded; none where there is none. */
+export function textOf<K extends 'by' | 'reason' | 'note'>(
+  given: { [name in K]?: unknown } | undefined,
+  kind: K,
+): { [name in K]?: string } {
+  const text = boundedText(given?.[kind], kind)
+  return (text === undefined ? {} : { [kind]: text }) as { [name in K]?: string }
 }
 
 /** Refuses an update: its caller gets the code, and nothing has changed. */

@@ -4,13 +4,13 @@ import type { Resolution } from '../session/events.ts'
 import { isTooDeep, type Json, jsonBytes } from '../session/json.ts'
 import { type AnswerRequest, type ApproveRequest, type DenyRequest, type ResolveRequest } from '../session/protocol.ts'
 import type { CallState, RunState, SessionState, UnknownCall } from '../session/state.ts'
+import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import { answerIn, checkAnswer, resolveTool, whyLost } from './activities.ts'
 import { inputOf, recorded, type Where } from './call.ts'
 import { eventsOf } from './journal.ts'
-import { failRun, refuse, type Session } from './parts.ts'
+import { failRun, refuse, type Session, textOf } from './parts.ts'
 import { issue } from './tool-call.ts'
 
-const MAX_TEXT = 4_000
 /** What an answer or changed arguments may have: they are in the history of the session. */
 const MAX_INPUT_BYTES = 1_000_000
 
@@ -97,19 +97,12 @@ export async function approve(session: Session, request: ApproveRequest): Promis
 export function deny(session: Session, request: DenyRequest): void {
   checkDecision(session, request)
   const { journal } = session
-  const { callId, digest, reason } = request
+  const { callId, digest } = request
   const { run, call } = callOf(session, callId)
   const where = whereOf(run, call)
-  const why = textOf(reason)
-  journal.append({
-    type: 'approval_decided',
-    ...where,
-    digest,
-    approved: false,
-    ...said(request),
-    ...(why !== undefined && { reason: why }),
-  })
-  const message = `This call was not approved and was not executed.${why === undefined ? '' : ` Reason: ${why}`}`
+  const why = textOf(request, 'reason')
+  journal.append({ type: 'approval_decided', ...where, digest, approved: false, ...said(request), ...why })
+  const message = `This call was not approved and was not executed.${why.reason === undefined ? '' : ` Reason: ${why.reason}`}`
   journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'denied', message })
   session.flushing.nudge()
 }
@@ -128,7 +121,10 @@ export function checkResolution(session: Session | undefined, request: ResolveRe
   if (!unknownOf(state, callId)) refuse('not_unknown', `The outcome of ${nameOf(callId)} is not unknown: there is nothing to resolve.`)
   const waits = state.current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution')
   if (!waits && (resolution === 'retry' || resolution === 'skip')) {
-    refuse('call_has_ended', `The model was told that the outcome of ${callId} is unknown; it can be resolved only by whether it happened.`)
+    refuse(
+      'call_has_ended',
+      `The model was told that the outcome of ${named(callId)} is unknown; it can be resolved only by whether it happened.`,
+    )
   }
 }
 
@@ -162,16 +158,16 @@ export function resolve(session: Session, request: ResolveRequest): void {
 /** Somebody outside answers a call of a client tool. */
 export async function answer(session: Session, request: AnswerRequest): Promise<void> {
   checkAnswerRequest(session, request)
-  const { journal } = session
+  const { journal, pacing } = session
   const { callId, result } = request
   const open = callOf(session, callId)
-  const call = { ...whereOf(open.run, open.call), input: open.call.input ?? null, resolution: open.call.resolution }
-  const checked = await asking(() => checkAnswer({ ...inputOf({ journal, run: open.run }, call), result }))
+  // The answer is checked without the arguments: one input could not hold both.
+  const call = { ...whereOf(open.run, open.call), input: null, resolution: open.call.resolution }
+  const checked = await asking(() => pacing.schedule({ ...inputOf({ journal, run: open.run }, call), result }, checkAnswer))
   if (checked.kind === 'not_served') refuse('agent_not_served', `No worker serves the tool "${call.tool}" just now: try again.`)
   if (checked.kind === 'does_not_fit') refuse('invalid_answer', `The answer does not fit the tool's output schema. ${checked.message}`)
   checkAnswerRequest(session, request)
-  const by = textOf(request.by)
-  journal.append({ type: 'answer_received', ...whereOf(open.run, open.call), ...(by !== undefined && { by }) })
+  journal.append({ type: 'answer_received', ...whereOf(open.run, open.call), ...textOf(request, 'by') })
   if (checked.kind === 'fits') {
     journal.append({ type: 'tool_completed', ...whereOf(open.run, open.call), attempt: 1, ...recorded(checked) })
   }
@@ -188,12 +184,12 @@ export function checkAnswerRequest(session: Session | undefined, request: Answer
 /** How a worker would execute the call with other arguments. */
 async function resolveWith(session: Session, callId: string, input: Json): Promise<Resolution> {
   checkJson(input, 'input')
-  const { journal } = session
+  const { journal, pacing } = session
   const { agent, context, tags } = journal.state
   const { run, call } = callOf(session, callId)
   const { index, tool } = call.resolution
   const place = { agent, run: run.run, turn: run.turn, index, tool, input, context, metadata: run.metadata, tags }
-  const resolved = await asking(() => resolveTool({ ...place, ...eventsOf(journal) }))
+  const resolved = await asking(() => pacing.schedule({ ...place, ...eventsOf(journal) }, resolveTool))
   if (resolved.kind === 'stale_watermark') return refuse('stale_watermark', 'The events of the session could not be read back: try again.')
   if (resolved.kind === 'not_served') return refuse('agent_not_served', `No worker serves the tool "${tool}" just now: try again.`)
   const { resolution } = resolved
@@ -242,9 +238,8 @@ function whereOf({ run, turn }: RunState, { callId, resolution }: CallState): Wh
   return { run, turn, callId, tool: resolution.tool }
 }
 
-function said({ by, note }: { by?: string; note?: string }): { by?: string; note?: string } {
-  const [who, why] = [textOf(by), textOf(note)]
-  return { ...(who !== undefined && { by: who }), ...(why !== undefined && { note: why }) }
+function said(request: { by?: string; note?: string }): { by?: string; note?: string } {
+  return { ...textOf(request, 'by'), ...textOf(request, 'note') }
 }
 
 function decidedBy(request: { by?: string; note?: string }): { decidedBy?: string; note?: string } {
@@ -252,14 +247,15 @@ function decidedBy(request: { by?: string; note?: string }): { decidedBy?: strin
   return { ...(by !== undefined && { decidedBy: by }), ...(note !== undefined && { note }) }
 }
 
-function textOf(text: unknown): string | undefined {
-  return typeof text === 'string' ? text.slice(0, MAX_TEXT) : undefined
-}
-
 function checkJson(value: unknown, name: string): void {
   if (value === undefined) refuse('invalid_request', `\`${name}\` is missing.`)
   if (isTooDeep(value)) refuse('invalid_request', `\`${name}\` is nested too deep.`)
   if (jsonBytes(value) > MAX_INPUT_BYTES) refuse('invalid_request', `\`${name}\` has more than ${MAX_INPUT_BYTES} bytes of JSON.`)
+}
+
+/** As a refusal names what a client sent: it may be anything, and of any size. */
+function named(callId: unknown): string {
+  return cutText(JSON.stringify(callId) ?? 'undefined', TEXT_BYTES.name)
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -4,6 +4,7 @@ import type { RecoverRequest } from '../session/protocol.ts'
 import { hasEffects } from '../session/fold-calls.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Journal } from './journal.ts'
+import { textOf } from './parts.ts'
 
 /** Refuses a recovery that cannot be: the update's validator. */
 export function checkRecovery(state: SessionState | undefined, request: RecoverRequest): void {
@@ -28,12 +29,18 @@ export function checkRecovery(state: SessionState | undefined, request: RecoverR
       `Run ${run.run} has effects that completed or may have (${run.effects.join(', ')}${run.moreEffects > 0 ? ` and ${run.moreEffects} more` : ''}); restarting would do them again. Abandon it and send a message.`,
     )
   }
+  if (run?.tookMore) {
+    refuse(
+      'too_many_messages',
+      `Run ${run.run} took more messages than can be put back for a restart. Abandon it and send a message: the next run sees what was said.`,
+    )
+  }
 }
 
 /** Carries out a recovery that was checked. A restarted run's messages are taken in again by a new run. */
-export function recover(journal: Journal, { strategy, by }: RecoverRequest): void {
+export function recover(journal: Journal, request: RecoverRequest): void {
   const run = journal.state.current?.run
-  const about = { strategy, ...(run !== undefined && { run }) }
-  journal.append({ type: 'recovery_started', ...about, ...(typeof by === 'string' && { by }) })
+  const about = { strategy: request.strategy, ...(run !== undefined && { run }) }
+  journal.append({ type: 'recovery_started', ...about, ...textOf(request, 'by') })
   journal.append({ type: 'recovery_ended', ...about })
 }

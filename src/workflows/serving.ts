@@ -1,4 +1,5 @@
 // Waiting for a worker that serves the agent or tool: a rolling deploy, or a build that lacks it, is neither an attempt nor a death.
+import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import { startAskingAgain } from './asking-again.ts'
 import type { Flushing } from './flushing.ts'
 import { startGrace } from './grace.ts'
@@ -34,7 +35,8 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
   function enter(code: (typeof LEFT_WHEN_SERVED)[number], reason: string): void {
     if (journal.state.status === 'error') return
     const run = journal.state.current?.run
-    journal.append({ type: 'error_entered', code, reason, strategy: 'automatic', ...(run !== undefined && { run }) })
+    const said = cutText(reason, TEXT_BYTES.reason)
+    journal.append({ type: 'error_entered', code, reason: said, strategy: 'automatic', ...(run !== undefined && { run }) })
     flushing.nudge()
   }
 

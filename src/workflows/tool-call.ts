@@ -1,5 +1,5 @@
 // One tool call: admitted, executed as its effect allows, and recorded.
-import { sleep } from '@temporalio/workflow'
+import { sleep, workflowInfo } from '@temporalio/workflow'
 import type { ExecuteToolResult } from '../activities/contract.ts'
 import { backoffMs, timerMs } from '../session/backoff.ts'
 import { admit } from '../session/decide.ts'
@@ -91,11 +91,8 @@ async function untilServed(turn: Turn, call: Call): Promise<void> {
   await turn.serving.notServed(`the tool "${call.tool}"`)
   if (turn.journal.state.status !== 'error') return
   try {
-    await toolCalls(call.resolution, 'until_served').executeTool({
-      ...inputOf(turn, call),
-      ...eventsOf(turn.journal),
-      untilServed: true,
-    })
+    const input = { ...inputOf(turn, call), ...eventsOf(turn.journal), executionId: workflowInfo().runId, untilServed: true as const }
+    await turn.pacing.schedule(input, toolCalls(call.resolution, 'until_served').executeTool)
   } catch (error) {
     // Whatever else became of it: it only asked.
     if (whyLost(error).how === 'cancelled') throw error
@@ -104,7 +101,7 @@ async function untilServed(turn: Turn, call: Call): Promise<void> {
 
 /** Executes the call to its end; gives another build's resolution of it where none has the tool as it was resolved. */
 async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Progress): Promise<Resolution | undefined> {
-  const { journal, serving } = turn
+  const { journal, serving, pacing } = turn
   const { resolution } = call
   const where = whereOf(call)
   let asks = 0
@@ -122,10 +119,12 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
       const input = {
         ...inputOf(turn, call),
         ...events,
+        executionId: workflowInfo().runId,
         ...(attempts.used.attempts > 0 && { prior: attempts.used }),
         ...(progress.last !== undefined && { progress: progress.last }),
       }
-      result = answerIn(await toolCalls(resolution, asks === 0 ? 'first' : 'again').executeTool(input))
+      const { executeTool } = toolCalls(resolution, asks === 0 ? 'first' : 'again')
+      result = answerIn(await pacing.schedule(input, executeTool))
     } catch (error) {
       const lost = whyLost(error)
       if (lost.how === 'cancelled') return failInterrupted()

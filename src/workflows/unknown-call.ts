@@ -102,7 +102,8 @@ async function verify(turn: Turn, call: Call, attempt: number): Promise<VerifyTo
   let how: 'first' | 'again' = 'first'
   for (;;) {
     try {
-      const verdict = answerIn(await verifications(call.resolution, how).verifyTool({ ...inputOf(turn, call), attempt }))
+      const { verifyTool } = verifications(call.resolution, how)
+      const verdict = answerIn(await turn.pacing.schedule({ ...inputOf(turn, call), attempt }, verifyTool))
       if (verdict.kind !== 'not_begun') {
         turn.serving.served()
         return verdict

@@ -1,11 +1,11 @@
-// The supervisor is killed, alone or with all that it started: what is going on is finished or taken over, and no process is left.
+// The parent is killed, alone or with all that it started: what was running is resumed elsewhere, and no process is left.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Plan, peacefulAnswer } from './support/plan.ts'
 import { isAlive, type Rig, type ServingProcess, startRig, until } from './support/rig.ts'
 
 const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...(ms !== undefined && { ms }) } }]]
-/** What heartbeats and the sticky timeout may take where no supervisor speaks for the dead. */
-const NOTICED_MS = 8_000
+/** What heartbeats and the sticky timeout may take where no parent speaks for the dead. */
+const NOTICED_MS = 15_000
 /** The tool's timeout, and the grace after it: then no body can be alive. */
 const SURELY_DEAD_MS = 4_000 + 5_000
 
@@ -32,9 +32,9 @@ describe('a supervisor that is killed', () => {
 
   async function startGroup(): Promise<Group> {
     const supervisor = await rig.serve('supervise')
-    const workers = (): number[] => supervisor.lines.flatMap((line) => /^worker (\d+)$/.exec(line)?.[1] ?? []).map(Number)
-    await until(() => workers().length === 2)
-    return { supervisor, pids: () => [supervisor.pid, ...workers()] }
+    const processes = (): number[] => supervisor.lines.flatMap((line) => /^(?:worker|orchestrator) (\d+)$/.exec(line)?.[1] ?? []).map(Number)
+    await until(() => processes().length === 3)
+    return { supervisor, pids: () => [supervisor.pid, ...processes()] }
   }
 
   /** Takes the group that the process belongs to out of service. */
@@ -71,22 +71,17 @@ describe('a supervisor that is killed', () => {
     await until(() => !pids.some(isAlive))
   })
 
-  it('leaves processes that finish what they hold, beating for themselves, and then go', async () => {
+  it('takes its processes with it, and what they held is resumed elsewhere: nobody could confirm their deaths', async () => {
     await have(2)
-    const plan: Plan = [...call('dawdle', 6_000), ...call('look')]
-    const entered = rig.ledger.reached({ stage: 'entered', what: 'dawdle' })
-    const run = await rig.start(plan)
-    const { pid } = await entered
-    const { supervisor, pids } = doomed(pid)
+    const held = rig.ledger.holdNext({ stage: 'entered', what: 'put' })
+    const run = await rig.start(call('put'))
+    const mark = await held
+    const { supervisor, pids } = doomed(mark.pid)
     process.kill(supervisor.pid, 'SIGKILL')
-    // The one that holds nothing goes, the other one when it has finished: long past the heartbeat timeout of 2 s.
-    await until(() => pids().every((one) => one === pid || !isAlive(one)))
-    expect((await run.result()).text).toBe(peacefulAnswer(plan))
-    const { sessionId: session } = run
-    expect(rig.ledger.marks({ session, stage: 'entered', what: 'dawdle' }).map((mark) => mark.pid)).toEqual([pid])
-    expect(rig.ledger.marks({ session, stage: 'verify' })).toEqual([])
-    expect(await rig.errors(session, 0)).toEqual([])
     await until(() => !pids().some(isAlive))
+    expect((await run.result()).text).toBe(peacefulAnswer(call('put')))
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).map(({ attempt }) => attempt)).toEqual([1, 2])
+    expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:put', attempt: 1, class: 'HeartbeatTimeout' }])
   })
 
   it('while its processes are still starting leaves none of them', async () => {
@@ -122,7 +117,8 @@ describe('a supervisor that is killed', () => {
     const mark = await held
     const { supervisor, pids } = doomed(mark.pid)
     process.kill(supervisor.pid, 'SIGTERM')
-    await until(() => pids().filter(isAlive).length === 2)
+    // The executor that holds it, its orchestrator, and their parent wait for it.
+    await until(() => pids().filter(isAlive).length >= 3)
     mark.release()
     expect(await supervisor.ended).toEqual([0, null])
     expect(pids().filter(isAlive)).toEqual([])

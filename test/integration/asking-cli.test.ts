@@ -1,16 +1,21 @@
 // The commands that ask the side store or move a session, as processes, on a database with real sessions.
 import { randomUUID } from 'node:crypto'
+import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import pg from 'pg'
 import type { SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf } from '../support/events.ts'
 import { answersIn, type Played, stage, use } from '../support/scenes.ts'
+import { startSlowProxy } from '../support/slow-proxy.ts'
 import { gate, until } from '../support/until.ts'
-import { type Ended, pawl } from './cli/processes.ts'
+import { type Ended, MAIN, pawl } from './cli/processes.ts'
+
+const exec = promisify(execFile)
 
 const schema = `cli_${randomUUID().replaceAll('-', '').slice(0, 16)}`
 const WILD = 'one\u001b[2J\u001b]0;owned\u0007two\u0000\nthree'
@@ -130,7 +135,7 @@ describe('the commands that ask', () => {
     )
     await settle(other.session, 'look')
     await until('the call is stored', async () => (await here.pawl.toolCalls({ session: 'looked', status: 'completed' })).items[0])
-    expect(await json(['errors', '--session', 'looked', '--context', 'tool:look'])).toMatchObject([{ attempt: 1, message: 'not yet' }])
+    expect(await json(['errors', 'looked', '--context', 'tool:look'])).toMatchObject([{ attempt: 1, message: 'not yet' }])
     expect(await json(['tools', '--tool', 'look', '--status', 'completed,failed'])).toMatchObject([{ sessionId: 'looked', attempt: 2 }])
     expect(await json(['usage', '--by', 'session'])).toEqual(
       expect.arrayContaining([expect.objectContaining({ key: 'talked', calls: 2, unpriced: 2 })]),
@@ -140,6 +145,52 @@ describe('the commands that ask', () => {
     const rest = await json(['events', '--type', 'run_completed', '--after', String(events[0]?.cursor)])
     expect(rest).toEqual(events.slice(1))
   })
+
+  it('are asked about one session by its id, in the same place everywhere', async () => {
+    expect(await json(['errors', 'looked'])).toMatchObject([{ attempt: 1, message: 'not yet' }])
+    expect(await json(['tools', 'looked'])).toMatchObject([{ sessionId: 'looked', tool: 'look' }])
+    expect(await json(['usage', 'looked', '--by', 'session'])).toMatchObject([{ key: 'looked' }])
+    expect(await json(['pending', 'looked'])).toEqual([])
+    expect(await json(['tools', 'looked', '--session', 'looked'])).toHaveLength(1)
+    expect(await run(['tools', 'looked', '--session', 'talked'])).toMatchObject({ code: 1, stderr: expect.stringContaining('name one') })
+  })
+
+  it('end quietly when nobody reads on, as before `head`', async () => {
+    const { temporalAddress, databaseUrl } = inject('stack')
+    const env = { ...process.env, TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl }
+    const piped = `"${process.execPath}" "${MAIN}" messages talked --json --schema ${schema} | sh -c 'exec <&-; sleep 3'; echo "\${PIPESTATUS[0]}"`
+    expect(await exec('bash', ['-c', piped], { cwd: folder, env })).toEqual({ stdout: '0\n', stderr: '' })
+  })
+
+  it('say on standard error what they wait for', async () => {
+    const proxy = await startSlowProxy(inject('stack').databaseUrl)
+    try {
+      proxy.delayMs = 1_200
+      const { code, stderr } = await run(['sessions'], { DATABASE_URL: proxy.url })
+      expect({ code, stderr }).toEqual({
+        code: 0,
+        stderr: expect.stringMatching(/^(waiting for Postgres at 127\.0\.0\.1:\d+\/\w+ \(\d+ s\)\n)+$/),
+      })
+    } finally {
+      await proxy.close()
+    }
+  })
+
+  it('show a session of which nothing is stored: as it is, or what it waits for', async () => {
+    // Its agent is served by nobody, so no turn of it has begun and brought its events to the store.
+    const unserved = here.pawl.session('unserved', { agent: 'nobody-serves-me' })
+    await unserved.send('hello')
+    const [open] = await json(['show', 'unserved'])
+    expect(open).toMatchObject({ session: null, state: { sessionId: 'unserved', agent: 'nobody-serves-me', status: 'running' } })
+    expect((await run(['show', 'unserved'])).stdout).toMatch(/status +running[^]*stored +nothing yet: .* once a worker serves its agent/)
+    const elsewhere = here.pawl.session('elsewhere', { agent: 'player', taskQueue: 'nobody-polls-this' })
+    await elsewhere.send('hello')
+    const queued = await run(['show', 'elsewhere'])
+    expect(queued).toMatchObject({ code: 0, stdout: expect.stringMatching(/waits for +a worker on task queue "nobody-polls-this"/) })
+    const away = await run(['show', 'unserved'], { DATABASE_URL: 'postgres://pawl:secret@127.0.0.1:1/x' })
+    expect(away.stdout).toMatch(/status +running[^]*stored +Postgres at 127\.0\.0\.1:1\/x is unavailable/)
+    expect(await run(['messages', 'unserved'])).toMatchObject({ code: 1, stderr: expect.stringContaining('pawl show') })
+  }, 60_000)
 
   it('follow events until they are asked to end', async () => {
     const { temporalAddress, databaseUrl } = inject('stack')

@@ -1,9 +1,13 @@
 // The built `pawl` command as its users run it: real processes, an embedded stack in a folder of its own.
-import { rm } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { userFolder } from './cli/folder.ts'
 import { eventsIn, familyOf, leftOver, type PawlProcess, pawl } from './cli/processes.ts'
 
+const exec = promisify(execFile)
 const START_MS = 60_000
 
 let folder: string
@@ -80,6 +84,21 @@ describe('pawl dev', () => {
     await dev.event('worker_started', before.length + 2)
   }, 60_000)
 
+  it('is found by a backend in a folder below it, which names neither Temporal nor Postgres', async () => {
+    const below = join(folder, 'backend', 'src')
+    await mkdir(below, { recursive: true })
+    const { TEMPORAL_ADDRESS: _t, DATABASE_URL: _d, TEMPORAL_NAMESPACE: _n, ...env } = process.env
+    const script = `
+      import { Pawl } from 'pawl/client'
+      const pawl = await Pawl.connect()
+      const session = pawl.session('from-below', { agent: 'echo' })
+      console.log((await (await session.send('hello')).result({ timeoutMs: 30_000 })).text, (await session.messages()).length)
+      await pawl.close()`
+    const { stdout, stderr } = await exec(process.execPath, ['--input-type=module', '-e', script], { cwd: below, env })
+    expect({ stdout, stderr }).toEqual({ stdout: 'message 1: hello 2\n', stderr: '' })
+    expect(await pawl(['show', 'from-below'], { cwd: below }).ended).toMatchObject({ code: 0, stdout: expect.stringContaining('idle') })
+  }, 60_000)
+
   it('takes Ctrl-C in a chat as an interrupt of the run that is going on', async () => {
     const chat = start(['chat', 'echo'])
     chat.type('look up emu for 60000 ms\n')
@@ -143,7 +162,7 @@ describe('a session', () => {
 
   it('survives a restart of pawl dev, which leaves no process behind: --resume shows the conversation so far', async () => {
     const dev = start(['dev', 'agents.mjs', '--json', '--processes', '1'])
-    await dev.event('ready')
+    const { temporalAddress, databaseUrl } = await dev.event('ready')
     const first = await start(['chat', 'echo', '--session', 'kept'], { input: 'hello\nlook up ape for 1 ms\n' }).ended
     expect(first.code).toBe(0)
     const family = familyOf(dev.pid)
@@ -152,7 +171,9 @@ describe('a session', () => {
     expect(await dev.ended).toMatchObject({ code: 0, signal: null })
     expect(leftOver(family, folder)).toEqual([])
 
-    const again = start(['dev', 'agents.mjs', '--json', '--processes', '1'])
+    // As in the shell into which what it printed was pasted.
+    const env = { TEMPORAL_ADDRESS: String(temporalAddress), DATABASE_URL: String(databaseUrl) }
+    const again = start(['dev', 'agents.mjs', '--json', '--processes', '1'], { env })
     await again.event('ready')
     const second = await start(['chat', 'echo', '--resume', 'kept'], { input: 'and now?\n' }).ended
     expect(second.code).toBe(0)

@@ -7,7 +7,9 @@ import { stage } from '../support/scenes.ts'
 import { startSlowProxy } from '../support/slow-proxy.ts'
 
 const AWAY = 'postgres://pawl:secret@127.0.0.1:1/x'
-const POSTGRES_IS_AWAY = expect.stringMatching(/waits for Postgres, which holds its past \(Postgres at 127\.0\.0\.1:1\/x is unavailable: .*\)\./)
+const POSTGRES_IS_AWAY = expect.stringMatching(
+  /waits for Postgres, which holds its past \(Postgres at 127\.0\.0\.1:1\/x is unavailable: .*\)\./,
+)
 
 describe('a session of the caller’s own id, whose worker cannot reach Postgres', () => {
   const player = stage()
@@ -40,7 +42,9 @@ describe('a session of the caller’s own id, whose worker cannot reach Postgres
       expect(outcome).toMatchObject({ status: 'rejected', reason: unavailable(POSTGRES_IS_AWAY) })
     }
     expect(waits.length).toBeGreaterThan(5)
-    expect(new Set(waits)).toEqual(new Set([expect.stringMatching(/^session ".*", which waits for Postgres, which holds its past \(.*127\.0\.0\.1:1\/x/)]))
+    expect(new Set(waits)).toEqual(
+      new Set([expect.stringMatching(/^session ".*", which waits for Postgres, which holds its past \(.*127\.0\.0\.1:1\/x/)]),
+    )
     expect(waits.join()).not.toContain('secret')
   }, 60_000)
 
@@ -60,12 +64,53 @@ describe('a session that no worker has taken up', () => {
       const waitsFor = `a worker on task queue "${taskQueue}"`
       await expect(session.state()).rejects.toMatchObject({ code: 'session_unavailable', waitsFor })
       await expect(session.messages()).rejects.toMatchObject({ code: 'session_unavailable', waitsFor })
-      await expect(run.result({ timeoutMs: 100 })).rejects.toMatchObject({ code: 'result_timeout', message: expect.stringContaining('No event of the message') })
+      await expect(run.result({ timeoutMs: 100 })).rejects.toMatchObject({
+        code: 'result_timeout',
+        message: expect.stringContaining('No event of the message'),
+      })
       await expect(session.approve('t_1_1_0', { digest: 'x' })).rejects.toMatchObject({ code: 'session_unavailable', waitsFor })
     } finally {
       await here.stop()
     }
   }, 60_000)
+})
+
+describe('a Postgres that hangs for a client', () => {
+  it('keeps neither the answer from who waits for it nor the client from closing', async () => {
+    const here = await deploy()
+    const proxy = await startSlowProxy(here.stack.databaseUrl)
+    try {
+      const player = stage()
+      await here.startWorker({ agents: [player.agent] })
+      const pawl = await here.connect({ postgres: proxy.url })
+      proxy.delayMs = 600_000
+      const { session } = player.play(pawl, { model: () => 'all the same' })
+      const run = await session.send('hello')
+      const begun = Date.now()
+      expect(await run.result({ timeoutMs: 20_000 })).toMatchObject({ text: 'all the same' })
+      await pawl.close()
+      expect(Date.now() - begun).toBeLessThan(15_000)
+    } finally {
+      await here.stop()
+      await proxy.close()
+    }
+  })
+
+  it('does not make a timeout late', async () => {
+    const here = await deploy()
+    const proxy = await startSlowProxy(here.stack.databaseUrl)
+    try {
+      const pawl = await here.connect({ postgres: proxy.url })
+      proxy.delayMs = 600_000
+      const run = await pawl.session(randomUUID(), { agent: 'nobody' }).send('hello')
+      const begun = Date.now()
+      await expect(run.settled({ timeoutMs: 500 })).rejects.toMatchObject({ code: 'result_timeout' })
+      expect(Date.now() - begun).toBeLessThan(3_000)
+    } finally {
+      await here.stop()
+      await proxy.close()
+    }
+  })
 })
 
 describe('an unknown session', () => {

@@ -164,7 +164,7 @@ describe.concurrent('a model that fails', () => {
     expect(attempts).toEqual([
       [1, true],
       [2, true],
-      [3, true],
+      [3, false],
     ])
   })
 

@@ -238,7 +238,12 @@ describe('the local stack', () => {
     expect(beside.temporal.origin).toBe('yours')
     await beside.stop()
     const stopping = first.stop()
-    const second = await start({ dataDir, env: exported, temporal: ['address', 'path', 'cache', 'download', 'go'], postgres: ['url', 'embedded'] })
+    const second = await start({
+      dataDir,
+      env: exported,
+      temporal: ['address', 'path', 'cache', 'download', 'go'],
+      postgres: ['url', 'embedded'],
+    })
     await stopping
     expect([second.temporal.origin, second.postgres.origin]).toEqual(['embedded', 'embedded'])
     expect(second.env).toEqual(first.env)

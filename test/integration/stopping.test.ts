@@ -137,6 +137,16 @@ describe.concurrent('an interrupt', () => {
     expect(ofType(await eventsOf(session), 'run_interrupted')).toEqual([])
   })
 
+  it('stops nothing that was sent after it, though both came before any worker', async () => {
+    const queue = `${here.taskQueue}-late`
+    const { session, id } = player.play(here.pawl, {}, { taskQueue: queue })
+    await here.temporal.workflow.start('pawlSession', { workflowId: `pawl:${id}`, taskQueue: queue, args: [{ agent: 'player' }] })
+    await session.interrupt()
+    const run = await session.send('one')
+    await here.startWorker({ agents: [player.agent], taskQueue: queue })
+    expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'completed', run: 1 })
+  })
+
   it('leaves messages that no turn has taken to the next run', async () => {
     const door = gate()
     const { session } = player.play(here.pawl, {

@@ -498,4 +498,39 @@ describe('a watcher', () => {
     await open().flush('t', EPOCH, log)
     await expect.poll(() => wakes).toEqual({ s: 2, t: 2 })
   })
+
+  it('shares its notification with those of other sessions that flush at the same time', async () => {
+    const ids = Array.from({ length: 50 }, (_, index) => `s-${index}`)
+    const log = logOf([started(), ...oneRun(1, 'u1'), ...oneRun(2, 'u2')])
+    const woken = new Set<string>()
+    for (const id of ids) store.watch(id, () => woken.add(id))
+    const everything = store.watch('*', () => woken.add('*'))
+    await expect.poll(() => woken.size).toBe(51)
+    woken.clear()
+    const client = new pg.Client(db.url)
+    await client.connect()
+    try {
+      let notifications = 0
+      client.on('notification', () => notifications++)
+      await client.query('listen pawl_pawl')
+      const since = Date.now()
+      await Promise.all(
+        ids.map(async (id) => {
+          for (const end of [4, 8, 12, 16, log.length]) await store.flush(id, EPOCH, log.slice(0, end))
+        }),
+      )
+      await expect.poll(() => woken.size).toBe(51)
+      expect(notifications).toBeGreaterThan(0)
+      expect(notifications).toBeLessThanOrEqual(2 + (Date.now() - since) / 50)
+      // Nothing has changed: nobody is told.
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      const before = notifications
+      await Promise.all(ids.map((id) => store.flush(id, EPOCH, log)))
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      expect(notifications).toBe(before)
+    } finally {
+      everything()
+      await client.end()
+    }
+  })
 })

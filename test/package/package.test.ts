@@ -87,6 +87,17 @@ describe('the packed package', () => {
     expect(await readFile(join(consumer.folder, 'node_modules/pawl/dist/index.d.ts'), 'utf8')).toContain('defineAgent')
   })
 
+  it('lets a strict project that uses the client check all declarations, those of other packages too', async () => {
+    const compilerOptions = { strict: true, module: 'nodenext', target: 'es2023', noEmit: true }
+    await writeFile(
+      join(consumer.folder, 'caller.mts'),
+      "import { Pawl } from 'pawl/client'\nconst pawl = await Pawl.connect()\nawait pawl.session('s', { agent: 'a' }).send('hello')\n",
+    )
+    await writeFile(join(consumer.folder, 'tsconfig.caller.json'), JSON.stringify({ compilerOptions, files: ['caller.mts'] }))
+    const { stdout } = await consumer.node([TSC, '-p', 'tsconfig.caller.json'])
+    expect(stdout).toBe('')
+  })
+
   it('runs the pawl command', async () => {
     const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
     const { code, stdout } = await consumer.node([join(consumer.folder, 'node_modules/.bin/pawl'), '--version'])

@@ -1,7 +1,7 @@
 // Replays kept histories against the workflow code as it is now, and hears the events that it makes.
 import { DefaultLogger, type InjectedSinks, type ReplayWorkerOptions, Runtime, Worker } from '@temporalio/worker'
 import type { LogEntry } from '../../src/session/events.ts'
-import { workflowBundle } from '../../src/worker/bundle.ts'
+import { workflowBundle } from '../../src/worker/orchestrator/bundle.ts'
 import type { PawlSinks } from '../../src/workflows/journal.ts'
 import type { KeptExecution } from './recording/kept.ts'
 
@@ -26,7 +26,10 @@ export async function startReplayer(): Promise<Replayer> {
     async replay(workflowId, { history }) {
       const entries: LogEntry[] = []
       const sinks: InjectedSinks<PawlSinks> = {
-        pawl: { append: { fn: (_info, _epoch, more) => void entries.push(...more), callDuringReplay: true } },
+        pawl: {
+          append: { fn: (_info, _epoch, more) => void entries.push(...more), callDuringReplay: true },
+          stop: { fn: () => undefined },
+        },
       }
       try {
         await Worker.runReplayHistory({ ...bundle, sinks }, history, workflowId)

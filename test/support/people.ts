@@ -19,7 +19,7 @@ import { inOrder, type Input, use } from './scenes.ts'
 
 /** What one session's model and tools do. */
 export interface PeopleScene {
-  model: (request: ModelRequest) => ScriptedAnswer
+  model: (request: ModelRequest) => ScriptedAnswer | Promise<ScriptedAnswer>
   /** Of `pay`. */
   approval?: (input: Input, ctx: ApprovalContext) => ApprovalNeed | Promise<ApprovalNeed>
   /** Of any tool that is executed. */

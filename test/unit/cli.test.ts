@@ -1,6 +1,5 @@
 // The command line's own parts: what a line means, what is shown, what is found.
-import { spawn } from 'node:child_process'
-import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -10,7 +9,6 @@ import { CliError, describeError } from '../../src/cli/errors.ts'
 import { followRuns } from '../../src/cli/follow.ts'
 import { linesOfEvent, linesOfMessages } from '../../src/cli/lines.ts'
 import { findModule } from '../../src/cli/module.ts'
-import { findRunning, noteRunning } from '../../src/connect/dev-stack.ts'
 import { oneLine, printable } from '../../src/cli/terminal.ts'
 import type { RunHandle, RunSettled } from '../../src/client/types.ts'
 import { NO_USAGE } from '../../src/session/content.ts'
@@ -184,47 +182,27 @@ describe('the worker module', () => {
   })
 })
 
-describe('the note of a running stack', () => {
-  const stack = { temporalAddress: '127.0.0.1:7233', namespace: 'default', taskQueue: 'pawl', databaseUrl: 'postgres://u:p@127.0.0.1/pawl' }
-
-  it('is there while its process lives, readable by its owner only, and gone afterwards', async () => {
-    const data = join(folder, '.pawl')
-    const forget = await noteRunning(data, stack)
-    expect(await findRunning(data)).toEqual({ pid: process.pid, ...stack })
-    expect((await stat(join(data, 'dev.json'))).mode & 0o777).toBe(0o600)
-    await forget()
-    expect(await readdir(data)).toEqual([])
-  })
-
-  it('of a process that was killed is not believed', async () => {
-    const child = spawn(process.execPath, ['-e', ''])
-    await new Promise((resolve) => child.once('exit', resolve))
-    await writeFile(join(folder, 'dev.json'), JSON.stringify({ pid: child.pid, ...stack }))
-    expect(await findRunning(folder)).toBeNull()
-  })
-
-  it('that is cut off or missing is none', async () => {
-    expect(await findRunning(folder)).toBeNull()
-    await writeFile(join(folder, 'dev.json'), '{"pid": 1')
-    expect(await findRunning(folder)).toBeNull()
-  })
-})
-
 describe('what is said', () => {
-  it('with --json is one object a line: workers and ready, nothing else', () => {
+  it('with --json is one object a line: executors, orchestrator and ready, nothing else', () => {
     const written: string[] = []
     vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => written.push(String(chunk)) > 0)
     const announcer = announceAsJson()
+    announcer.worker({ event: 'orchestrator_started', pid: 6 })
+    announcer.worker({ event: 'orchestrator_ready', pid: 6 })
     announcer.worker({ event: 'worker_started', pid: 7 })
     announcer.worker({ event: 'worker_ready', pid: 7 })
     announcer.worker({ event: 'worker_died', pid: 7, code: null, signal: 'SIGKILL', at: 1, calls: [] })
     announcer.worker({ event: 'call_resumed', pid: 8, sessionId: 's', call: 'c', ms: 3 })
-    announcer.ready({ temporalAddress: 'a', namespace: 'n', taskQueue: 'q' })
+    announcer.worker({ event: 'orchestrator_died', pid: 6, code: 1, signal: null, at: 1 })
+    announcer.ready({ temporalAddress: 'a', namespace: 'n', taskQueue: 'q' }, 9)
     announcer.stopping()
     expect(written.map((line) => JSON.parse(line))).toEqual([
+      { event: 'orchestrator_started', pid: 6 },
       { event: 'worker_started', pid: 7 },
+      { event: 'worker_ready', pid: 7 },
       { event: 'worker_died', pid: 7, code: null, signal: 'SIGKILL' },
-      { event: 'ready', temporalAddress: 'a', namespace: 'n', taskQueue: 'q' },
+      { event: 'orchestrator_died', pid: 6, code: 1, signal: null },
+      { event: 'ready', temporalAddress: 'a', namespace: 'n', taskQueue: 'q', orchestratorPid: 9 },
     ])
   })
 

@@ -40,7 +40,9 @@ export function pendingCommand(): Command {
     .option('--agent <name>', 'of this agent')
     .option('--tag <tags>', 'of sessions that have this tag; all of several with commas', severalOf)
     .action((session: string | undefined, options: PendingOptions) =>
-      askStore(options, (asking) => showList(options, asking.pending.list({ ...filterOf(options), ...sessionIn(session, options) }), COLUMNS)),
+      askStore(options, (asking) =>
+        showList(options, asking.pending.list({ ...filterOf(options), ...sessionIn(session, options) }), COLUMNS),
+      ),
     )
 }
 

@@ -43,6 +43,7 @@ export async function decide(
 export async function digestOf(session: SessionHandle, callId: string, given: string | undefined): Promise<string> {
   if (given !== undefined) return given
   const { current } = await session.state()
+  const leftOut = current?.leftOut?.find((call) => call.callId === callId)
   // Without one the session says what is wrong with the call.
-  return current?.calls.find((call) => call.callId === callId)?.asked?.digest ?? ''
+  return current?.calls.find((call) => call.callId === callId)?.asked?.digest ?? leftOut?.inputDigest ?? ''
 }

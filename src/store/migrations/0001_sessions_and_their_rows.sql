@@ -6,6 +6,7 @@ create table {schema}.sessions (
   agent text not null,
   status text not null,
   epoch text not null,                      -- first execution of the chain that wrote the newest events
+  execution_id text,                        -- the execution that loaded the session, or wrote events, last
   flushed_seq bigint not null,              -- the head: seq and digest of the newest stored event
   digest text not null,
   run integer not null default 0,           -- number of the newest run

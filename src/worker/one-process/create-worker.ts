@@ -1,7 +1,7 @@
 // A worker in the caller's own process: an orchestrator and one executor, without a process boundary between them.
 import { DefaultLogger, type LogEntry, Runtime } from '@temporalio/worker'
 import type { Logger } from '../../agent/tool.ts'
-import { resolveTemporal } from '../../connect/temporal.ts'
+import { resolveTemporal, warnIfAssumed } from '../../connect/temporal.ts'
 import { openStore } from '../../store/index.ts'
 import { loopback } from '../channel.ts'
 import { defineWorker } from '../definition.ts'
@@ -22,6 +22,7 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
   const logger = options.logger ?? defaultLogger()
   quietRuntime(logger)
   const store = openStore({ ...storeOptions(options), logger, watch: 'always' })
+  if (!options.connection) warnIfAssumed(options.temporal, logger)
   const connection = options.connection ?? (await connectNative(options.temporal ?? {}))
   const namespace = options.namespace ?? resolveTemporal(options.temporal).namespace
   // A connection of the user's cannot be shared with a thread, and what it was made of is not known: then heartbeats are sent in this loop.

@@ -17,10 +17,10 @@ const VIEWS_REMEMBERED = 200
 export type AssignmentEnd =
   | { end: 'done'; outcome: Outcome }
   /** Its executor died. `accepted`: it had said that it has the job. */
-  | { end: 'died'; isAccepted: boolean; cause: DeathReport['cause'] }
+  | { end: 'died'; isAccepted: boolean; cause: DeathReport['cause']; worker: string }
   /** Taken back, to be given to another executor. */
   | { end: 'moved' }
-  /** Told to stop before its executor had accepted it: nothing was begun. */
+  /** Told to stop, and never accepted by its executor: nothing was begun. */
   | { end: 'stopped' }
 
 /** A job that an executor was given. */

@@ -95,11 +95,14 @@ export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender)
     const sending = sendings.get(id)
     if (!sending) return post({ type: 'told', request, answer: 'lost' })
     try {
-      if (alone) {
-        await Promise.allSettled(sending.underWay)
-        if (sending.hasUnknown) throw new Error('an earlier heartbeat may still be under way')
-      }
+      const { hasUnknown, underWay } = sending
+      const earlier = [...underWay]
+      // Before the wait: what is sent meanwhile must not say what the server is not to hear after this.
       if (details) sending.details = details
+      if (alone) {
+        const fates = await Promise.allSettled(earlier)
+        if (hasUnknown || fates.some(({ status }) => status === 'rejected')) throw new Error('an earlier heartbeat may still be under way')
+      }
       post({ type: 'told', request, answer: await beat(id, sending) })
     } catch (error) {
       post({ type: 'not_told', request, reason: error instanceof Error ? error.message : String(error) })

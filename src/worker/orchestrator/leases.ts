@@ -1,5 +1,4 @@
 // The lease on an attempt: heartbeats from the moment it was taken until it is released, and what they carry.
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Payload } from '@temporalio/common'
 import { AttemptLost } from '../../jobs/errors.ts'
 import type { Ticket } from '../../jobs/contract.ts'
@@ -36,8 +35,7 @@ const HEARTBEATS_IN_TIMEOUT = 3.3
 /** Less than a heartbeat timeout: within it the server cannot have given the attempt up. */
 const JUST_NOW_MS = 3_000
 const MAX_ASKS = 5
-/** How long an unreachable server is asked again to confirm that a body may be entered. */
-const BEGIN_RETRY_MS = 500
+const ENCODE_RETRY_MS = 500
 
 /** Leases whose heartbeats `post` has sent; `encode` makes details of a report, by the worker's own converter and codec. */
 export function startLeases(post: (message: ToSender) => void, encode: (report: AttemptReport) => Promise<Payload[]>): Leases {
@@ -57,54 +55,81 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
   function take(ticket: Ticket, onStop: (why: 'cancelled' | 'lost') => void): Lease {
     const id = ++lastId
     let { report } = ticket
+    let isStarted = false
     let isReleased = false
-    stops.set(id, onStop)
     /** Reports are encoded one after another: a newer one must not be overtaken. */
-    let encoded = encode(report).then((details) => {
-      if (isReleased) return details
+    let encoding: Promise<unknown> = Promise.resolve()
+    let noting: Promise<void> | undefined
+    stops.set(id, onStop)
+
+    const start = (details: Payload[]): void => {
+      if (isStarted || isReleased) return
+      isStarted = true
       const everyMs = Math.round(ticket.heartbeatTimeoutMs / HEARTBEATS_IN_TIMEOUT)
       post({ type: 'start', id, taskToken: ticket.taskToken, everyMs, details })
-      return details
-    })
-    encoded.catch(() => undefined)
+    }
 
-    const change = (next: Partial<AttemptReport>): Promise<Payload[]> => {
-      report = { ...report, ...next }
-      const now = report
-      encoded = encoded.then(() => encode(now))
-      encoded.catch(() => undefined)
+    /** The newest report, encoded. Heartbeats start with the first one. */
+    const encodeReport = (): Promise<Payload[]> => {
+      const encoded = encoding.then(async () => {
+        const details = await encode(report)
+        start(details)
+        return details
+      })
+      encoding = encoded.catch(() => undefined)
       return encoded
     }
 
+    /** A codec whose key service is away for a moment must not cost the attempt its heartbeats. */
+    const startWhenEncoded = (): void => {
+      if (isStarted || isReleased) return
+      encodeReport().catch(() => setTimeout(startWhenEncoded, ENCODE_RETRY_MS).unref())
+    }
+    startWhenEncoded()
+
     const tell = async (details: Promise<Payload[]>, more: { alone?: true } = {}): Promise<void> => {
       if ((await ask(id, { details: await details, ...more })) === 'lost') throw new AttemptLost()
+    }
+
+    const change = (next: Partial<AttemptReport>): Promise<Payload[]> => {
+      report = { ...report, ...next }
+      return encodeReport()
     }
 
     return {
       get report() {
         return report
       },
-      announce: () => tell(encoded),
+      announce: () => tell(encodeReport()),
       begin: () => {
         const details = change({ begun: true })
         return confirmedJustNow(() => tell(details, ticket.once && { alone: true }))
       },
       progress(value) {
-        void change({ progress: value }).then(
-          (details) => !isReleased && post({ type: 'note', id, details }),
-          () => undefined,
-        )
+        report = { ...report, progress: value }
+        // What is reported while another report is being encoded goes with the next one.
+        noting ??= encoding
+          .then(() => {
+            noting = undefined
+            return encodeReport()
+          })
+          .then(
+            (details) => void (!isReleased && post({ type: 'note', id, details })),
+            () => undefined,
+          )
       },
       record: (next) => tell(change(next)),
-      stillMine: () =>
-        ask(id, {}).then(
+      stillMine: async () => {
+        await encoding
+        return ask(id, {}).then(
           (answer) => answer !== 'lost',
           () => false,
-        ),
+        )
+      },
       release() {
         isReleased = true
         stops.delete(id)
-        void encoded.finally(() => post({ type: 'end', id })).catch(() => undefined)
+        post({ type: 'end', id })
       },
     }
   }
@@ -138,7 +163,6 @@ export async function confirmedJustNow(ask: () => Promise<void>, now: () => numb
     const askedAt = now()
     await ask()
     if (now() - askedAt < JUST_NOW_MS) return
-    await sleep(asks === 0 ? 0 : BEGIN_RETRY_MS)
   }
   throw new AttemptLost()
 }

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { DefaultLogger, Runtime } from '@temporalio/worker'
-import { resolveTemporal } from '../../connect/temporal.ts'
+import { resolveTemporal, warnIfAssumed } from '../../connect/temporal.ts'
 import { PawlError } from '../../session/errors.ts'
 import { openStore } from '../../store/index.ts'
 import { socketChannel } from '../channel.ts'
@@ -46,6 +46,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
     ...(schema !== undefined && { schema }),
     ...(migrate !== undefined && { migrate }),
   })
+  warnIfAssumed(temporal, logger)
   const connection = await connectNative(temporal)
   post({ type: 'connected' })
   const clock = startRecoveryClock((event) => post({ type: 'event', event }))

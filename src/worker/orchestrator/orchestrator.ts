@@ -8,6 +8,7 @@ import { startFlusher } from '../../activities/flusher.ts'
 import { createActivities } from '../../activities/index.ts'
 import { sessionReader } from '../../activities/session-reader.ts'
 import type { Logger } from '../../agent/tool.ts'
+import { absoluteConverter } from '../../connect/data-converter.ts'
 import { DEFAULT_TASK_QUEUE, ownTaskQueue, sessionIdOf } from '../../session/protocol.ts'
 import type { Store } from '../../store/store.ts'
 import type { PawlSinks } from '../../workflows/journal.ts'
@@ -45,8 +46,8 @@ export interface OrchestratorParts
   logger: Logger
   /** What sends heartbeats, where it is not this event loop: returns what takes messages for it. */
   heartbeats?: (post: (message: FromSender) => void) => (message: ToSender) => void
-  /** Told of each execution whose events pass through here. */
-  onExecution?: (execution: CachedExecution) => void
+  /** Told of each execution whose events pass through here, and how far they go. */
+  onExecution?: (execution: CachedExecution & { seq: number }) => void
 }
 
 /** Polls for what the store's activities and people's questions need; user code has the SDK's own number. */
@@ -75,14 +76,15 @@ export interface Orchestrator {
 /** Creates an orchestrator. */
 export async function createOrchestrator(parts: OrchestratorParts): Promise<Orchestrator> {
   const { store, logger, connection, namespace, interceptors, tuner } = parts
+  const given = parts.dataConverter && absoluteConverter(parts.dataConverter)
   const bundle = await workflowBundle({
-    payloadConverterPath: parts.dataConverter?.payloadConverterPath,
+    payloadConverterPath: given?.payloadConverterPath,
     workflowInterceptors: interceptors?.workflowModules,
   })
   const dataConverter: DataConverter = {
-    ...parts.dataConverter,
+    ...given,
     payloadConverterPath: bundle.payloadConverterPath,
-    ...(parts.dataConverter?.payloadCodecs && { payloadCodecs: totalCodecs(parts.dataConverter.payloadCodecs) }),
+    ...(given?.payloadCodecs && { payloadCodecs: totalCodecs(given.payloadCodecs) }),
   }
   const client = new Client({ connection, namespace, dataConverter })
   const log = memoryLog()
@@ -114,7 +116,6 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     logger,
     worker,
     dispatch: pool.dispatch,
-    announce: (order: Parameters<typeof pool.dispatch>[0]) => announce(leases, order.ticket),
   }
   const { workflowModules: _, ...workerInterceptors } = interceptors ?? {}
   const activities = createActivities(needs, reader, flusher)
@@ -158,13 +159,6 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
   }
 }
 
-/** If the server cannot be reached, the attempt begins all the same: lost, it would count as one that never began. */
-async function announce(leases: ReturnType<typeof startLeases>, ticket: Parameters<typeof leases.take>[0]): Promise<void> {
-  const lease = leases.take(ticket, () => undefined)
-  await lease.announce().catch(() => undefined)
-  lease.release()
-}
-
 function bothOf(sessions: Worker, own: Worker): TemporalWorker {
   const stop = (worker: Worker): void => {
     if (worker.getState() === 'RUNNING') worker.shutdown()
@@ -205,7 +199,7 @@ function sinksOf(log: ReturnType<typeof memoryLog>, pool: Pool, onExecution: Orc
           const sessionId = sessionIdOf(workflowId)
           log.append({ sessionId, epoch }, entries)
           publishEvents({ sessionId, entries })
-          onExecution?.({ workflowId, executionId: runId })
+          onExecution?.({ workflowId, executionId: runId, seq: entries.at(-1)?.seq ?? 0 })
         },
       },
       stop: { callDuringReplay: false, fn: ({ workflowId }) => pool.askForStops(workflowId) },

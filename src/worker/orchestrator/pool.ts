@@ -59,6 +59,18 @@ export interface Pool {
   kill(executor: Executor, why: KillReason): void
 }
 
+/** A job on its way: who has it now, and what is known of it whoever has it. */
+interface Placing {
+  order: JobOrder
+  lease: Lease
+  listener: JobListener
+  at?: { executor: Executor; assignment: Assignment }
+  /** Told once, perhaps while no executor had it. */
+  isStopped: boolean
+  /** Whether an executor had accepted it before it was taken back. */
+  mayHaveBegun: boolean
+}
+
 /** Starts a pool without executors. */
 export function startPool(needs: PoolNeeds): Pool {
   const executors = new Map<number, Executor>()
@@ -105,7 +117,7 @@ export function startPool(needs: PoolNeeds): Pool {
       executor,
       held.map(({ order }) => order),
     )
-    for (const one of held) one.settle({ end: 'died', isAccepted: one.isAccepted, cause: causeOfDeath(executor, one) })
+    for (const one of held) one.settle({ end: 'died', isAccepted: one.isAccepted, cause: causeOfDeath(executor, one), worker: executor.worker })
   }
 
   function receive(executor: Executor, message: Exclude<FromExecutor, { type: 'hello' }>): void {
@@ -178,11 +190,14 @@ export function startPool(needs: PoolNeeds): Pool {
     const along = needs.eventsFor(executor, order)
     needs.onJob?.(order, executor)
     executor.channel.send({ type: 'job', job: id, order, ...(along && { along }) })
-    setTimeout(() => {
+    const look = (): void => {
       if (assignment.isAccepted || executor.assignments.get(id) !== assignment) return
       executor.isSilent = true
-      if (pick(order)?.isSilent === false) takeBack(executor, assignment)
-    }, ACKNOWLEDGED_WITHIN_MS).unref()
+      if (pick(order)?.isSilent === false) return takeBack(executor, assignment)
+      // Whichever speaks first gets it.
+      setTimeout(look, ACKNOWLEDGED_WITHIN_MS).unref()
+    }
+    setTimeout(look, ACKNOWLEDGED_WITHIN_MS).unref()
   }
 
   /** One that speaks before one that stands still, the one that has the session before others, then the least busy. */
@@ -194,10 +209,9 @@ export function startPool(needs: PoolNeeds): Pool {
     return candidates.toSorted((a, b) => cost(a) - cost(b))[0]
   }
 
-  async function pickSoon(order: JobOrder): Promise<Executor | undefined> {
-    const now = pick(order)
-    if (now) return now
-    await new Promise<void>((resolve) => {
+  /** Resolves when an executor has come, or after a while. */
+  function arrival(): Promise<void> {
+    return new Promise((resolve) => {
       const wake = (): void => {
         clearTimeout(timer)
         arrivals.delete(wake)
@@ -206,7 +220,6 @@ export function startPool(needs: PoolNeeds): Pool {
       const timer = setTimeout(wake, NO_EXECUTOR_MS)
       arrivals.add(wake)
     })
-    return pick(order)
   }
 
   /** An assignment of the job, and how it will end. */
@@ -221,50 +234,54 @@ export function startPool(needs: PoolNeeds): Pool {
     return { assignment: { id, order, lease, listener, isAccepted: false, ...more, settle }, ended }
   }
 
-  /** The lease of a job; a stop goes to whichever executor has it. */
-  function leaseFor(order: JobOrder, current: () => { executor: Executor; assignment: Assignment } | undefined): Lease {
-    return needs.leases.take(order.ticket, (why) => {
-      const at = current()
+  /** A job that is to be placed; a stop goes to whichever executor has it. */
+  function placingOf(order: JobOrder, listener: JobListener = {}): Placing {
+    const lease = needs.leases.take(order.ticket, (why) => {
+      placing.isStopped = true
+      const { at } = placing
       if (!at || at.executor.assignments.get(at.assignment.id) !== at.assignment) return
       at.assignment.stoppedAt = Date.now()
       at.executor.channel.send({ type: 'stop', job: at.assignment.id, why })
-      if (!at.assignment.isAccepted) end(at.executor, at.assignment, { end: 'stopped' })
+      // Its executor may have taken it this very moment: then it says itself what came of it.
+      setTimeout(() => at.assignment.isAccepted || end(at.executor, at.assignment, { end: 'stopped' }), ACKNOWLEDGED_WITHIN_MS).unref()
     })
+    const placing: Placing = { order, lease, listener, isStopped: false, mayHaveBegun: false }
+    return placing
   }
 
-  async function dispatch(order: JobOrder, listener: JobListener = {}): Promise<{ result: unknown } | undefined> {
-    let current: { executor: Executor; assignment: Assignment } | undefined
-    const lease = leaseFor(order, () => current)
+  async function dispatch(order: JobOrder, listener?: JobListener): Promise<{ result: unknown } | undefined> {
+    const placing = placingOf(order, listener)
     try {
-      return await place(order, lease, listener, (at) => {
-        current = at
-      })
+      // From its second attempt on any call begins once the server has heard of the attempt: one that was handed to a process that is
+      // frozen or gone says nothing against the call. If the server cannot be reached, it begins all the same.
+      if (order.attempt.number > 1) await placing.lease.announce().catch(() => undefined)
+      return await place(placing)
     } finally {
-      lease.release()
+      placing.lease.release()
     }
   }
 
-  async function place(
-    order: JobOrder,
-    lease: Lease,
-    listener: JobListener,
-    onAssigned: (at: { executor: Executor; assignment: Assignment }) => void,
-  ): Promise<{ result: unknown } | undefined> {
+  async function place(placing: Placing): Promise<{ result: unknown } | undefined> {
+    const { order, lease, listener } = placing
     for (let placings = 0; placings < MOST_PLACINGS; placings++) {
-      const executor = await pickSoon(order)
+      // Picked and given in one go: the next job must see that this one is there.
+      if (!pick(order)) await arrival()
+      const executor = pick(order)
+      if (placing.isStopped) throw placing.mayHaveBegun ? workerDied(order, lease.report, 'neighbour') : stoppedUnbegun()
       if (!executor) return undefined
       const { assignment, ended } = assign({ id: randomUUID(), order, lease, listener })
-      onAssigned({ executor, assignment })
+      placing.at = { executor, assignment }
       give(executor, assignment)
-      const how = await ended
-      const result = await resultOf(how, order, lease)
+      const result = await resultOf(await ended, placing)
       if (result !== 'again') return result
     }
     throw givenUpMoving(order)
   }
 
   /** What the activity answers, or `again` if another executor is to have the job. */
-  async function resultOf(how: AssignmentEnd, order: JobOrder, lease: Lease): Promise<{ result: unknown } | 'again'> {
+  async function resultOf(how: AssignmentEnd, placing: Placing): Promise<{ result: unknown } | 'again'> {
+    const { order, lease } = placing
+    placing.mayHaveBegun ||= placing.at?.assignment.isAccepted === true
     switch (how.end) {
       case 'done':
         if (how.outcome.kind === 'answered') return { result: how.outcome.result }
@@ -273,7 +290,7 @@ export function startPool(needs: PoolNeeds): Pool {
         return 'again'
       case 'died':
         if (!how.isAccepted) return 'again'
-        throw workerDied(order, lease.report, how.cause)
+        throw workerDied(order, { ...lease.report, worker: how.worker }, how.cause)
       case 'stopped':
         throw stoppedUnbegun()
     }
@@ -284,22 +301,19 @@ export function startPool(needs: PoolNeeds): Pool {
     const { job, order, begun, entered, progress, outcome } = held
     const ticket = { ...order.ticket, report: { ...order.ticket.report, begun, ...(progress !== undefined && { progress }) } }
     const known: JobOrder = { ...order, ticket }
-    let current: { executor: Executor; assignment: Assignment } | undefined
-    const lease = leaseFor(known, () => current)
+    const placing = placingOf(known)
+    const { lease, listener } = placing
     try {
       const { assignment, ended } = assign(
-        { id: job, order: known, lease, listener: {} },
+        { id: job, order: known, lease, listener },
         { isAccepted: true, ...(entered && { entered: { at: Date.now() - entered.agoMs, timeoutMs: entered.timeoutMs } }) },
       )
-      current = { executor, assignment }
+      placing.at = { executor, assignment }
       executor.assignments.set(job, assignment)
       needs.onJob?.(known, executor)
       if (outcome) end(executor, assignment, { end: 'done', outcome })
-      const result = await resultOf(await ended, known, lease)
-      if (result !== 'again') return result
-      return await place(known, lease, {}, (at) => {
-        current = at
-      })
+      const result = await resultOf(await ended, placing)
+      return result === 'again' ? await place(placing) : result
     } finally {
       lease.release()
     }
@@ -317,6 +331,7 @@ export function startPool(needs: PoolNeeds): Pool {
       }
     },
     exited(id) {
+      // One that is not known yet may have said hello all the same: that is read later.
       hasExited.add(id)
       const executor = executors.get(id)
       if (executor) endIfGone(executor)

@@ -6,11 +6,20 @@ import type { Pool } from './pool.ts'
 /** How long an `external` body may run after its timeout, or after it was told to stop, before its executor ends. */
 const OVERDUE_GRACE_MS = 5_000
 const WATCH_EVERY_MS = 500
+/** A look that comes so much too late says that this process was paused, or the machine was: it has not read yet what executors said. */
+const PAUSED_MS = 1_000
 
 /** Watches the pool's executors; returns what ends the watch. */
 export function startWatch(pool: Pool, stuckLoopMs: number): () => void {
+  let lookedAt = Date.now()
   const watching = setInterval(() => {
     const now = Date.now()
+    const lateMs = now - lookedAt - WATCH_EVERY_MS
+    lookedAt = now
+    if (lateMs > PAUSED_MS) {
+      for (const executor of pool.executors()) executor.aliveAt += lateMs
+      return
+    }
     for (const executor of pool.executors()) {
       if (now - executor.aliveAt > stuckLoopMs) pool.kill(executor, 'stuck_loop')
       const overdue = overdueOf(executor, now, stuckLoopMs)

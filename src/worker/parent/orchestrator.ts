@@ -2,16 +2,15 @@
 import type { ChildProcess } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { CachedExecution, FromOrchestrator, OrchestratorOptions, ToOrchestrator } from '../protocol.ts'
+import type { FromOrchestrator, OrchestratorOptions, ToOrchestrator } from '../protocol.ts'
 import { startBackoff } from './backoff.ts'
+import { cachedExecutions } from './cached-executions.ts'
 import { forkOrchestrator, tell } from './processes.ts'
 
 const RESPAWN_MS = 20
 /** Its event loop runs nothing that may take long. */
 const STUCK_MS = 60_000
 const LOOK_EVERY_MS = 1_000
-/** Executions that a new orchestrator lets any worker have at once; the next message of any other waits two seconds, once. */
-const MOST_CACHED = 200
 
 /** What keeps an orchestrator. */
 export interface OrchestratorKeeping {
@@ -38,14 +37,20 @@ export interface KeptOrchestrator {
 
 /** Keeps an orchestrator; it is not started yet. */
 export function keepOrchestrator({ options, folder, onStarted, onMessage, onListening, onExit }: OrchestratorKeeping): KeptOrchestrator {
-  const cached = new Map<string, CachedExecution>()
+  const cached = cachedExecutions()
   const backoff = startBackoff(RESPAWN_MS)
   let current: { process: ChildProcess; path: string; isListening: boolean } | undefined
   let aliveAt = Date.now()
   let starts = 0
   let isStopping = false
+  let lookedAt = Date.now()
   const watching = setInterval(() => {
-    if (current && Date.now() - aliveAt > STUCK_MS) current.process.kill('SIGKILL')
+    const now = Date.now()
+    const lateMs = now - lookedAt - LOOK_EVERY_MS
+    lookedAt = now
+    // This process was paused, or the machine was: it has not read yet what the orchestrator said.
+    if (lateMs > LOOK_EVERY_MS) aliveAt += lateMs
+    else if (current && now - aliveAt > STUCK_MS) current.process.kill('SIGKILL')
   }, LOOK_EVERY_MS)
   watching.unref()
 
@@ -63,26 +68,18 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
       receive(mine, message)
     })
     child.once('exit', (code, signal) => exited(mine, code, signal))
-    tell(child, { type: 'start', options: { ...options, socketPath: mine.path, cached: [...cached.values()].toReversed() } })
+    tell(child, { type: 'start', options: { ...options, socketPath: mine.path, cached: cached.newest() } })
     if (child.pid !== undefined) onStarted(child.pid)
   }
 
   function receive(from: NonNullable<typeof current>, message: FromOrchestrator): void {
-    if (message.type === 'cached') return note(message.execution)
+    if (message.type === 'cached') return cached.note(message.execution)
     if (message.type === 'serving') backoff.served()
     if (message.type === 'listening') {
       from.isListening = true
       onListening(from.path)
     }
     onMessage(message, from.process.pid ?? 0)
-  }
-
-  /** The newest last, by workflow. */
-  function note(execution: CachedExecution): void {
-    cached.delete(execution.workflowId)
-    cached.set(execution.workflowId, execution)
-    const [oldest] = cached.keys()
-    if (cached.size > MOST_CACHED && oldest !== undefined) cached.delete(oldest)
   }
 
   function exited(mine: NonNullable<typeof current>, code: number | null, signal: string | null): void {

@@ -4,7 +4,8 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-const MAIN = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
+/** The built command. */
+export const MAIN = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 
 /** How a process ended. */
 export interface Ended {

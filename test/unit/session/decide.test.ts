@@ -29,6 +29,7 @@ const RUN: RunState = {
   calls: [],
   usage: NO_USAGE,
   taken: [],
+  takenBytes: 0,
   effects: [],
   moreEffects: 0,
 }
@@ -69,7 +70,7 @@ describe('a session', () => {
   })
 
   it('opens the next run with the oldest message', () => {
-    const inbox = [{ messageId: 'm1', metadata: { a: 1 } }, { messageId: 'm2' }]
+    const inbox = [{ messageId: 'm1' }, { messageId: 'm2' }]
     expect(decide(state({ inbox }), dueAt(0))).toEqual({ do: 'start_run', run: 4, message: inbox[0] })
   })
 

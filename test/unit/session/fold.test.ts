@@ -40,7 +40,7 @@ function oneCall(effect: Effect, ...ends: EventBody[]): SessionState {
   }
   return folded(
     { type: 'message_received', messageId: 'm1', content: 'hi', metadata: { a: 1 } },
-    { type: 'run_started', run: 1, messageId: 'm1', metadata: { a: 1 } },
+    { type: 'run_started', run: 1, messageId: 'm1' },
     { type: 'turn_started', run: 1, turn: 1, takes: ['m1'] },
     {
       type: 'model_completed',
@@ -152,7 +152,7 @@ describe('the fold', () => {
       status: 'error',
       current: null,
       run: 1,
-      inbox: [{ messageId: 'm1', metadata: { a: 1 } }, { messageId: 'm2' }],
+      inbox: [{ messageId: 'm1' }, { messageId: 'm2' }],
     })
   })
 

@@ -9,7 +9,7 @@ import { admit, decide, type Decision, dueAt } from '../../../src/session/decide
 import { nextDigest } from '../../../src/session/digest.ts'
 import type { CheckpointPolicy, EventBody, LogEntry, Resolution, SessionEvent, Target } from '../../../src/session/events.ts'
 import { apply, fold, initialState } from '../../../src/session/fold.ts'
-import type { Json } from '../../../src/session/json.ts'
+import type { Json, JsonObject } from '../../../src/session/json.ts'
 import { isWaiting } from '../../../src/session/fold-calls.ts'
 import type { CallState, SessionState } from '../../../src/session/state.ts'
 import { effectsAfter, locate, TargetRefused } from '../../../src/session/targets.ts'
@@ -135,8 +135,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
         return atRest()
       case 'start_run': {
         snapshot()
-        const { messageId, metadata } = decision.message
-        return append({ type: 'run_started', run: decision.run, messageId, ...(metadata && { metadata }) })
+        return append({ type: 'run_started', run: decision.run, messageId: decision.message.messageId })
       }
       case 'start_turn': {
         snapshot()
@@ -463,7 +462,16 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       calls,
       limits,
       ...(policy && { checkpoint: policy }),
+      ...metadataFirstSaid(),
     })
+  }
+
+  /** As a model call tells it: from the events, where the state lacks it. */
+  function metadataFirstSaid(): { metadata?: JsonObject } {
+    const { messageId, metadata: known = {} } = now().current ?? {}
+    const opener = events.find((event) => event.type === 'message_received' && event.messageId === messageId)
+    const said = opener?.type === 'message_received' ? opener.metadata : undefined
+    return said && Object.keys(known).length === 0 ? { metadata: said } : {}
   }
 
   function resolve(name: string, input: Json, place: { run: number; turn: number; index: number }): Resolution {

@@ -1,102 +1,204 @@
-// Executors that come late, or go early: the pool neither gives them jobs nor forgets what they hold.
-import { describe, expect, it } from 'vitest'
-import { startPool } from '../../../src/worker/orchestrator/pool.ts'
-import type { Lease, Leases } from '../../../src/worker/orchestrator/leases.ts'
-import type { FromExecutor, Holding, ToExecutor } from '../../../src/worker/protocol.ts'
-import type { Channel } from '../../../src/worker/channel.ts'
-import type { JobOrder } from '../../../src/jobs/contract.ts'
+// Which executor gets a job, and what becomes of jobs that are answered, stopped or moved.
+import { CancelledFailure } from '@temporalio/common'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { order, settled, startCrew, watched } from './support/crew.ts'
 
-const ignore = (): void => undefined
-const report = { attempt: 1, failed: [], begun: false, worker: 'here:1' }
-const leases = {
-  take: ({ report: given }) => ({ report: given, release: () => undefined }) as unknown as Lease,
-  receive: () => undefined,
-} as Leases
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
 
-const orderOf = (call: string): JobOrder =>
-  ({ kind: 'executeTool', input: {}, attempt: {}, ticket: { sessionId: 's', call, report } }) as unknown as JobOrder
+const UNACKNOWLEDGED_MS = 300
 
-/** The other end of an executor's line. */
-function anExecutor() {
-  const sent: ToExecutor[] = []
-  let listener: (message: FromExecutor) => void = () => undefined
-  let closed: () => void = () => undefined
-  const channel: Channel<FromExecutor, ToExecutor> = {
-    send: (message) => void sent.push(message),
-    onMessage: (given) => {
-      listener = given
-    },
-    onClose: (given) => {
-      closed = given
-    },
-    close: () => undefined,
-  }
-  const jobs = () => sent.filter((message) => message.type === 'job')
-  return {
-    channel,
-    jobs,
-    hello: (executor: number, holding: Holding[] = []) => listener({ type: 'hello', executor, pid: executor, worker: 'here:1', holding }),
-    says: (message: FromExecutor) => listener(message),
-    hangsUp: () => closed(),
-  }
-}
-
-function aPool() {
-  const drained: number[] = []
-  const deaths: { id: number; calls: string[] }[] = []
-  const pool = startPool({
-    leases,
-    eventsFor: () => undefined,
-    answerRequest: async () => undefined,
-    logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
-    onDrained: (executor) => drained.push(executor),
-    onDeath: ({ id }, held) => deaths.push({ id, calls: held.map(({ ticket }) => ticket.call) }),
+describe('a job', () => {
+  it('goes to the least busy executor, and its answer is what the executor answers', async () => {
+    const { pool, executor } = startCrew()
+    const [one, two] = [await executor(1), await executor(2)]
+    const first = watched(pool.dispatch(order('a')))
+    const second = watched(pool.dispatch(order('b')))
+    await settled()
+    expect([one.jobs().length, two.jobs().length]).toEqual([1, 1])
+    await two.accept(two.jobs()[0] ?? '')
+    await two.answer(two.jobs()[0] ?? '', 'from two')
+    expect([first, second]).toEqual([{}, { outcome: { result: 'from two' } }])
   })
-  const adopted: Promise<{ result: unknown } | undefined>[] = []
-  const connect = (one: ReturnType<typeof anExecutor>) => pool.connect(one.channel, (_, running) => adopted.push(running))
-  return { pool, connect, adopted, drained, deaths }
-}
 
-const held = (job: string, result?: string): Holding => ({
-  job,
-  order: orderOf(job),
-  begun: true,
-  ...(result !== undefined && { outcome: { kind: 'answered', result } }),
+  it('of a model call goes to the executor that has folded the session, though another one is less busy', async () => {
+    const { pool, executor } = startCrew({
+      eventsFor({ views }, { ticket }) {
+        views.set(`${ticket.sessionId}\ne`, { seq: 3, digest: 'd' })
+        return undefined
+      },
+    })
+    const [one, two] = [await executor(1), await executor(2)]
+    void pool.dispatch(order('m', { kind: 'callModel', session: 'known' }))
+    void pool.dispatch(order('m', { kind: 'callModel', session: 'other' }))
+    void pool.dispatch(order('m', { kind: 'callModel', session: 'known' }))
+    await settled()
+    expect([one.jobs().length, two.jobs().length]).toEqual([2, 1])
+  })
+
+  it('waits a second for an executor, and is not begun if none comes', async () => {
+    const { pool, executor, leases } = startCrew()
+    const nobody = watched(pool.dispatch(order('a')))
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(nobody).toEqual({ outcome: 'no executor' })
+    expect(leases.get('a')?.released).toBe(true)
+    const soon = watched(pool.dispatch(order('b')))
+    await vi.advanceTimersByTimeAsync(900)
+    const late = await executor(1)
+    await late.answer(late.jobs()[0] ?? '', 1)
+    expect(soon).toEqual({ outcome: { result: 1 } })
+  })
+
+  it('is announced to the server before it is given to an executor, from the second attempt on', async () => {
+    const { pool, executor, leases } = startCrew()
+    await executor(1)
+    void pool.dispatch(order('first'))
+    void pool.dispatch(order('second', { attempt: 2 }))
+    await settled()
+    expect(['first', 'second'].map((call) => leases.get(call)?.announced)).toEqual([0, 1])
+  })
+
+  it('that is to be tried again fails the activity with its delay, and its failed attempt is recorded before', async () => {
+    const { pool, executor, leases } = startCrew()
+    const one = await executor(1)
+    const seen = watched(pool.dispatch(order('a')))
+    await settled()
+    const failed = { attempt: 1, class: 'Error', message: 'm', retryable: true, worker: 'w' }
+    await one.say({ type: 'done', job: one.jobs()[0] ?? '', outcome: { kind: 'again', type: 'AttemptFailed', message: 'm', afterMs: 70, failed } })
+    expect(seen.error).toMatchObject({ type: 'AttemptFailed', nonRetryable: false, nextRetryDelay: 70 })
+    expect(leases.get('a')?.recorded).toEqual([{ failed: [failed] }])
+  })
+
+  it('that was answered twice, or never assigned, changes nothing', async () => {
+    const { pool, executor } = startCrew()
+    const [one, two] = [await executor(1), await executor(2)]
+    const seen = watched(pool.dispatch(order('a')))
+    await settled()
+    const [job = ''] = one.jobs()
+    await two.answer(job, 'of an executor that does not have it')
+    await two.say({ type: 'progress', job, value: 1 })
+    await one.answer('no such job', 'nothing')
+    await one.answer(job, 'first')
+    await one.answer(job, 'second')
+    expect(seen).toEqual({ outcome: { result: 'first' } })
+    const next = watched(pool.dispatch(order('b')))
+    await settled()
+    await one.answer(one.jobs().at(-1) ?? '', 'next')
+    expect(next).toEqual({ outcome: { result: 'next' } })
+  })
 })
 
-describe('an executor whose end is known before its hello is read', () => {
-  it('is given nothing, and what it says that it held ends at once as a death', async () => {
-    const { pool, connect, adopted, deaths } = aPool()
-    const [late, other] = [anExecutor(), anExecutor()]
-    for (const one of [late, other]) connect(one)
-    expect(pool.exited(1)).toBe(false)
-    late.hello(1, [held('running')])
-    other.hello(2)
-    const dispatched = pool.dispatch(orderOf('new'))
-    await expect.poll(() => other.jobs()).toHaveLength(1)
-    expect(late.jobs()).toEqual([])
-    late.hangsUp()
-    await expect(adopted[0]).rejects.toMatchObject({ type: 'WorkerDied' })
-    expect(deaths).toEqual([{ id: 1, calls: ['running'] }])
-    const [job] = other.jobs()
-    other.says({ type: 'done', job: job?.type === 'job' ? job.job : '', outcome: { kind: 'answered', result: 'done' } })
-    expect(await dispatched).toEqual({ result: 'done' })
+describe('a job that its executor does not acknowledge', () => {
+  it('is moved to another one, and cannot begin where it was', async () => {
+    const { pool, executor, leases } = startCrew()
+    const [frozen, other] = [await executor(1), await executor(2)]
+    const seen = watched(pool.dispatch(order('pay', { once: true })))
+    await vi.advanceTimersByTimeAsync(UNACKNOWLEDGED_MS)
+    const [job = ''] = frozen.jobs()
+    expect(frozen.told(job)).toEqual(['job', 'stop: moved'])
+    // It wakes up and finds the job before the word that it is not its own any more.
+    await frozen.accept(job)
+    expect(await frozen.ask({ ask: 'begin', job })).toMatchObject({ type: 'refusal', code: 'attempt_lost' })
+    expect(await frozen.ask({ ask: 'still_mine', job })).toMatchObject({ type: 'answer', value: false })
+    const [moved = ''] = other.jobs()
+    await other.accept(moved)
+    expect(await other.ask({ ask: 'begin', job: moved })).toMatchObject({ type: 'answer', value: true })
+    await frozen.answer(job, 'of the frozen one')
+    await other.answer(moved, 'of the other')
+    expect(seen).toEqual({ outcome: { result: 'of the other' } })
+    expect(leases.get('pay')?.begun).toBe(1)
+  })
+
+  it('stays where it is while no other speaks, and is moved as soon as one does', async () => {
+    const { pool, executor } = startCrew()
+    const [frozen, other] = [await executor(1), await executor(2)]
+    void pool.dispatch(order('a'))
+    await vi.advanceTimersByTimeAsync(UNACKNOWLEDGED_MS * 2)
+    // The other one does not acknowledge it either.
+    expect([frozen.jobs().length, other.jobs().length]).toEqual([1, 1])
+    await vi.advanceTimersByTimeAsync(10_000)
+    await frozen.say({ type: 'alive' })
+    await vi.advanceTimersByTimeAsync(UNACKNOWLEDGED_MS)
+    expect([frozen.jobs().length, other.jobs().length]).toEqual([2, 1])
+  })
+
+  it('does not get company: new jobs go to those that speak', async () => {
+    const { pool, executor } = startCrew()
+    const [frozen, other] = [await executor(1), await executor(2)]
+    for (const call of ['a', 'b', 'c']) {
+      void pool.dispatch(order(call))
+      await vi.advanceTimersByTimeAsync(UNACKNOWLEDGED_MS)
+      for (const job of other.jobs()) await other.accept(job)
+    }
+    expect([frozen.jobs().length, other.jobs().length]).toEqual([1, 3])
   })
 })
 
-describe('an executor that is retired before it says hello', () => {
-  it('is drained only once all that it holds has ended, whatever has ended before', async () => {
-    const { pool, connect, adopted, drained } = aPool()
-    const old = anExecutor()
-    connect(old)
+describe('a job that is to stop', () => {
+  it('is told so where it is, and ends as its executor says', async () => {
+    const { pool, executor, leases } = startCrew()
+    const one = await executor(1)
+    const seen = watched(pool.dispatch(order('a')))
+    await settled()
+    const [job = ''] = one.jobs()
+    await one.accept(job)
+    leases.get('a')?.stop('cancelled')
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(one.told(job)).toEqual(['job', 'stop: cancelled'])
+    expect(seen).toEqual({})
+    await one.answer(job, 'interrupted')
+    expect(seen).toEqual({ outcome: { result: 'interrupted' } })
+  })
+
+  it('ends as cancelled if its executor has not even accepted it, but not before that had a moment to say so', async () => {
+    const { pool, executor, leases } = startCrew()
+    const [one] = [await executor(1)]
+    const frozen = watched(pool.dispatch(order('a')))
+    const accepted = watched(pool.dispatch(order('b')))
+    await settled()
+    leases.get('a')?.stop('cancelled')
+    leases.get('b')?.stop('cancelled')
+    await one.accept(one.jobs()[1] ?? '')
+    await vi.advanceTimersByTimeAsync(UNACKNOWLEDGED_MS)
+    expect(frozen.error).toBeInstanceOf(CancelledFailure)
+    expect(accepted).toEqual({})
+  })
+
+  it('is not begun at all if no executor has it yet', async () => {
+    const { pool, executor, leases } = startCrew()
+    const seen = watched(pool.dispatch(order('a')))
+    await settled()
+    leases.get('a')?.stop('cancelled')
+    const one = await executor(1)
+    expect(one.jobs()).toEqual([])
+    expect(seen.error).toBeInstanceOf(CancelledFailure)
+  })
+})
+
+describe('an executor whose code is replaced', () => {
+  it('gets no new jobs, finishes what it has, and is said to be drained then', async () => {
+    const { pool, executor, story } = startCrew()
+    const [old, young] = [await executor(1), await executor(2)]
+    const seen = watched(pool.dispatch(order('a')))
+    await settled()
+    const [job = ''] = old.jobs()
+    await old.accept(job)
     pool.retire(1)
-    expect(drained).toEqual([])
-    old.hello(1, [held('over', 'kept'), held('running')])
-    expect(await adopted[0]).toEqual({ result: 'kept' })
-    expect(drained).toEqual([])
-    expect(await pool.dispatch(orderOf('new'))).toBeUndefined()
-    old.says({ type: 'done', job: 'running', outcome: { kind: 'answered', result: 'done' } })
-    expect(await adopted[1]).toEqual({ result: 'done' })
-    expect(drained).toEqual([1])
+    void pool.dispatch(order('b'))
+    void pool.dispatch(order('c'))
+    await settled()
+    expect([old.jobs().length, young.jobs().length]).toEqual([1, 2])
+    expect(story).not.toContain('drained 1')
+    await old.answer(job, 1)
+    expect(seen).toEqual({ outcome: { result: 1 } })
+    expect(story.at(-1)).toBe('drained 1')
+  })
+
+  it('is drained at once if it holds nothing, or is not known at all', async () => {
+    const { pool, executor, story } = startCrew()
+    await executor(1)
+    pool.retire(1)
+    pool.retire(7)
+    expect(story).toEqual(['ready 1', 'drained 1', 'drained 7'])
   })
 })

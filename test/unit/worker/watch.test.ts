@@ -1,18 +1,110 @@
-// What a supervisor refuses to be told: a patience that would outlast the session's own.
-import { expect, it } from 'vitest'
-import { checkStuckLoopMs } from '../../../src/worker/watch.ts'
+// The watch over executors: which ones are ended, for what, and that nobody is ended for a pause of the watch's own.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { startWatch } from '../../../src/worker/orchestrator/watch.ts'
+import { type Crew, order, type Played, settled, startCrew } from './support/crew.ts'
 
-it('a process may stand still for a minute where nobody says otherwise, and as long as is said within two', () => {
-  expect(checkStuckLoopMs(undefined)).toBe(60_000)
-  expect(checkStuckLoopMs(4_000)).toBe(4_000)
-  expect(checkStuckLoopMs(110_000)).toBe(110_000)
+const STUCK_MS = 60_000
+const TIMEOUT_MS = 10_000
+
+let endWatch: (() => void) | undefined
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => {
+  endWatch?.()
+  vi.useRealTimers()
 })
 
-it.each([110_001, 120_000, 600_000, 0, -1, Number.NaN, Number.POSITIVE_INFINITY, '60000' as unknown as number])(
-  'stuckLoopMs %s is refused, with what to give instead',
-  (given) => {
-    expect(() => checkStuckLoopMs(given)).toThrow(
-      expect.objectContaining({ name: 'WorkerError', code: 'invalid_options', message: expect.stringContaining('110000') }),
-    )
-  },
-)
+/** A watched executor that has entered the body of one call. */
+async function entered({ once }: { once?: true } = {}): Promise<{ crew: Crew; one: Played; job: string; passes(ms: number): Promise<void> }> {
+  const crew = startCrew()
+  const one = await crew.executor(1)
+  endWatch = startWatch(crew.pool, STUCK_MS)
+  crew.pool.dispatch(order('a', { ...(once && { once }) })).catch(() => undefined)
+  await settled()
+  const [job = ''] = one.jobs()
+  await one.accept(job)
+  await one.say({ type: 'entered', job, timeoutMs: TIMEOUT_MS })
+  return {
+    crew,
+    one,
+    job,
+    /** Time passes while its event loop turns. */
+    async passes(ms) {
+      for (let passed = 0; passed < ms; passed += 1_000) {
+        await vi.advanceTimersByTimeAsync(1_000)
+        await one.say({ type: 'alive' })
+      }
+    },
+  }
+}
+
+const kills = ({ story }: Crew): string[] => story.filter((line) => line.startsWith('kill'))
+
+describe('an executor', () => {
+  it('whose event loop stands still longer than it may is killed', async () => {
+    const { crew } = await entered()
+    await vi.advanceTimersByTimeAsync(STUCK_MS)
+    expect(kills(crew)).toEqual([])
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(kills(crew)).toEqual(['kill 1 stuck_loop'])
+  })
+
+  it('with an external body that outlives its time is ended after a grace', async () => {
+    const { crew, passes } = await entered({ once: true })
+    await passes(TIMEOUT_MS + 4_000)
+    expect(kills(crew)).toEqual([])
+    await passes(2_000)
+    expect(kills(crew)).toEqual(['kill 1 overdue'])
+  })
+
+  it('with an external body that was told to stop is ended after a grace, long before its timeout', async () => {
+    const { crew, passes } = await entered({ once: true })
+    crew.leases.get('a')?.stop('cancelled')
+    await passes(7_000)
+    expect(kills(crew)).toEqual(['kill 1 overdue'])
+  })
+
+  it('with any other body that outlives its time is left alone: that body is abandoned', async () => {
+    const { crew, passes } = await entered()
+    await passes(TIMEOUT_MS * 3)
+    expect(kills(crew)).toEqual([])
+  })
+
+  it('gets the grace from when its event loop turns again: what its body waited for may be there', async () => {
+    const { crew, passes } = await entered({ once: true })
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS + 20_000)
+    expect(kills(crew)).toEqual([])
+    await passes(4_000)
+    expect(kills(crew)).toEqual([])
+    await passes(3_000)
+    expect(kills(crew)).toEqual(['kill 1 overdue'])
+  })
+})
+
+describe('after a pause of the orchestrator itself, or of the machine', () => {
+  /** Nobody's timers run meanwhile. */
+  const pause = (ms: number): void => void vi.setSystemTime(Date.now() + ms)
+
+  it('no executor counts as stuck for what could not be heard', async () => {
+    const { crew, passes } = await entered()
+    pause(600_000)
+    await passes(5_000)
+    expect(kills(crew)).toEqual([])
+  })
+
+  it('a body that ended in the pause is not overdue: its answer is read first', async () => {
+    const { crew, one, job } = await entered({ once: true })
+    pause(600_000)
+    // The timers that are due come before what is to be read.
+    await vi.advanceTimersByTimeAsync(500)
+    await one.answer(job, 'in time')
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(kills(crew)).toEqual([])
+  })
+
+  it('an executor that really stands still is killed all the same', async () => {
+    const { crew } = await entered()
+    pause(600_000)
+    await vi.advanceTimersByTimeAsync(STUCK_MS + 2_000)
+    expect(kills(crew)).toEqual(['kill 1 stuck_loop'])
+  })
+})

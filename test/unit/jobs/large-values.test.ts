@@ -1,9 +1,14 @@
-// Large values of a worker process: what waits for the store and how long, what is read again, and what is not believed.
+// Large values of an executor, kept through its orchestrator: what waits for the store and how long, what is read again, and what is not
+// believed.
 import { describe, expect, it } from 'vitest'
-import { ArchiveUnavailable, blobShelf } from '../../../src/activities/blobs.ts'
+import { blobShelf } from '../../../src/activities/blobs.ts'
+import { sha256Hex } from '../../../src/agent/canonical.ts'
+import { ArchiveUnavailable } from '../../../src/jobs/errors.ts'
+import { type LargeValues, largeValues } from '../../../src/jobs/large-values.ts'
+import { type Blob, blobOfJson } from '../../../src/session/blobs.ts'
 import type { BlobRef, EventOf, SessionEvent } from '../../../src/session/events.ts'
 import type { Json } from '../../../src/session/json.ts'
-import { type Blob, type Blobs, blobOfJson } from '../../../src/store/blobs.ts'
+import type { Blobs } from '../../../src/store/blobs.ts'
 
 const LOG = { debug() {}, info() {}, warn() {}, error() {} }
 const signal = new AbortController().signal
@@ -41,7 +46,10 @@ function memory(): Blobs & { away: boolean | 'silent'; gets: number; puts: numbe
   return blobs
 }
 
-const LARGE = blobOfJson({ value: { rows: 'x'.repeat(200_000) } }, 'xxx')
+/** The values of an executor whose orchestrator has this store. */
+const valuesOver = (blobs: Blobs): LargeValues => largeValues(blobShelf({ blobs }, LOG), LOG)
+
+const LARGE = blobOfJson({ value: { rows: 'x'.repeat(200_000) } }, 'xxx', sha256Hex)
 
 function completed(blob: BlobRef): SessionEvent {
   return { v: 1, seq: 7, at: 0, type: 'tool_completed', run: 1, turn: 1, callId: 't_1_1_0', tool: 't', attempt: 1, effectId: 'e', blob }
@@ -52,37 +60,37 @@ function received(blob: BlobRef): EventOf<'message_received'> {
 }
 
 describe('a value that is kept', () => {
-  it('is put back into its event by another process', async () => {
+  it('is put back into its event by another executor', async () => {
     const blobs = memory()
-    expect(await blobShelf({ blobs }, LOG).keep('s', LARGE, { signal })).toEqual(LARGE.ref)
+    expect(await valuesOver(blobs).keep('s', LARGE, { signal })).toEqual(LARGE.ref)
     const { blob: _, ...rest } = completed(LARGE.ref) as EventOf<'tool_completed'>
-    expect(await blobShelf({ blobs }, LOG).hydrate('s', [completed(LARGE.ref)])).toEqual([
+    expect(await valuesOver(blobs).hydrate('s', [completed(LARGE.ref)])).toEqual([
       { ...rest, value: { rows: 'x'.repeat(200_000) } },
     ])
   })
 
-  it('is read from the store once a process, and not at all where it was written', async () => {
+  it('is read from the store once an executor, and not at all where it was written', async () => {
     const blobs = memory()
-    const shelf = blobShelf({ blobs }, LOG)
-    await shelf.keep('s', LARGE, { signal })
-    await shelf.hydrate('s', [completed(LARGE.ref)])
+    const values = valuesOver(blobs)
+    await values.keep('s', LARGE, { signal })
+    await values.hydrate('s', [completed(LARGE.ref)])
     expect(blobs.gets).toBe(0)
-    const other = blobShelf({ blobs }, LOG)
+    const other = valuesOver(blobs)
     await other.hydrate('s', [completed(LARGE.ref)])
     await other.hydrate('s', [completed(LARGE.ref), completed(LARGE.ref)])
     expect(blobs.gets).toBe(1)
   })
 
   it('belongs to its session: another one that names it gets nothing', async () => {
-    const shelf = blobShelf({ blobs: memory() }, LOG)
-    await shelf.keep('s', LARGE, { signal })
-    expect(await shelf.hydrate('other', [completed(LARGE.ref)])).toEqual([completed(LARGE.ref)])
+    const values = valuesOver(memory())
+    await values.keep('s', LARGE, { signal })
+    expect(await values.hydrate('other', [completed(LARGE.ref)])).toEqual([completed(LARGE.ref)])
   })
 
   it('asks no store for events without large values', async () => {
     const blobs = memory()
     const event: SessionEvent = { v: 1, seq: 1, at: 0, type: 'session_closed', reason: 'idle' }
-    expect(await blobShelf({ blobs }, LOG).hydrate('s', [event])).toEqual([event])
+    expect(await valuesOver(blobs).hydrate('s', [event])).toEqual([event])
     expect(blobs.gets).toBe(0)
   })
 })
@@ -91,17 +99,17 @@ describe('a value while the store is away', () => {
   it('goes without it at once, and those that could go without do not ask again for a while', async () => {
     const blobs = memory()
     blobs.away = true
-    const shelf = blobShelf({ blobs }, LOG)
-    expect(await shelf.keep('s', LARGE, { signal })).toBeUndefined()
-    expect(await shelf.keep('s', LARGE, { signal })).toBeUndefined()
+    const values = valuesOver(blobs)
+    expect(await values.keep('s', LARGE, { signal })).toBeUndefined()
+    expect(await values.keep('s', LARGE, { signal })).toBeUndefined()
     expect(blobs.puts).toBe(1)
   })
 
   it('that cannot go without is offered again until the store is back', async () => {
     const blobs = memory()
     blobs.away = true
-    const shelf = blobShelf({ blobs }, LOG)
-    const kept = shelf.keep('s', LARGE, { signal, until: Date.now() + 30_000 })
+    const values = valuesOver(blobs)
+    const kept = values.keep('s', LARGE, { signal, waitMs: 30_000 })
     const put = blobs.put
     blobs.put = (sessionId, blob) => {
       blobs.away = false
@@ -113,21 +121,21 @@ describe('a value while the store is away', () => {
   it('does not wait for a store that says nothing, nor when its attempt is stopped', async () => {
     const blobs = memory()
     blobs.away = 'silent'
-    expect(await blobShelf({ blobs }, LOG).keep('s', LARGE, { signal })).toBeUndefined()
+    expect(await valuesOver(blobs).keep('s', LARGE, { signal })).toBeUndefined()
     const stop = new AbortController()
-    const kept = blobShelf({ blobs }, LOG).keep('s', LARGE, { signal: stop.signal, until: Date.now() + 600_000 })
+    const kept = valuesOver(blobs).keep('s', LARGE, { signal: stop.signal, waitMs: 600_000 })
     stop.abort()
     expect(await kept).toBeUndefined()
   })
 
   it('that is needed cannot be had: that is said, not guessed', async () => {
     const blobs = memory()
-    await blobShelf({ blobs }, LOG).keep('s', LARGE, { signal })
+    await valuesOver(blobs).keep('s', LARGE, { signal })
     blobs.away = true
-    const shelf = blobShelf({ blobs }, LOG)
-    await expect(shelf.hydrate('s', [completed(LARGE.ref)])).rejects.toThrow(ArchiveUnavailable)
+    const values = valuesOver(blobs)
+    await expect(values.hydrate('s', [completed(LARGE.ref)])).rejects.toThrow(ArchiveUnavailable)
     blobs.away = false
-    expect(await shelf.hydrate('s', [completed(LARGE.ref)])).not.toEqual([completed(LARGE.ref)])
+    expect(await values.hydrate('s', [completed(LARGE.ref)])).not.toEqual([completed(LARGE.ref)])
   })
 })
 
@@ -138,10 +146,10 @@ describe('a value that is not what an event may carry', () => {
     ['blocks of no known type', [{ type: 'tool_result', tool_use_id: 'x' }]],
     ['nothing', ''],
   ])('as a message: %s is told as what its event says of it', async (_, value) => {
-    const blob = blobOfJson(value, 'how it begins')
-    const shelf = blobShelf({ blobs: memory() }, LOG)
-    await shelf.keep('s', blob, { signal })
-    const [event] = await shelf.hydrate('s', [received(blob.ref)])
+    const blob = blobOfJson(value, 'how it begins', sha256Hex)
+    const values = valuesOver(memory())
+    await values.keep('s', blob, { signal })
+    const [event] = await values.hydrate('s', [received(blob.ref)])
     expect(event).toEqual({
       ...received(blob.ref),
       content: `[A value of ${blob.ref.bytes} bytes, sha256 ${blob.ref.sha256}; it begins:]\nhow it begins`,
@@ -152,17 +160,17 @@ describe('a value that is not what an event may carry', () => {
     ['text', 'a message'],
     ['no value', { content: 'a' }],
   ])('as a tool result: %s leaves the event as it is', async (_, value) => {
-    const blob = blobOfJson(value, 'how it begins')
-    const shelf = blobShelf({ blobs: memory() }, LOG)
-    await shelf.keep('s', blob, { signal })
-    expect(await shelf.hydrate('s', [completed(blob.ref)])).toEqual([completed(blob.ref)])
+    const blob = blobOfJson(value, 'how it begins', sha256Hex)
+    const values = valuesOver(memory())
+    await values.keep('s', blob, { signal })
+    expect(await values.hydrate('s', [completed(blob.ref)])).toEqual([completed(blob.ref)])
   })
 
   it('changes nothing but value and content', async () => {
-    const blob = blobOfJson({ value: 1, content: 'one', callId: 'forged', seq: 99 }, 'one')
-    const shelf = blobShelf({ blobs: memory() }, LOG)
-    await shelf.keep('s', blob, { signal })
+    const blob = blobOfJson({ value: 1, content: 'one', callId: 'forged', seq: 99 }, 'one', sha256Hex)
+    const values = valuesOver(memory())
+    await values.keep('s', blob, { signal })
     const { blob: _, ...rest } = completed(blob.ref) as EventOf<'tool_completed'>
-    expect(await shelf.hydrate('s', [completed(blob.ref)])).toEqual([{ ...rest, value: 1, content: 'one' }])
+    expect(await values.hydrate('s', [completed(blob.ref)])).toEqual([{ ...rest, value: 1, content: 'one' }])
   })
 })

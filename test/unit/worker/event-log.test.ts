@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { continues, nextDigest } from '../../../src/session/digest.ts'
 import type { LogEntry, Watermark } from '../../../src/session/events.ts'
-import { memoryLog } from '../../../src/worker/memory-log.ts'
+import { memoryLog } from '../../../src/worker/orchestrator/event-log.ts'
 
 const KEY = { sessionId: 's', epoch: 'e' }
 const START: Watermark = { seq: 0, digest: '' }

@@ -1,11 +1,12 @@
 // What is recorded of a tool's result, whatever it looks like: the effect has happened.
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import type { BlobShelf, Patience } from '../../../src/activities/blobs.ts'
-import { recordResult } from '../../../src/activities/record.ts'
+import { sha256Hex } from '../../../src/agent/canonical.ts'
 import { defineTool, type ToolContext, type ToolOptions } from '../../../src/agent/tool.ts'
+import type { LargeValues, Patience } from '../../../src/jobs/large-values.ts'
+import { recordResult } from '../../../src/jobs/record.ts'
+import type { Blob } from '../../../src/session/blobs.ts'
 import { jsonBytes } from '../../../src/session/json.ts'
-import { type Blob, sha256Of } from '../../../src/store/blobs.ts'
 
 type Options = ToolOptions<z.ZodType, unknown>
 
@@ -38,7 +39,7 @@ function contextTelling(told: Told): ToolContext {
 }
 
 /** A store that cannot be had, and what was offered to it. */
-function away(): BlobShelf & { offered: { blob: Blob; patience: Patience }[] } {
+function away(): LargeValues & { offered: { blob: Blob; patience: Patience }[] } {
   const offered: { blob: Blob; patience: Patience }[] = []
   return {
     offered,
@@ -51,7 +52,7 @@ function away(): BlobShelf & { offered: { blob: Blob; patience: Patience }[] } {
 }
 
 /** A store that takes everything. */
-function there(): BlobShelf & { kept: Blob[] } {
+function there(): LargeValues & { kept: Blob[] } {
   const kept: Blob[] = []
   return {
     kept,
@@ -63,11 +64,11 @@ function there(): BlobShelf & { kept: Blob[] } {
   }
 }
 
-const UNTIL = 12_345
+const WAIT_MS = 12_345
 
-function record(result: unknown, more: Partial<Options> = {}, told: Told = { warnings: [] }, shelf: BlobShelf = away()) {
+function record(result: unknown, more: Partial<Options> = {}, told: Told = { warnings: [] }, values: LargeValues = away()) {
   const tool = defineTool({ name: 't', description: 'T.', input: z.object({}), effect: 'idempotent', execute: () => null, ...more })
-  return recordResult(tool, result, contextTelling(told), { shelf, until: UNTIL, signal: new AbortController().signal })
+  return recordResult(tool, result, contextTelling(told), { values, waitMs: WAIT_MS, signal: new AbortController().signal })
 }
 
 const circular: { self?: object } = {}
@@ -118,14 +119,14 @@ describe('the record of a result', () => {
     expect(content).toMatch(/^The call completed\. Its result has 10200002 bytes.*\(sha256 [0-9a-f]{64}\)/)
     expect(content).toContain('€€€')
     expect(jsonBytes(content)).toBeLessThan(100_000)
-    expect(shelf.offered.map(({ patience }) => patience.until)).toEqual([UNTIL])
+    expect(shelf.offered.map(({ patience }) => patience.waitMs)).toEqual([WAIT_MS])
   })
 
   it('of a large result without a store is whole as long as history can hold it, and waits for none', async () => {
     const shelf = away()
     const text = 'x'.repeat(1_000_000 - 2)
     expect(await record(text, {}, undefined, shelf)).toEqual({ value: text })
-    expect(shelf.offered.map(({ patience }) => patience.until)).toEqual([undefined])
+    expect(shelf.offered.map(({ patience }) => patience.waitMs)).toEqual([undefined])
     expect((await record(`${text}x`)).value).toBeNull()
     // One escape is six bytes.
     expect((await record('\u0000'.repeat(200_000))).value).toBeNull()
@@ -144,7 +145,7 @@ describe('the record of a result', () => {
     const [blob] = shelf.kept
     expect(made).toEqual({ blob: blob?.ref, effectId: 'e-1' })
     expect(JSON.parse(blob?.json ?? '')).toEqual({ value: result, content: 'all is well' })
-    expect(blob?.ref).toEqual({ sha256: sha256Of(blob?.json ?? ''), bytes: Buffer.byteLength(blob?.json ?? ''), preview: 'all is well' })
+    expect(blob?.ref).toEqual({ sha256: sha256Hex(blob?.json ?? ''), bytes: Buffer.byteLength(blob?.json ?? ''), preview: 'all is well' })
   })
 
   it('of a large result begins as the model reads it, in bounds', async () => {
@@ -159,9 +160,9 @@ describe('the record of a result', () => {
 
   it('of a result that is too large for any model is how it begins, and no store is asked', async () => {
     const shelf = there()
-    const { value, content } = await record('x'.repeat(50_000_001), {}, undefined, shelf)
+    const { value, content } = await record('x'.repeat(64_000_001), {}, undefined, shelf)
     expect(value).toBeNull()
-    expect(content).toMatch(/^The call completed\. Its result has 50000003 bytes/)
+    expect(content).toMatch(/^The call completed\. Its result has 64000003 bytes/)
     expect(shelf.kept).toEqual([])
   })
 

@@ -1,0 +1,90 @@
+// Executions of a session that came before one and were ended from outside, by what the server itself says of them. The side store knows
+// which execution loaded the session last; that one's successors stand in the histories. Both are consistent. The server's lists are not:
+// they are asked only for executions that the store cannot know of, because it was away for as long as they lived.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Client, isGrpcServiceError, type WorkflowExecutionStatusName, WorkflowNotFoundError } from '@temporalio/client'
+import { workflowIdOf } from '../session/protocol.ts'
+
+/** How executions end that were not left the time to store what they had. */
+const CUT_OFF: readonly WorkflowExecutionStatusName[] = ['TERMINATED', 'FAILED', 'TIMED_OUT', 'CANCELLED']
+/** What the lists may still say of one that was ended just now. */
+const PERHAPS_CUT_OFF = "('Terminated', 'Failed', 'TimedOut', 'Canceled', 'Running')"
+/** The lists know of an execution soon after it has started, and of those before it sooner. */
+const LISTED_WITHIN_MS = 3_000
+const BETWEEN_LISTS_MS = 200
+const NOT_FOUND = 5
+/** HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT: the last event alone. */
+const CLOSE_EVENT = 2
+
+interface Ended {
+  executionId: string
+  status: WorkflowExecutionStatusName
+  startedAt: number
+}
+
+/** The executions before `own` that were ended from outside, oldest first. `last`: the one that loaded the session last, as the store knows. */
+export async function cutOffBefore(
+  sessionId: string,
+  { own, last }: { own: string; last: string | null },
+  client: Client,
+): Promise<string[]> {
+  // It has loaded the session before, with all that was left behind then.
+  if (last === own) return []
+  const known = last === null ? undefined : await describe(sessionId, last, client)
+  const end = known && (await endOfChain(sessionId, known, client))
+  const listed = await listedBefore(sessionId, own, { mayBeFirst: last === null }, client)
+  const described = await Promise.all(listed.filter((id) => id !== end?.executionId).map((id) => describe(sessionId, id, client)))
+  const since = known?.startedAt ?? 0
+  return [end, ...described]
+    .filter((one) => one !== undefined)
+    .filter(({ status, startedAt }) => CUT_OFF.includes(status) && startedAt >= since)
+    .sort((a, b) => a.startedAt - b.startedAt)
+    .map(({ executionId }) => executionId)
+}
+
+/** Undefined: the server has nothing of it any longer. */
+async function describe(sessionId: string, executionId: string, client: Client): Promise<Ended | undefined> {
+  try {
+    const { status, startTime } = await client.workflow.getHandle(workflowIdOf(sessionId), executionId).describe()
+    return { executionId, status: status.name, startedAt: startTime.getTime() }
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return undefined
+    throw error
+  }
+}
+
+/** The last of the executions that continued one another from this one on. */
+async function endOfChain(sessionId: string, from: Ended, client: Client): Promise<Ended> {
+  let end = from
+  while (end.status === 'CONTINUED_AS_NEW') {
+    const next = await successorOf(sessionId, end.executionId, client)
+    const described = next === undefined ? undefined : await describe(sessionId, next, client)
+    if (!described) return end
+    end = described
+  }
+  return end
+}
+
+async function successorOf(sessionId: string, executionId: string, client: Client): Promise<string | undefined> {
+  try {
+    const { history } = await client.connection.workflowService.getWorkflowExecutionHistory({
+      namespace: client.options.namespace,
+      execution: { workflowId: workflowIdOf(sessionId), runId: executionId },
+      historyEventFilterType: CLOSE_EVENT,
+    })
+    return history?.events?.at(-1)?.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId ?? undefined
+  } catch (error) {
+    if (isGrpcServiceError(error) && error.code === NOT_FOUND) return undefined
+    throw error
+  }
+}
+
+/** Of a session that may have had no other execution before, the lists are trusted once they know of this one. */
+async function listedBefore(sessionId: string, own: string, { mayBeFirst }: { mayBeFirst: boolean }, client: Client): Promise<string[]> {
+  const query = `WorkflowId = '${workflowIdOf(sessionId)}' AND ExecutionStatus IN ${PERHAPS_CUT_OFF}`
+  for (const giveUpAt = Date.now() + LISTED_WITHIN_MS; ; await sleep(BETWEEN_LISTS_MS)) {
+    const ids: string[] = []
+    for await (const { runId } of client.workflow.list({ query })) ids.push(runId)
+    if (!mayBeFirst || ids.includes(own) || Date.now() >= giveUpAt) return ids.filter((id) => id !== own)
+  }
+}

@@ -1,0 +1,48 @@
+// The activity `loadCalls`: calls of a turn that a bounded state could not hold, read from the stored events.
+import { Context } from '@temporalio/activity'
+import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
+import { jsonBytes } from '../session/json.ts'
+import { sessionIdOf } from '../session/protocol.ts'
+import type { CallState } from '../session/state.ts'
+import { callsOfTurn } from '../session/turn-calls.ts'
+import type { Store } from '../store/store.ts'
+import type { LoadCallsInput, LoadCallsResult, NotYet } from './contract.ts'
+import { loading } from './loading.ts'
+
+/** Bytes of JSON that one result has about; a call that is larger by itself has one of its own. The server's limit is 2 MB. */
+const RESULT_BYTES = 1_000_000
+
+/** Makes the activity. */
+export function loadCallsActivity(store: Store) {
+  return function loadCalls(input: LoadCallsInput): Promise<LoadCallsResult | NotYet> {
+    const sessionId = sessionIdOf(Context.current().info.workflowExecution?.workflowId ?? '')
+    return loading(input, () => load(store, sessionId, input))
+  }
+}
+
+async function load(store: Store, sessionId: string, { answerSeq, upTo, from }: LoadCallsInput): Promise<LoadCallsResult> {
+  const entries = await entriesBetween(store, sessionId, answerSeq, upTo)
+  if (!entries) return { gone: true }
+  const wanted = callsOfTurn(entries.map(({ json }) => JSON.parse(json) as SessionEvent)).slice(from)
+  const calls: CallState[] = []
+  let bytes = 0
+  for (const call of wanted) {
+    bytes += jsonBytes(call)
+    if (calls.length > 0 && bytes > RESULT_BYTES) break
+    calls.push(call)
+  }
+  return calls.length === 0 ? { gone: true } : { calls, more: calls.length < wanted.length }
+}
+
+/** The entries from `first` up to the watermark; undefined if they are not all stored. */
+async function entriesBetween(store: Store, sessionId: string, first: number, upTo: Watermark): Promise<LogEntry[] | undefined> {
+  const entries: LogEntry[] = []
+  for (let after = first - 1; after < upTo.seq; ) {
+    const page = (await store.entries(sessionId, { after })).filter(({ seq }) => seq <= upTo.seq)
+    const last = page.at(-1)
+    if (!last || page[0]?.seq !== after + 1) return undefined
+    entries.push(...page)
+    after = last.seq
+  }
+  return entries.at(-1)?.digest === upTo.digest ? entries : undefined
+}

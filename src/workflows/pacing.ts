@@ -1,0 +1,52 @@
+// How much one workflow task schedules: the server takes its completion in one message of at most 4 MB, which a codec may make larger.
+import { CancellationScope, sleep, workflowInfo } from '@temporalio/workflow'
+import { jsonBytes } from '../session/json.ts'
+
+/** Bytes of JSON of all that one task schedules. An input that is larger by itself has a task of its own. */
+const TASK_BYTES = 2_000_000
+
+/** The pacing of one execution. */
+export interface Pacing {
+  /** Waits until there is room for the input in a workflow task, and schedules what takes it. */
+  schedule<I, R>(input: I, activity: (input: I) => Promise<R>): Promise<R>
+}
+
+/** The pacing of one execution. */
+export function startPacing(): Pacing {
+  let task = 0
+  let bytes = 0
+  let waiting = 0
+  let last: Promise<void> = Promise.resolve()
+
+  /** The length of its history tells one task from the next, on a replay too. */
+  function fits(more: number): boolean {
+    const { historyLength } = workflowInfo()
+    if (historyLength !== task) {
+      task = historyLength
+      bytes = 0
+    }
+    if (bytes > 0 && bytes + more > TASK_BYTES) return false
+    bytes += more
+    return true
+  }
+
+  /** One after another: each wait for the next task is a timer. */
+  function room(more: number): Promise<void> {
+    const before = last
+    waiting += 1
+    last = CancellationScope.nonCancellable(async () => {
+      await before
+      while (!fits(more)) await sleep(1)
+      waiting -= 1
+    })
+    return last
+  }
+
+  return {
+    schedule(input, activity) {
+      const bytes = jsonBytes(input)
+      if (waiting === 0 && fits(bytes)) return activity(input)
+      return room(bytes).then(() => activity(input))
+    },
+  }
+}

@@ -1,0 +1,123 @@
+// The orchestrator is killed or paused: executors keep their jobs and answers, and the next orchestrator takes both over.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
+
+const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...(ms !== undefined && { ms }) } }]]
+
+describe('an orchestrator that is killed', () => {
+  let rig: Rig
+  let workers: Supervised
+
+  beforeAll(async () => {
+    rig = await startRig()
+    workers = await rig.supervise({ processes: 2 })
+  })
+
+  afterAll(() => rig.close())
+
+  const orchestrator = (): number => workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator')
+
+  /** Kills it, and waits until another one serves. */
+  async function replaced(): Promise<void> {
+    const from = workers.events.length
+    process.kill(orchestrator(), 'SIGKILL')
+    await until(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_ready'))
+  }
+
+  it('leaves the bodies that its executors run alone: each one finishes once, and is answered for once', async () => {
+    const tools = ['look', 'put', 'charge', 'post'] as const
+    const held = []
+    for (const what of tools) {
+      const mark = rig.ledger.holdNext({ stage: 'entered', what })
+      held.push({ what, run: await rig.start(call(what)), mark: await mark })
+    }
+    await replaced()
+    for (const { mark } of held) mark.release()
+    for (const { what, run } of held) {
+      expect((await run.result()).text).toBe(peacefulAnswer(call(what)))
+      const { sessionId: session } = run
+      expect(rig.ledger.marks({ session, stage: 'entered' })).toHaveLength(1)
+      expect(rig.ledger.marks({ session, stage: 'verify' })).toEqual([])
+      expect(rig.ledger.marks({ session, stage: 'left' })).toMatchObject([{ note: { stillMine: true } }])
+      expect(await rig.errors(session, 0)).toEqual([])
+    }
+    expect(workers.events.filter(({ event }) => event === 'worker_died')).toEqual([])
+  })
+
+  it('has the answers taken that came while there was none', async () => {
+    const mark = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
+    const run = await rig.start(call('charge'))
+    const held = await mark
+    const from = workers.events.length
+    process.kill(orchestrator(), 'SIGKILL')
+    await until(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_died'))
+    held.release()
+    expect((await run.result()).text).toBe(peacefulAnswer(call('charge')))
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'verify' })).toEqual([])
+    expect(await rig.errors(run.sessionId, 0)).toEqual([])
+  })
+
+  it('has a model call answered that was under way', async () => {
+    const mark = rig.ledger.holdNext({ stage: 'model' })
+    const run = await rig.start(call('look'))
+    const held = await mark
+    await replaced()
+    held.release()
+    expect((await run.result()).text).toBe(peacefulAnswer(call('look')))
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'model' }).map(({ attempt }) => attempt)).toEqual([1, 1])
+    expect(await rig.errors(run.sessionId, 0)).toEqual([])
+  })
+
+  it('is noticed to be gone by no attempt: heartbeats go on from the next one', async () => {
+    // Longer than the heartbeat timeout.
+    const plan = call('dawdle', 14_000)
+    const entered = rig.ledger.reached({ stage: 'entered', what: 'dawdle' })
+    const run = await rig.start(plan)
+    await entered
+    await replaced()
+    expect((await run.result()).text).toBe(peacefulAnswer(plan))
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' })).toHaveLength(1)
+    expect(await rig.errors(run.sessionId, 0)).toEqual([])
+  })
+
+  it('and the executor that holds a call killed after it: the death is confirmed, and the call is resumed by its effect', async () => {
+    await workers.serving()
+    const mark = rig.ledger.holdNext({ stage: 'entered', what: 'put' })
+    const run = await rig.start(call('put'))
+    const { pid } = await mark
+    await replaced()
+    process.kill(pid, 'SIGKILL')
+    expect((await run.result()).text).toBe(peacefulAnswer(call('put')))
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).map(({ attempt }) => attempt)).toEqual([1, 2])
+    expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:put', attempt: 1, class: 'WorkerDied' }])
+  })
+
+  it('can be interrupted like any other: the stop reaches a body that an earlier orchestrator had given out', async () => {
+    await workers.serving()
+    const mark = rig.ledger.holdNext({ stage: 'entered', what: 'overlook' })
+    const run = await rig.start(call('overlook', 60_000))
+    ;(await mark).release()
+    await replaced()
+    await rig.pawl.session(run.sessionId).interrupt()
+    expect(await run.settled()).toMatchObject({ status: 'interrupted' })
+  })
+
+  it('may be paused: what its executors finish meanwhile is taken when it comes back, and nothing is done twice', async () => {
+    await workers.serving()
+    const mark = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
+    const run = await rig.start(call('charge'))
+    const held = await mark
+    const pid = orchestrator()
+    process.kill(pid, 'SIGSTOP')
+    held.release()
+    await rig.ledger.reached({ session: run.sessionId, stage: 'applied' })
+    await new Promise((resolve) => setTimeout(resolve, 3_000))
+    process.kill(pid, 'SIGCONT')
+    expect((await run.result()).text).toBe(peacefulAnswer(call('charge')))
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' })).toHaveLength(1)
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
+    expect(await rig.errors(run.sessionId, 0)).toEqual([])
+  })
+})

@@ -1,0 +1,58 @@
+// Workers whose clock is not the server's: what bounds a run is measured in durations.
+import { ModelError } from 'pawl'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { inOrder, type Stage, stage, use } from '../support/scenes.ts'
+
+const HOUR_MS = 3_600_000
+
+let here: Deployment
+let hurried: Stage
+
+beforeAll(async () => {
+  here = await deploy()
+  hurried = stage({ name: 'hurried', limits: { deadline: '4s' } })
+  await here.startWorker({ agents: [hurried.agent] })
+})
+afterAll(() => here?.stop())
+afterEach(() => vi.restoreAllMocks())
+
+/** This process's clock, which is the worker's; workflows have the server's. */
+function setClock(aheadMs: number): void {
+  const now = Date.now
+  vi.spyOn(Date, 'now').mockImplementation(() => now() + aheadMs)
+}
+
+describe.each([
+  ['ahead', HOUR_MS],
+  ['behind', -HOUR_MS],
+])('a worker whose clock is an hour %s', (_, aheadMs) => {
+  it('lets a run have the time that its deadline gives it', async () => {
+    setClock(aheadMs)
+    const { session } = hurried.play(here.pawl, { model: inOrder([use('look', 'at it')], 'in time') })
+    expect(await (await session.send('go')).result({ timeoutMs: 20_000 })).toMatchObject({ text: 'in time' })
+  })
+
+  it('ends a model call when the time is over', async () => {
+    setClock(aheadMs)
+    const { session } = hurried.play(here.pawl, { model: () => new Promise<never>(() => undefined) })
+    const since = performance.now()
+    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
+    expect(performance.now() - since).toBeGreaterThan(3_500)
+    expect(performance.now() - since).toBeLessThan(10_000)
+  })
+
+  it('counts what earlier attempts have taken', async () => {
+    setClock(aheadMs)
+    const { session } = hurried.play(here.pawl, {
+      model() {
+        throw new ModelError('overloaded', 'come back later', { retryable: true, retryAfterMs: 3_000 })
+      },
+    })
+    const since = performance.now()
+    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
+    expect(performance.now() - since).toBeLessThan(10_000)
+    expect(ofType(await eventsOf(session), 'model_attempt_failed')).toHaveLength(2)
+  })
+})

@@ -1,0 +1,104 @@
+// What a running `pawl dev` notes, who finds it, and what is said where nothing is found.
+import { spawn } from 'node:child_process'
+import { chown, mkdir, mkdtemp, readdir, realpath, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { findDevDeployment, findRunning, noteRunning } from '../../../src/connect/dev-stack.ts'
+import { warnIfAssumed } from '../../../src/connect/temporal.ts'
+import { recorder } from '../../support/recorder.ts'
+
+const stack = { temporalAddress: '127.0.0.1:7243', namespace: 'default', taskQueue: 'mine', databaseUrl: 'postgres://u:p@127.0.0.1/pawl' }
+const before = process.cwd()
+let folder: string
+
+beforeEach(async () => {
+  folder = await realpath(await mkdtemp(join(tmpdir(), 'pawl-dev-')))
+  for (const name of ['TEMPORAL_ADDRESS', 'TEMPORAL_NAMESPACE', 'TEMPORAL_PROFILE', 'TEMPORAL_CONFIG_FILE', 'DATABASE_URL'])
+    vi.stubEnv(name, undefined)
+})
+afterEach(async () => {
+  process.chdir(before)
+  vi.unstubAllEnvs()
+  await rm(folder, { recursive: true, force: true })
+})
+
+describe('the note of a running stack', () => {
+  it('is there while its process lives, readable by its owner only, and gone afterwards', async () => {
+    const data = join(folder, '.pawl')
+    const forget = await noteRunning(data, stack)
+    expect(await findRunning(data)).toEqual({ pid: process.pid, ...stack })
+    expect((await stat(join(data, 'dev.json'))).mode & 0o777).toBe(0o600)
+    await forget()
+    expect(await readdir(data)).toEqual([])
+  })
+
+  it('of a process that was killed is not believed', async () => {
+    const child = spawn(process.execPath, ['-e', ''])
+    await new Promise((resolve) => child.once('exit', resolve))
+    await writeFile(join(folder, 'dev.json'), JSON.stringify({ pid: child.pid, ...stack }))
+    expect(await findRunning(folder)).toBeNull()
+  })
+
+  it('that is cut off or missing is none', async () => {
+    expect(await findRunning(folder)).toBeNull()
+    await writeFile(join(folder, 'dev.json'), '{"pid": 1')
+    expect(await findRunning(folder)).toBeNull()
+  })
+})
+
+describe('the deployment of the folder', () => {
+  const found = {
+    // Without the key and the certificates that the environment may hold for another server.
+    temporal: { address: stack.temporalAddress, namespace: 'default', tls: false, apiKey: '' },
+    taskQueue: 'mine',
+    postgres: stack.databaseUrl,
+  }
+
+  async function below(...folders: string[]): Promise<void> {
+    const path = join(folder, ...folders)
+    await mkdir(path, { recursive: true })
+    process.chdir(path)
+  }
+
+  it('is that of the pawl dev which runs here or in a folder above, the nearest one', async () => {
+    await noteRunning(join(folder, '.pawl'), { ...stack, taskQueue: 'outer' })
+    await noteRunning(join(folder, 'project', '.pawl'), stack)
+    await below('project', 'src', 'deep')
+    expect(await findDevDeployment()).toEqual(found)
+    await below('elsewhere')
+    expect(await findDevDeployment()).toMatchObject({ taskQueue: 'outer' })
+  })
+
+  it('is not looked for where the environment says where Temporal is, and does not replace its Postgres', async () => {
+    await noteRunning(join(folder, '.pawl'), stack)
+    await below('src')
+    vi.stubEnv('TEMPORAL_ADDRESS', 'temporal.internal:7233')
+    expect(await findDevDeployment()).toEqual({})
+    vi.stubEnv('TEMPORAL_ADDRESS', stack.temporalAddress)
+    vi.stubEnv('DATABASE_URL', 'postgres://mine')
+    expect(await findDevDeployment()).toEqual({ temporal: found.temporal, taskQueue: 'mine' })
+  })
+
+  it('is not believed where another user has noted it', async ({ skip }) => {
+    if (process.getuid?.() !== 0) return skip('only root can make a file another user’s')
+    await noteRunning(join(folder, '.pawl'), stack)
+    await chown(join(folder, '.pawl', 'dev.json'), 65_534, 65_534)
+    await below('src')
+    expect(await findDevDeployment()).toEqual({})
+  })
+})
+
+it('a Temporal that nothing names is assumed with one warning', () => {
+  const log = recorder()
+  warnIfAssumed({ address: 'temporal.internal:7233' }, log)
+  vi.stubEnv('TEMPORAL_ADDRESS', 'temporal.internal:7233')
+  warnIfAssumed(undefined, log)
+  expect(log.text()).toBe('[]')
+  vi.stubEnv('TEMPORAL_ADDRESS', undefined)
+  vi.stubEnv('XDG_CONFIG_HOME', folder)
+  vi.stubEnv('HOME', folder)
+  warnIfAssumed(undefined, log)
+  warnIfAssumed({ namespace: 'default' }, log)
+  expect(log.about('127.0.0.1:7233 is assumed')).toEqual([['warn', expect.stringContaining('Set TEMPORAL_ADDRESS')]])
+})

@@ -1,0 +1,263 @@
+// The bounds of what is carried of a session: whatever clients, models and tools have said, a snapshot of it fits.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { NO_USAGE } from '../../../src/session/content.ts'
+import { callIdOf, type EventBody, type Resolution, type SessionEvent } from '../../../src/session/events.ts'
+import { fold } from '../../../src/session/fold.ts'
+import { canRestart } from '../../../src/session/fold-calls.ts'
+import { type Json, jsonBytes } from '../../../src/session/json.ts'
+import { hasRoomFor } from '../../../src/session/queue.ts'
+import { lacksCalls, MAX_CALLS, putCallsBack, SNAPSHOT_BYTES, snapshotOf } from '../../../src/session/snapshot.ts'
+import type { SessionState } from '../../../src/session/state.ts'
+import { boundedText, cutText, TEXT_BYTES, textProblem } from '../../../src/session/texts.ts'
+
+/** Text of about so many bytes of JSON, of characters that have one byte of it, or up to six. */
+function textOfBytes(bytes: number, character: string): string {
+  const each = jsonBytes(character) - 2
+  return character.repeat(Math.max(1, Math.floor((bytes - 2) / each)))
+}
+
+const characters = fc.constantFrom('x', '"', 'ü', '€', '\u0001', '\ud800', '😀')
+/** Any share of what is allowed, and often all of it. */
+const upTo = (most: number) => fc.oneof(fc.constant(most), fc.integer({ min: 1, max: most }))
+const sized = (most: number) => fc.tuple(upTo(most), characters).map(([bytes, character]) => textOfBytes(bytes, character))
+const idOf = (n: number, character: string): string => `${n}${character.repeat(200)}`.slice(0, 200)
+
+/** One call as a model may ask for it and a worker resolve it. */
+const callsWith = (inputBytes: number) =>
+  fc
+    .record({
+      input: sized(inputBytes),
+      tool: fc.oneof(fc.constant('t'.repeat(64)), sized(TEXT_BYTES.name)),
+      effect: fc.constantFrom('read' as const, 'idempotent' as const, 'external' as const),
+      key: fc.option(sized(2_000), { nil: undefined }),
+      text: fc.option(sized(2_000), { nil: undefined }),
+      fate: fc.constantFrom('requested', 'waits', 'asked', 'unknown', 'completed', 'failed'),
+      progress: fc.option(sized(16_000), { nil: undefined }),
+    })
+    .map(({ input, ...call }) => ({ ...call, input: input as Json }))
+type Call = ReturnType<typeof callsWith> extends fc.Arbitrary<infer T> ? T : never
+
+/** A session in which everything may be as large as it is allowed to be. */
+const largeSessions = fc.record({
+  context: sized(100_000),
+  tags: sized(15_990),
+  metadata: sized(15_980),
+  idCharacter: characters,
+  messages: fc.integer({ min: 1, max: 700 }),
+  taken: fc.integer({ min: 0, max: 700 }),
+  calls: fc.oneof(
+    fc.array(callsWith(300_000), { maxLength: 3 }),
+    fc.array(callsWith(5_000), { minLength: MAX_CALLS, maxLength: MAX_CALLS }),
+  ),
+  earlier: fc.array(callsWith(5_000), { maxLength: 60 }),
+  error: fc.option(sized(TEXT_BYTES.reason), { nil: undefined }),
+})
+
+function resolutionOf({ tool, effect, key, text }: Call, index: number): Resolution {
+  return {
+    index,
+    tool,
+    effect,
+    ...(key !== undefined && { key }),
+    inputDigest: 'd'.repeat(32),
+    schemaDigest: 's'.repeat(32),
+    timeoutMs: 600_000,
+    retry: { maxRetries: 3, baseDelayMs: 1_000 },
+    verify: true,
+    onUnknown: 'ask',
+    ...(text !== undefined && { approval: { reason: text, expiresMs: 1_000, onExpiry: 'error' as const } }),
+  }
+}
+
+/** The states of such a session, one after each event. */
+function* states(large: typeof largeSessions extends fc.Arbitrary<infer T> ? T : never): Generator<SessionState> {
+  let state: SessionState | undefined
+  let seq = 0
+  const add = (body: EventBody): SessionState => {
+    seq += 1
+    state = fold(state, [{ v: 2, seq, at: 1_795_249_253_107 + seq, ...body } as SessionEvent])
+    if (!state) throw new Error('no session')
+    return state
+  }
+  /** As the workflow does it: what has no room is not accepted. */
+  const say = (n: number): string | undefined => {
+    const messageId = idOf(n, large.idCharacter)
+    if (state && !hasRoomFor(state, messageId)) return undefined
+    add({ type: 'message_received', messageId, content: 'hi', metadata: { m: large.metadata } })
+    return messageId
+  }
+  const answer = (turn: number, asked: readonly Call[], metadata?: string): SessionState =>
+    add({
+      type: 'model_completed',
+      run: 1,
+      turn,
+      attempt: 1,
+      model: 'm',
+      stopReason: 'tool_use',
+      usage: NO_USAGE,
+      limits: { maxTurns: 50, deadlineMs: 1_000_000 },
+      content: asked.map(({ tool, input }) => ({ type: 'tool_use', id: 'x', name: tool, input })),
+      calls: asked.map(resolutionOf),
+      ...(metadata !== undefined && { metadata: { m: metadata } }),
+    })
+  const startTurn = (turn: number): SessionState =>
+    add({ type: 'turn_started', run: 1, turn, takes: (state?.inbox ?? []).map(({ messageId }) => messageId) })
+  const executionId = '01a20170-1111-2222-3333-444444444444'
+  const { context, tags, metadata } = large
+  yield add({
+    type: 'session_started',
+    sessionId: 's'.repeat(200),
+    agent: 'a'.repeat(100),
+    context,
+    tags: [tags],
+    executionId,
+    coreVersion: 2,
+  })
+  const opener = say(0)
+  if (opener === undefined) throw new Error('not even one message has room')
+  yield add({ type: 'run_started', run: 1, messageId: opener })
+  yield startTurn(1)
+  yield answer(1, large.earlier.slice(0, MAX_CALLS), metadata)
+  for (const [index, call] of large.earlier.slice(0, MAX_CALLS).entries()) {
+    const where = { run: 1, turn: 1, callId: callIdOf(1, 1, index), tool: call.tool }
+    if (call.fate === 'completed') add({ type: 'tool_completed', ...where, attempt: 1, value: null })
+    else add({ type: 'tool_unknown', ...where, attempt: 1, message: 'nobody knows' })
+  }
+  for (let n = 1; n <= large.taken; n++) say(n)
+  if (state) yield state
+  yield startTurn(2)
+  yield answer(2, large.calls)
+  for (const [index, call] of large.calls.entries()) {
+    const where = { run: 1, turn: 2, callId: callIdOf(1, 2, index), tool: call.tool }
+    if (call.progress !== undefined) add({ type: 'tool_progress', ...where, attempt: 1, value: call.progress })
+    const digest = 'd'.repeat(32)
+    switch (call.fate) {
+      case 'waits':
+        add({
+          type: 'approval_requested',
+          ...where,
+          digest,
+          expiresAt: 1_795_249_253_107,
+          onExpiry: 'error',
+          ...(call.text && { reason: call.text }),
+        })
+        break
+      case 'asked':
+        add({ type: 'tool_unknown', ...where, attempt: 1, message: 'nobody knows', ask: true })
+        break
+      case 'unknown':
+        add({ type: 'tool_unknown', ...where, attempt: 1, message: 'nobody knows' })
+        break
+      case 'completed':
+        add({ type: 'tool_completed', ...where, attempt: 1, value: null })
+        break
+      case 'failed':
+        add({ type: 'tool_failed', ...where, attempt: 1, code: 'x', message: 'x' })
+        break
+    }
+  }
+  if (state) yield state
+  for (let n = 1; n <= large.messages; n++) say(10_000 + n)
+  if (state) yield state
+  if (large.error !== undefined) yield add({ type: 'error_entered', run: 1, code: 'x', reason: large.error, strategy: 'automatic' })
+}
+
+describe('a snapshot', () => {
+  it('is within its bounds, whatever the session holds', () => {
+    let largest = 0
+    fc.assert(
+      fc.property(largeSessions, (large) => {
+        for (const state of states(large)) {
+          const bytes = jsonBytes(snapshotOf(state))
+          largest = Math.max(largest, bytes)
+          expect(bytes).toBeLessThanOrEqual(SNAPSHOT_BYTES.total)
+        }
+      }),
+      { numRuns: 40 },
+    )
+    // The bound is a close one.
+    expect(largest).toBeGreaterThan(0.7 * SNAPSHOT_BYTES.total)
+  })
+
+  it('is the state itself once the calls that were left out are put back', () => {
+    fc.assert(
+      fc.property(largeSessions, (large) => {
+        for (const state of states({ ...large, messages: 1, taken: 1 })) {
+          const snapshot = structuredClone(snapshotOf(state))
+          expect(lacksCalls(snapshot)).toBe(snapshot.current?.leftOut !== undefined && snapshot.current.phase === 'tools')
+          for (const { callId, status } of snapshot.current?.leftOut ?? []) {
+            expect(state.current?.calls.find((call) => call.callId === callId)?.status).toBe(status)
+          }
+          putCallsBack(snapshot, state.current?.calls ?? [])
+          expect(snapshot).toEqual(state)
+        }
+      }),
+      { numRuns: 20 },
+    )
+  })
+})
+
+describe('a session that many messages wait in', () => {
+  const started: EventBody = {
+    type: 'session_started',
+    sessionId: 's',
+    agent: 'a',
+    context: null,
+    tags: [],
+    executionId: 'e',
+    coreVersion: 2,
+  }
+  const at = (seq: number, body: EventBody): SessionEvent => ({ v: 2, seq, at: seq, ...body }) as SessionEvent
+
+  it('has room for 1,900 of them with ids as clients make them', () => {
+    const state = fold(undefined, [at(1, started)]) ?? expect.fail()
+    for (let n = 0; n < 1_900; n++) {
+      const messageId = `01a20170-1111-2222-3333-${String(n).padStart(12, '0')}`
+      expect(hasRoomFor(state, messageId)).toBe(true)
+      fold(state, [at(n + 2, { type: 'message_received', messageId, content: 'hi' })])
+    }
+  })
+
+  it('cannot restart a run that has taken more than it can hold; what waits is kept', () => {
+    const state =
+      fold(undefined, [at(1, started), at(2, { type: 'message_received', messageId: 'opener', content: 'hi' })]) ?? expect.fail()
+    fold(state, [at(3, { type: 'run_started', run: 1, messageId: 'opener' })])
+    let seq = 3
+    for (let turn = 1; turn <= 3; turn++) {
+      for (let n = 0; hasRoomFor(state, idOf(n, 'x')); n++) {
+        fold(state, [at(++seq, { type: 'message_received', messageId: idOf(n, 'x'), content: 'hi' })])
+      }
+      const takes = state.inbox.map(({ messageId }) => messageId)
+      expect(takes.length).toBeGreaterThan(500)
+      fold(state, [at(++seq, { type: 'turn_started', run: 1, turn, takes })])
+    }
+    expect(state.current && canRestart(state.current)).toBe(false)
+    expect(state.current?.taken).toEqual([])
+  })
+})
+
+describe('a text', () => {
+  const LONE_SURROGATE = /\p{Surrogate}/u
+
+  it('is cut to its bytes of JSON, between two characters', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string({ unit: 'binary' }), sized(3_000)), fc.integer({ min: 10, max: 2_000 }), (text, most) => {
+        const cut = cutText(text, most)
+        expect(jsonBytes(cut)).toBeLessThanOrEqual(most)
+        if (jsonBytes(text) <= most) expect(cut).toBe(text)
+        else expect(text.startsWith(cut.slice(0, -1))).toBe(true)
+        // No half of a character is left where the text had a whole one.
+        if (!LONE_SURROGATE.test(text)) expect(cut).not.toMatch(LONE_SURROGATE)
+      }),
+    )
+  })
+
+  it('that is no text is none, and one that is too long is told of at the edge', () => {
+    expect(boundedText({ by: 'me' }, 'by')).toBeUndefined()
+    expect(textProblem(undefined, 'by')).toBeUndefined()
+    expect(textProblem('ann', 'by')).toBeUndefined()
+    expect(textProblem(7, 'reason')).toBe('`reason` must be text.')
+    expect(textProblem('x'.repeat(2_000_000), 'by')).toMatch(/^`by` has 2000002 bytes of JSON, the limit is 1000: /)
+  })
+})

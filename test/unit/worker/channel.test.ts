@@ -1,0 +1,134 @@
+// Messages between an orchestrator and its executors: whole, in order, however their bytes arrive, and not one after bytes that are none.
+import { once } from 'node:events'
+import { createServer, connect, Socket } from 'node:net'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { serialize } from 'node:v8'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Channel, loopback, socketChannel } from '../../../src/worker/channel.ts'
+
+/** The bytes of a message: its length and its structured clone. */
+function frameOf(message: unknown): Buffer {
+  const body = serialize(message)
+  const length = Buffer.alloc(4)
+  length.writeUInt32BE(body.length)
+  return Buffer.concat([length, body])
+}
+
+/** A channel to which a test says when which bytes arrive. */
+function receiving() {
+  const socket = new Socket()
+  const channel = socketChannel<unknown, unknown>(socket)
+  const received: unknown[] = []
+  channel.onMessage((message) => received.push(message))
+  const closed = new Promise<Error | undefined>((resolve) => channel.onClose(resolve))
+  return { received, closed, arrive: (bytes: Buffer) => void socket.emit('data', bytes), channel, socket }
+}
+
+const MESSAGES = [{ type: 'alive' }, new Map([['a', new Uint8Array([1, 2, 3])]]), 'x'.repeat(100), null]
+
+describe('messages over a socket', () => {
+  it('are received whole, wherever their bytes are cut', () => {
+    const bytes = Buffer.concat(MESSAGES.map(frameOf))
+    const cuts = fc.uniqueArray(fc.integer({ min: 1, max: bytes.length - 1 }), { maxLength: 40 })
+    fc.assert(
+      fc.property(cuts, (places) => {
+        const { received, arrive } = receiving()
+        const ends = [...places.toSorted((a, b) => a - b), bytes.length]
+        ends.forEach((end, index) => arrive(bytes.subarray(ends[index - 1] ?? 0, end)))
+        expect(received).toEqual(MESSAGES)
+      }),
+    )
+  })
+
+  it('are received one after the other when they come in one chunk, or byte by byte', () => {
+    const bytes = Buffer.concat(MESSAGES.map(frameOf))
+    const atOnce = receiving()
+    atOnce.arrive(bytes)
+    expect(atOnce.received).toEqual(MESSAGES)
+    const byByte = receiving()
+    for (let at = 0; at < bytes.length; at++) byByte.arrive(bytes.subarray(at, at + 1))
+    expect(byByte.received).toEqual(MESSAGES)
+  })
+
+  it.each([
+    ['bytes that are no structured clone', Buffer.from([0, 0, 0, 3, 1, 2, 3])],
+    ['a length that no frame of ours has', Buffer.from([255, 255, 255, 255, 0])],
+  ])('end with %s: nothing after them is received, and the close says why', async (_, junk) => {
+    const { received, closed, arrive } = receiving()
+    arrive(Buffer.concat([frameOf('before'), junk, frameOf('in the same chunk')]))
+    arrive(frameOf('later'))
+    expect(await closed).toBeInstanceOf(Error)
+    expect(received).toEqual(['before'])
+  })
+
+  it('that were sent before the end of the line are received before its close', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'pawl-channel-'))
+    const server = createServer()
+    try {
+      server.listen(join(folder, 's'))
+      await once(server, 'listening')
+      const accepted = once(server, 'connection') as Promise<[Socket]>
+      const near = socketChannel<unknown, unknown>(connect(join(folder, 's')))
+      const far = socketChannel<unknown, unknown>((await accepted)[0])
+      const story: unknown[] = []
+      far.onMessage((message) => story.push(message instanceof Uint8Array ? message.length : message))
+      const closed = new Promise<void>((resolve) => far.onClose((broken) => resolve(void story.push(['closed', broken]))))
+      near.send(new Uint8Array(3_000_000))
+      near.send('last')
+      near.close()
+      // What is said to a line that was ended is dropped.
+      near.send('too late')
+      await closed
+      expect(story).toEqual([3_000_000, 'last', ['closed', undefined]])
+    } finally {
+      server.close()
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
+})
+
+describe('messages within one process', () => {
+  /** Both ends, and what each has received. */
+  function ends() {
+    const [a, b] = loopback<unknown, unknown>()
+    const story: unknown[] = []
+    const listen = (name: string, end: Channel<unknown, unknown>): void => {
+      end.onMessage((message) => story.push([name, message]))
+      end.onClose(() => story.push([name, 'closed']))
+    }
+    listen('a', a)
+    listen('b', b)
+    return { a, b, story }
+  }
+
+  it('arrive in order, and never within the call that sends them', async () => {
+    const { a, b, story } = ends()
+    a.send(1)
+    a.send(2)
+    b.send(3)
+    expect(story).toEqual([])
+    await Promise.resolve()
+    expect(story).toEqual([
+      ['b', 1],
+      ['b', 2],
+      ['a', 3],
+    ])
+  })
+
+  it('stop when either end closes: both are told once, after what was sent before', async () => {
+    const { a, b, story } = ends()
+    a.send(1)
+    b.close()
+    a.close()
+    a.send(2)
+    await Promise.resolve()
+    expect(story).toEqual([
+      ['b', 1],
+      ['a', 'closed'],
+      ['b', 'closed'],
+    ])
+  })
+})

@@ -1,0 +1,151 @@
+// An executor between two orchestrators: what it holds, what it has answered, and what it still waits for.
+import { describe, expect, it, vi } from 'vitest'
+import { z } from 'zod'
+import { defineAgent } from '../../../src/agent/agent.ts'
+import { defineTool } from '../../../src/agent/tool.ts'
+import type { JobOrder } from '../../../src/jobs/contract.ts'
+import { scripted } from '../../../src/testing/scripted.ts'
+import { type Channel, loopback } from '../../../src/worker/channel.ts'
+import { startExecutor } from '../../../src/worker/executor/executor.ts'
+import type { FromExecutor, ToExecutor } from '../../../src/worker/protocol.ts'
+import { order } from './support/crew.ts'
+
+const LOG = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** Bodies that end when a test lets them. */
+const bodies: { signal: AbortSignal; finish(result: string): void }[] = []
+const work = defineTool({
+  name: 'work',
+  description: 'Works.',
+  input: z.object({}),
+  effect: 'external',
+  execute: (_, { signal }) => new Promise<string>((finish) => bodies.push({ signal, finish })),
+})
+const agent = defineAgent({ name: 'a', instructions: '', model: scripted(() => 'done'), tools: [work] })
+
+/** What an orchestrator orders to have the tool run. */
+function orderOfWork(call: string): JobOrder {
+  const resolution = { tool: 'work', index: 0, effect: 'external', key: 'k', schemaDigest: agent.tools.get('work')?.schemaDigest }
+  const place = { agent: 'a', run: 1, turn: 1, context: null, metadata: {}, tags: [] }
+  return { ...order(call, { once: true }), input: { ...place, input: {}, resolution } as unknown as JobOrder['input'] }
+}
+
+/** An orchestrator that a test plays. */
+function orchestrator(executor: { connect(channel: Channel<ToExecutor, FromExecutor>): void }) {
+  const [near, far] = loopback<FromExecutor, ToExecutor>()
+  const heard: FromExecutor[] = []
+  near.onMessage((message) => heard.push(message))
+  executor.connect(far)
+  const of = <T extends FromExecutor['type']>(type: T) => heard.filter((one): one is FromExecutor & { type: T } => one.type === type)
+  return {
+    of,
+    kinds: () => heard.map(({ type }) => type),
+    say: (message: ToExecutor) => near.send(message),
+    hears: (type: FromExecutor['type'], times = 1) => vi.waitFor(() => expect(of(type).length).toBeGreaterThanOrEqual(times)),
+    die: () => near.close(),
+  }
+}
+
+const anExecutor = () => startExecutor({ id: 4, agents: [agent], services: {}, logger: LOG, ownProcess: true })
+
+/** An executor with one job, whose body was entered by leave of the first orchestrator. */
+async function atWork(job: string) {
+  const executor = anExecutor()
+  const first = orchestrator(executor)
+  first.say({ type: 'job', job, order: orderOfWork(job) })
+  await first.hears('request')
+  first.say({ type: 'answer', request: first.of('request')[0]?.request ?? 0, value: true })
+  await first.hears('entered')
+  const body = bodies.at(-1)
+  if (!body) throw new Error('the body was not entered')
+  return { executor, first, body }
+}
+
+describe('an executor', () => {
+  it('accepts a job, enters an external body only by leave, and answers', async () => {
+    const { first, body } = await atWork('j1')
+    body.finish('worked')
+    await first.hears('done')
+    expect(first.kinds()).toEqual(['hello', 'accepted', 'request', 'entered', 'done'])
+    expect(first.of('done')[0]?.outcome).toMatchObject({ kind: 'answered', result: { kind: 'completed', value: 'worked' } })
+  })
+
+  it('does not enter the body if the orchestrator says that the attempt is lost', async () => {
+    const first = orchestrator(anExecutor())
+    const entered = bodies.length
+    first.say({ type: 'job', job: 'j2', order: orderOfWork('j2') })
+    await first.hears('request')
+    first.say({ type: 'refusal', request: first.of('request')[0]?.request ?? 0, code: 'attempt_lost', message: 'lost' })
+    await first.hears('done')
+    expect(first.of('done')[0]?.outcome).toMatchObject({ kind: 'answered', result: { kind: 'not_begun' } })
+    expect(bodies).toHaveLength(entered)
+  })
+
+  it('carries out a job once, however often it is given', async () => {
+    const { first } = await atWork('j3')
+    const entered = bodies.length
+    first.say({ type: 'job', job: 'j3', order: orderOfWork('j3') })
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect([first.of('accepted').length, bodies.length]).toEqual([1, entered])
+  })
+
+  it('aborts the body that is to stop', async () => {
+    const { first, body } = await atWork('j4')
+    first.say({ type: 'stop', job: 'j4', why: 'cancelled' })
+    await vi.waitFor(() => expect(body.signal.aborted).toBe(true))
+  })
+})
+
+describe('an executor whose orchestrator has died', () => {
+  it('works on, tells the next one what it holds and since when, and answers there', async () => {
+    const { executor, first, body } = await atWork('k1')
+    first.die()
+    const second = orchestrator(executor)
+    await second.hears('hello')
+    expect(second.of('hello')[0]).toMatchObject({
+      executor: 4,
+      holding: [{ job: 'k1', begun: true, entered: { agoMs: expect.any(Number), timeoutMs: expect.any(Number) } }],
+    })
+    expect(body.signal.aborted).toBe(false)
+    body.finish('late')
+    await second.hears('done')
+    expect(first.of('done')).toEqual([])
+  })
+
+  it('brings along what it answered just before: whether that reached the server, nobody knows', async () => {
+    const { executor, first, body } = await atWork('k2')
+    body.finish('worked')
+    await first.hears('done')
+    first.die()
+    const second = orchestrator(executor)
+    await second.hears('hello')
+    expect(second.of('hello')[0]?.holding).toMatchObject([{ job: 'k2', outcome: { kind: 'answered', result: { value: 'worked' } } }])
+  })
+
+  it('asks the next one again what was not answered, after its hello', async () => {
+    const executor = anExecutor()
+    const first = orchestrator(executor)
+    first.say({ type: 'job', job: 'k3', order: orderOfWork('k3') })
+    await first.hears('request')
+    first.die()
+    const second = orchestrator(executor)
+    await second.hears('request')
+    expect(second.kinds().slice(0, 2)).toEqual(['hello', 'request'])
+    // It may have been recorded as begun: nobody knows.
+    expect(second.of('hello')[0]?.holding).toMatchObject([{ job: 'k3', begun: true }])
+    const [asked] = second.of('request')
+    expect(asked?.ask).toEqual({ ask: 'begin', job: 'k3' })
+    second.say({ type: 'answer', request: asked?.request ?? 0, value: true })
+    await second.hears('entered')
+  })
+
+  it('does not bring along a job that was moved to another executor', async () => {
+    const { executor, first } = await atWork('k4')
+    first.say({ type: 'stop', job: 'k4', why: 'moved' })
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    first.die()
+    const second = orchestrator(executor)
+    await second.hears('hello')
+    expect(second.of('hello')[0]?.holding).toEqual([])
+  })
+})

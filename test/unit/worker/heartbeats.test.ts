@@ -1,0 +1,164 @@
+// Heartbeats: each attempt's go out in time whatever became of the one before, and what the server says is told once.
+import type { Payload } from '@temporalio/common'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type FromSender, type HeartbeatAnswer, heartbeatSender, type ToSender } from '../../../src/worker/orchestrator/heartbeats.ts'
+
+/** Details that can be told apart. */
+const details = (text: string): Payload[] => [{ data: new TextEncoder().encode(text) }]
+const textOf = ([payload]: Payload[]): string => new TextDecoder().decode(payload?.data ?? undefined)
+
+/** A heartbeat that was sent; the test says what becomes of it. */
+interface Sent {
+  says: string
+  answered(answer?: HeartbeatAnswer): void
+  failed(): void
+}
+
+/** A sending half, what it has sent to the server, and what it has posted. */
+function sending() {
+  const sent: Sent[] = []
+  const posted: FromSender[] = []
+  const receive = heartbeatSender(
+    (_token, payloads) =>
+      new Promise((resolve, reject) => {
+        sent.push({ says: textOf(payloads), answered: (answer = 'mine') => resolve(answer), failed: () => reject(new Error('away')) })
+      }),
+    (message) => posted.push(message),
+  )
+  const tell = async (message: ToSender): Promise<void> => {
+    receive(message)
+    await settled()
+  }
+  return { sent, posted, tell, says: () => sent.map(({ says }) => says) }
+}
+
+const settled = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
+const start = (text: string): ToSender => ({ type: 'start', id: 1, taskToken: new Uint8Array([1]), everyMs: 3_000, details: details(text) })
+const note = (text: string): ToSender => ({ type: 'note', id: 1, details: details(text) })
+const begin: ToSender = { type: 'tell', id: 1, request: 7, details: details('begun'), alone: true }
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+describe('heartbeats of an attempt', () => {
+  it('follow one another in time, even while earlier ones hang', async () => {
+    const { tell, says } = sending()
+    await tell(start('first'))
+    await vi.advanceTimersByTimeAsync(9_000)
+    expect(says()).toEqual(['first', 'first', 'first'])
+  })
+
+  it('carry what was noted last, at most once a second for what changed', async () => {
+    const { tell, says } = sending()
+    await tell({ ...start('0'), everyMs: 60_000 } as ToSender)
+    for (let n = 1; n <= 25; n++) {
+      await tell(note(String(n)))
+      await vi.advanceTimersByTimeAsync(100)
+    }
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(says()).toEqual(['1', '10', '20', '25'])
+  })
+
+  it('end with it: none is sent afterwards, and what an old one is answered with is not told', async () => {
+    const { sent, posted, tell } = sending()
+    await tell(start('a'))
+    await vi.advanceTimersByTimeAsync(3_000)
+    await tell(note('b'))
+    await tell({ type: 'end', id: 1 })
+    sent[0]?.answered('cancelled')
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect([sent.length, posted]).toEqual([1, []])
+  })
+})
+
+describe('what the server answers', () => {
+  it.each(['cancelled', 'lost'] as const)('as %s is told once, though every heartbeat hears it', async (why) => {
+    const { sent, posted, tell } = sending()
+    await tell(start('a'))
+    await vi.advanceTimersByTimeAsync(9_000)
+    for (const one of sent) one.answered(why)
+    await settled()
+    expect(posted).toEqual([{ type: 'stop', id: 1, why }])
+  })
+
+  it('is brought to whoever asked, after the word that the attempt is to stop', async () => {
+    const { sent, posted, tell } = sending()
+    await tell(start('a'))
+    await tell({ type: 'tell', id: 1, request: 5 })
+    sent[0]?.answered('cancelled')
+    await settled()
+    expect(posted).toEqual([
+      { type: 'stop', id: 1, why: 'cancelled' },
+      { type: 'told', request: 5, answer: 'cancelled' },
+    ])
+  })
+
+  it('of an attempt that has no heartbeats is that it is lost', async () => {
+    const { posted, tell } = sending()
+    await tell({ type: 'tell', id: 1, request: 5 })
+    expect(posted).toEqual([{ type: 'told', request: 5, answer: 'lost' }])
+  })
+
+  it('is not made up when the server cannot be reached', async () => {
+    const { sent, posted, tell } = sending()
+    await tell(start('a'))
+    await tell({ type: 'tell', id: 1, request: 5 })
+    sent[0]?.failed()
+    await settled()
+    expect(posted).toEqual([{ type: 'not_told', request: 5, reason: 'away' }])
+  })
+})
+
+describe('the heartbeat that lets an external body be entered', () => {
+  it('is sent once the fate of every earlier one is known', async () => {
+    const { sent, posted, tell, says } = sending()
+    await tell(start('not begun'))
+    await vi.advanceTimersByTimeAsync(6_000)
+    await tell(begin)
+    sent[1]?.answered()
+    await settled()
+    expect(says()).toEqual(['not begun', 'not begun'])
+    sent[0]?.answered()
+    await settled()
+    expect(says().at(-1)).toBe('begun')
+    sent[2]?.answered()
+    await settled()
+    expect(posted).toEqual([{ type: 'told', request: 7, answer: 'mine' }])
+  })
+
+  it('is not sent, and the body not entered, if an earlier one may still arrive after it', async () => {
+    const { sent, posted, tell, says } = sending()
+    await tell(start('not begun'))
+    await vi.advanceTimersByTimeAsync(3_000)
+    sent[0]?.failed()
+    await settled()
+    await tell(begin)
+    expect(posted).toEqual([{ type: 'not_told', request: 7, reason: expect.stringContaining('earlier heartbeat') }])
+    expect(says()).toEqual(['not begun'])
+  })
+
+  it('is not overtaken by a regular one that is sent while it waits: that says begun, too', async () => {
+    const { sent, posted, tell, says } = sending()
+    await tell(start('not begun'))
+    await vi.advanceTimersByTimeAsync(3_000)
+    await tell(begin)
+    await vi.advanceTimersByTimeAsync(3_000)
+    expect(says()).toEqual(['not begun', 'begun'])
+    sent[0]?.answered()
+    await settled()
+    sent[2]?.answered()
+    await settled()
+    expect(posted).toEqual([{ type: 'told', request: 7, answer: 'mine' }])
+  })
+
+  it('is held up by no heartbeat of another attempt', async () => {
+    const { posted, sent, tell } = sending()
+    await tell({ ...start('other'), id: 2 } as ToSender)
+    await vi.advanceTimersByTimeAsync(3_000)
+    await tell(start('not begun'))
+    await tell(begin)
+    sent[1]?.answered()
+    await settled()
+    expect(posted).toEqual([{ type: 'told', request: 7, answer: 'mine' }])
+  })
+})

@@ -1,0 +1,221 @@
+// The lease on an attempt: what its heartbeats carry, and when the body of an external call may be entered.
+import type { Payload } from '@temporalio/common'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { Ticket } from '../../../src/jobs/contract.ts'
+import { AttemptLost } from '../../../src/jobs/errors.ts'
+import type { AttemptReport } from '../../../src/session/attempts.ts'
+import type { FromSender, ToSender } from '../../../src/worker/orchestrator/heartbeats.ts'
+import { confirmedJustNow, startLeases } from '../../../src/worker/orchestrator/leases.ts'
+
+const REPORT: AttemptReport = { attempt: 2, begun: false, failed: [], worker: 'w' }
+const TICKET: Ticket = {
+  taskToken: new Uint8Array([1, 2]),
+  sessionId: 's',
+  workflowId: 'pawl:s',
+  executionId: 'e',
+  call: 't_1_1_0',
+  heartbeatTimeoutMs: 10_000,
+  report: REPORT,
+}
+
+/** A report as details, and back. */
+const encoded = (report: AttemptReport): Payload[] => [{ data: new TextEncoder().encode(JSON.stringify(report)) }]
+function reportIn(details: Payload[] | undefined): AttemptReport | undefined {
+  return details && (JSON.parse(new TextDecoder().decode(details[0]?.data ?? undefined)) as AttemptReport)
+}
+
+/** Leases whose sending half a test plays; messages with their details decoded. */
+function leasesWith({ encode = async (report) => encoded(report) }: { encode?: (report: AttemptReport) => Promise<Payload[]> } = {}) {
+  const posted: ToSender[] = []
+  const leases = startLeases((message) => posted.push(message), encode)
+  return {
+    leases,
+    posted,
+    /** Kinds of messages, with what their details say. */
+    story: () => posted.map((message) => [message.type, 'details' in message ? reportIn(message.details) : undefined] as const),
+    answer: (message: FromSender) => leases.receive(message),
+    /** The last asking's number. */
+    asked: () => posted.findLast((message) => message.type === 'tell')?.request ?? 0,
+  }
+}
+
+const turns = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5))
+
+afterEach(() => void vi.useRealTimers())
+
+describe('a lease', () => {
+  it('has heartbeats sent from the moment it was taken until it is released, with chances to spare', async () => {
+    const { leases, posted } = leasesWith()
+    const lease = leases.take(TICKET, () => undefined)
+    await turns()
+    lease.release()
+    expect(posted).toEqual([
+      { type: 'start', id: 1, taskToken: TICKET.taskToken, everyMs: 3_030, details: encoded(REPORT) },
+      { type: 'end', id: 1 },
+    ])
+  })
+
+  it('that is released before its report was encoded has none', async () => {
+    const { leases, posted } = leasesWith({ encode: (report) => turns().then(() => encoded(report)) })
+    leases.take(TICKET, () => undefined).release()
+    await turns()
+    await turns()
+    expect(posted).toEqual([{ type: 'end', id: 1 }])
+  })
+
+  it('starts its heartbeats when a codec that was away is back', async () => {
+    vi.useFakeTimers()
+    let isAway = true
+    const encode = async (report: AttemptReport): Promise<Payload[]> => {
+      if (isAway) throw new Error('the key service is away')
+      return encoded(report)
+    }
+    const { leases, posted, story } = leasesWith({ encode })
+    const lease = leases.take(TICKET, () => undefined)
+    await expect(lease.begin()).rejects.toThrow('key service')
+    expect(posted).toEqual([])
+    isAway = false
+    await vi.advanceTimersByTimeAsync(500)
+    // That its body was nearly entered stays said.
+    expect(story()).toEqual([['start', { ...REPORT, begun: true }]])
+    lease.release()
+  })
+
+  it('tells once that the attempt is to stop, and not after its release', async () => {
+    const { leases, answer } = leasesWith()
+    const told: string[] = []
+    leases.take(TICKET, (why) => told.push(why))
+    const other = leases.take(TICKET, (why) => told.push(`other ${why}`))
+    answer({ type: 'stop', id: 1, why: 'cancelled' })
+    other.release()
+    answer({ type: 'stop', id: 2, why: 'lost' })
+    expect(told).toEqual(['cancelled'])
+  })
+
+  it('encodes its reports one after another, so that none overtakes a newer one', async () => {
+    const waits = [30, 1]
+    const encode = async (report: AttemptReport): Promise<Payload[]> => {
+      await new Promise((resolve) => setTimeout(resolve, waits.shift() ?? 0))
+      return encoded(report)
+    }
+    const { leases, story } = leasesWith({ encode })
+    const lease = leases.take(TICKET, () => undefined)
+    const failed = [{ attempt: 1, class: 'Error', message: 'm', retryable: true, worker: 'w' }]
+    void lease.begin()
+    void lease.record({ failed })
+    await vi.waitFor(() => expect(story()).toHaveLength(3))
+    expect(story().map(([type, report]) => [type, report?.failed.length])).toEqual([
+      ['start', 1],
+      ['tell', 1],
+      ['tell', 1],
+    ])
+    expect(lease.report).toEqual({ ...REPORT, begun: true, failed })
+  })
+
+  it('encodes progress that is reported a thousand times in a moment a few times, the newest last', async () => {
+    let encodings = 0
+    const encode = async (report: AttemptReport): Promise<Payload[]> => {
+      encodings += 1
+      await new Promise((resolve) => setTimeout(resolve, 1))
+      return encoded(report)
+    }
+    const { leases, story } = leasesWith({ encode })
+    const lease = leases.take(TICKET, () => undefined)
+    for (let n = 1; n <= 1_000; n++) lease.progress(n)
+    await vi.waitFor(() => expect(story().at(-1)).toEqual(['note', { ...REPORT, progress: 1_000 }]))
+    expect(encodings).toBeLessThan(5)
+    expect(lease.report.progress).toBe(1_000)
+  })
+})
+
+describe('what a lease asks', () => {
+  it.each([
+    ['an external body', true as const, { alone: true }],
+    ['any other', undefined, {}],
+  ])('before %s is entered: that the server records it', async (_, once, more) => {
+    const { leases, posted, answer, asked, story } = leasesWith()
+    const lease = leases.take({ ...TICKET, ...(once && { once }) }, () => undefined)
+    const begun = lease.begin()
+    await turns()
+    expect(posted.at(-1)).toEqual({ type: 'tell', id: 1, request: 1, details: encoded({ ...REPORT, begun: true }), ...more })
+    expect(story()[0]).toEqual(['start', expect.anything()])
+    answer({ type: 'told', request: asked(), answer: 'mine' })
+    await begun
+  })
+
+  it('a body is not entered for an attempt that is lost, nor while the server cannot be reached', async () => {
+    const { leases, answer, asked } = leasesWith()
+    const lease = leases.take(TICKET, () => undefined)
+    const first = lease.begin()
+    await turns()
+    answer({ type: 'told', request: asked(), answer: 'lost' })
+    await expect(first).rejects.toMatchObject({ code: 'attempt_lost' })
+    const second = lease.begin()
+    await turns()
+    answer({ type: 'not_told', request: asked(), reason: 'away' })
+    await expect(second).rejects.toMatchObject({ code: 'heartbeat_failed', message: expect.stringContaining('away') })
+  })
+
+  it('whether the attempt is still the live one: not if it is lost, nor if nobody can say', async () => {
+    const { leases, answer, asked } = leasesWith()
+    const lease = leases.take(TICKET, () => undefined)
+    for (const [said, is] of [
+      [{ type: 'told', answer: 'mine' }, true],
+      [{ type: 'told', answer: 'cancelled' }, true],
+      [{ type: 'told', answer: 'lost' }, false],
+      [{ type: 'not_told', reason: 'away' }, false],
+    ] as const) {
+      const mine = lease.stillMine()
+      await turns()
+      answer({ ...said, request: asked() })
+      expect(await mine).toBe(is)
+    }
+  })
+
+  it('whether it is the live one only once its heartbeats have started, however slow the codec is', async () => {
+    const { leases, story } = leasesWith({ encode: (report) => turns().then(() => encoded(report)) })
+    void leases.take(TICKET, () => undefined).stillMine()
+    await vi.waitFor(() => expect(story().map(([type]) => type)).toEqual(['start', 'tell']))
+  })
+})
+
+/** Answers that take so long each, on a clock of their own; the last one says so of all that follow. */
+function answersTaking(...durations: number[]) {
+  let now = 0
+  let asks = 0
+  return {
+    now: () => now,
+    asked: () => asks,
+    ask() {
+      now += durations[Math.min(asks, durations.length - 1)] ?? 0
+      asks += 1
+      return Promise.resolve()
+    },
+  }
+}
+
+describe('the body of an external call', () => {
+  it('may be entered when the server has just confirmed the attempt', async () => {
+    const server = answersTaking(5)
+    await confirmedJustNow(server.ask, server.now)
+    expect(server.asked()).toBe(1)
+  })
+
+  it('is confirmed anew when the answer was long under way, as after a pause of the process', async () => {
+    const server = answersTaking(60_000, 5)
+    await confirmedJustNow(server.ask, server.now)
+    expect(server.asked()).toBe(2)
+  })
+
+  it('is not entered if the new answer says that another attempt is the live one', async () => {
+    const server = answersTaking(60_000)
+    const ask = () => (server.asked() === 0 ? server.ask() : Promise.reject(new AttemptLost()))
+    await expect(confirmedJustNow(ask, server.now)).rejects.toMatchObject({ code: 'attempt_lost' })
+  })
+
+  it('is not entered while no answer comes in time', async () => {
+    const server = answersTaking(4_000)
+    await expect(confirmedJustNow(server.ask, server.now)).rejects.toMatchObject({ code: 'attempt_lost' })
+    expect(server.asked()).toBe(5)
+  })
+})

@@ -1,0 +1,240 @@
+// Executors that die, are killed or outlive their orchestrator, and what becomes of the jobs they had.
+import { CancelledFailure } from '@temporalio/common'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { Holding } from '../../../src/worker/protocol.ts'
+import { answered, order, settled, startCrew, watched } from './support/crew.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const ofDeath = (error: unknown): unknown => (error as { details?: unknown[] }).details?.[0]
+
+describe('an executor that dies', () => {
+  it('before it accepted a job: another one gets the job, and no death is reported of it', async () => {
+    const { pool, executor, story } = startCrew()
+    const [one, two] = [await executor(1), await executor(2)]
+    const seen = watched(pool.dispatch(order('a', { once: true })))
+    await settled()
+    await one.die()
+    await two.answer(two.jobs()[0] ?? '', 2)
+    expect(seen).toEqual({ outcome: { result: 2 } })
+    expect(story).toContain('died 1 with a')
+  })
+
+  it('with a job that it had accepted: the attempt ends at once as WorkerDied, with what was known of it', async () => {
+    const { pool, executor, leases } = startCrew()
+    const one = await executor(1)
+    const seen = watched(pool.dispatch(order('a', { once: true })))
+    await settled()
+    const [job = ''] = one.jobs()
+    await one.accept(job)
+    await one.ask({ ask: 'begin', job })
+    await one.say({ type: 'progress', job, value: { done: 3 } })
+    await one.die()
+    expect(seen.error).toMatchObject({ type: 'WorkerDied', nonRetryable: true, message: 'Worker host:1001 died (crash) while it held a.' })
+    expect(ofDeath(seen.error)).toEqual({ attempt: 1, begun: true, failed: [], worker: 'host:1001', progress: { done: 3 }, cause: 'crash' })
+    expect(leases.get('a')?.released).toBe(true)
+  })
+
+  it('before it began an external body: the report says so', async () => {
+    const { pool, executor } = startCrew()
+    const one = await executor(1)
+    const seen = watched(pool.dispatch(order('a', { once: true })))
+    await settled()
+    await one.accept(one.jobs()[0] ?? '')
+    await one.die()
+    expect(ofDeath(seen.error)).toMatchObject({ begun: false })
+  })
+
+  it.each([
+    ['executeTool', true],
+    ['callModel', true],
+    ['verifyTool', true],
+    ['resolveTool', false],
+    ['checkAnswer', false],
+  ] as const)('with a %s: whether the workflow decides (%s) or Temporal simply asks again', async (kind, nonRetryable) => {
+    const { pool, executor } = startCrew()
+    const one = await executor(1)
+    const seen = watched(pool.dispatch(order('a', { kind })))
+    await settled()
+    await one.accept(one.jobs()[0] ?? '')
+    await one.die()
+    expect(seen.error).toMatchObject({ type: 'WorkerDied', nonRetryable })
+  })
+
+  it('after it answered: what it said last counts, whichever of its end and its words is heard first', async () => {
+    const { pool, executor } = startCrew()
+    const one = await executor(1)
+    const seen = watched(pool.dispatch(order('a')))
+    await settled()
+    const [job = ''] = one.jobs()
+    await one.accept(job)
+    pool.exited(1)
+    await one.answer(job, 'last words')
+    await one.hangUp()
+    expect(seen).toEqual({ outcome: { result: 'last words' } })
+    expect([...pool.executors()]).toEqual([])
+  })
+
+  it('is not dead before its parent has seen its end, though its line is closed', async () => {
+    const { pool, executor } = startCrew()
+    const one = await executor(1)
+    const seen = watched(pool.dispatch(order('a')))
+    await settled()
+    await one.accept(one.jobs()[0] ?? '')
+    await one.hangUp()
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(seen).toEqual({})
+    pool.exited(1)
+    await settled()
+    expect(seen.error).toMatchObject({ type: 'WorkerDied' })
+  })
+
+  it('before its hello was read: it is gone with what it brought along', async () => {
+    const { pool, executor, adopted, story } = startCrew()
+    expect(pool.exited(1)).toBe(false)
+    const one = await executor(1, { holding: [holding('a', { begun: true })] })
+    const seen = watched(adopted[0]?.running ?? Promise.resolve(undefined))
+    await one.hangUp()
+    expect(seen.error).toMatchObject({ type: 'WorkerDied' })
+    expect([...pool.executors()]).toEqual([])
+    expect(story.at(-1)).toBe('died 1 with a')
+  })
+
+  it('five times in a row before it accepted a job: Temporal asks again, and nothing counts', async () => {
+    const { pool, executor } = startCrew()
+    const seen = watched(pool.dispatch(order('a')))
+    for (let id = 1; id <= 5; id++) await (await executor(id)).die()
+    expect(seen.error).toMatchObject({ type: 'NotServed', nonRetryable: false, nextRetryDelay: 1_000 })
+  })
+})
+
+describe('an executor whose line closes', () => {
+  it('and that lives on is killed, for another one takes its place', async () => {
+    const { executor, story } = startCrew()
+    const one = await executor(1)
+    await one.hangUp()
+    await vi.advanceTimersByTimeAsync(1_999)
+    expect(story).toEqual(['ready 1'])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(story.at(-1)).toBe('kill 1 broken_line')
+  })
+})
+
+describe('an executor with a body that outlives its time', () => {
+  /** One with an overdue external call, an external neighbour and one that may be repeated; another executor stands by. */
+  async function overdue() {
+    const crew = startCrew()
+    const one = await crew.executor(1)
+    const guilty = watched(crew.pool.dispatch(order('guilty', { once: true })))
+    const neighbour = watched(crew.pool.dispatch(order('neighbour', { once: true })))
+    const read = watched(crew.pool.dispatch(order('read')))
+    await settled()
+    const [guiltyJob = '', neighbourJob = '', readJob = ''] = one.jobs()
+    for (const job of one.jobs()) await one.accept(job)
+    const two = await crew.executor(2)
+    const [known] = [...crew.pool.executors()]
+    if (!known) throw new Error('no executor')
+    crew.pool.endFor(known, new Set([guiltyJob]))
+    await settled()
+    return { ...crew, one, two, guilty, neighbour, read, neighbourJob, readJob }
+  }
+
+  it('gets no new jobs; what may be repeated moves at once, and what may not is let finish before it is killed', async () => {
+    const { pool, one, two, story, read, neighbour, neighbourJob, readJob } = await overdue()
+    expect(one.told(readJob)).toEqual(['job', 'stop: moved'])
+    void pool.dispatch(order('new'))
+    await settled()
+    expect([one.jobs().length, two.jobs().length]).toEqual([3, 2])
+    await two.answer(two.jobs()[0] ?? '', 'moved')
+    expect(read).toEqual({ outcome: { result: 'moved' } })
+    expect(story).not.toContain('kill 1 overdue')
+    await one.answer(neighbourJob, 'paid')
+    expect(neighbour).toEqual({ outcome: { result: 'paid' } })
+    expect(story.at(-1)).toBe('kill 1 overdue')
+  })
+
+  it('dies of it: the guilty call was overdue, and one that it took along was only its neighbour', async () => {
+    const { one, guilty, neighbour } = await overdue()
+    await one.die()
+    expect([ofDeath(guilty.error), ofDeath(neighbour.error)]).toMatchObject([{ cause: 'crash' }, { cause: 'crash' }])
+    const again = await overdue()
+    await again.one.answer(again.neighbourJob, 'paid')
+    await again.one.die()
+    expect(ofDeath(again.guilty.error)).toMatchObject({ cause: 'overdue' })
+  })
+
+  it('may be moving a job that is told to stop: it is not placed again, and may have begun', async () => {
+    const { leases, pool, executor } = startCrew()
+    const one = await executor(1)
+    const seen = watched(pool.dispatch(order('put')))
+    await settled()
+    const [job = ''] = one.jobs()
+    await one.accept(job)
+    leases.get('put')?.stop('cancelled')
+    const [known] = [...pool.executors()]
+    if (known) pool.endFor(known, new Set(['another']))
+    const two = await executor(2)
+    expect(two.jobs()).toEqual([])
+    expect(seen.error).not.toBeInstanceOf(CancelledFailure)
+    expect(ofDeath(seen.error)).toMatchObject({ cause: 'neighbour' })
+  })
+})
+
+describe('an executor with a stuck event loop', () => {
+  it('is killed once, and each of its calls was with it when it stood still', async () => {
+    const { pool, executor, story } = startCrew()
+    const one = await executor(1)
+    const seen = watched(pool.dispatch(order('a')))
+    await settled()
+    await one.accept(one.jobs()[0] ?? '')
+    const [known] = [...pool.executors()]
+    if (known) pool.kill(known, 'stuck_loop')
+    if (known) pool.kill(known, 'stuck_loop')
+    await one.die()
+    expect(story.filter((line) => line.startsWith('kill'))).toEqual(['kill 1 stuck_loop'])
+    expect(ofDeath(seen.error)).toMatchObject({ cause: 'stuck_loop' })
+  })
+})
+
+function holding(call: string, more: Partial<Holding> = {}): Holding {
+  return { job: `job of ${call}`, order: order(call, { once: true }), begun: false, ...more }
+}
+
+describe('what an executor holds from an earlier orchestrator', () => {
+  it('is adopted, and answered for when it ends', async () => {
+    const { executor, adopted, leases, story } = startCrew()
+    const one = await executor(1, { holding: [holding('a', { begun: true, entered: { agoMs: 500, timeoutMs: 1_000 } })] })
+    const seen = watched(adopted[0]?.running ?? Promise.resolve(undefined))
+    await settled()
+    expect(story).toEqual(['job a on 1', 'ready 1'])
+    expect(seen).toEqual({})
+    await one.answer('job of a', 'late')
+    expect(seen).toEqual({ outcome: { result: 'late' } })
+    expect(leases.get('a')?.released).toBe(true)
+    expect(one.jobs()).toEqual([])
+  })
+
+  it('is answered for at once if it has ended meanwhile', async () => {
+    const { executor, adopted } = startCrew()
+    await executor(1, { holding: [holding('a', { outcome: answered('kept') })] })
+    const seen = watched(adopted[0]?.running ?? Promise.resolve(undefined))
+    await settled()
+    expect(seen).toEqual({ outcome: { result: 'kept' } })
+  })
+
+  it('is reported with how far it was if the executor dies then', async () => {
+    const { executor, adopted } = startCrew()
+    const one = await executor(1, { holding: [holding('a', { begun: true, progress: 7 })] })
+    const seen = watched(adopted[0]?.running ?? Promise.resolve(undefined))
+    await one.die()
+    expect(ofDeath(seen.error)).toEqual({ attempt: 1, begun: true, failed: [], worker: 'host:1001', progress: 7, cause: 'crash' })
+  })
+
+  it('may begin later: it is still its own', async () => {
+    const { executor, leases } = startCrew()
+    const one = await executor(1, { holding: [holding('a')] })
+    expect(await one.ask({ ask: 'begin', job: 'job of a' })).toMatchObject({ type: 'answer', value: true })
+    expect(leases.get('a')?.begun).toBe(1)
+  })
+})

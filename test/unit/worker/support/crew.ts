@@ -1,0 +1,182 @@
+// A pool with executors and leases that a test plays.
+import { vi } from 'vitest'
+import type { JobKind, JobOrder, Outcome } from '../../../../src/jobs/contract.ts'
+import type { AttemptReport } from '../../../../src/session/attempts.ts'
+import { loopback } from '../../../../src/worker/channel.ts'
+import type { Lease, Leases } from '../../../../src/worker/orchestrator/leases.ts'
+import { type Pool, type PoolNeeds, startPool } from '../../../../src/worker/orchestrator/pool.ts'
+import { requestsOver } from '../../../../src/worker/orchestrator/requests.ts'
+import type { Ask, FromExecutor, Holding, ToExecutor } from '../../../../src/worker/protocol.ts'
+
+/** What has happened to the attempt of a call, as its lease knows. */
+interface Leased {
+  announced: number
+  begun: number
+  released: boolean
+  recorded: Partial<AttemptReport>[]
+  stop(why: 'cancelled' | 'lost'): void
+}
+
+/** An executor that a test plays. */
+export interface Played {
+  received: ToExecutor[]
+  /** The jobs it was given, oldest first. */
+  jobs(): string[]
+  /** The kinds of what it was told of a job. */
+  told(job: string): string[]
+  say(message: FromExecutor): Promise<void>
+  accept(job: string): Promise<void>
+  answer(job: string, result: unknown): Promise<void>
+  ask(ask: Ask): Promise<ToExecutor | undefined>
+  /** Its line closes; the parent has not seen its end yet. */
+  hangUp(): Promise<void>
+  die(): Promise<void>
+}
+
+/** A crew. */
+export interface Crew {
+  pool: Pool
+  /** By call. */
+  leases: Map<string, Leased>
+  /** What the pool told of: `kill 1 overdue`, `drained 1`, `died 1 with a, b`, `ready 1`, `job a on 1`. */
+  story: string[]
+  adopted: { held: Holding; running: Promise<{ result: unknown } | undefined> }[]
+  executor(id: number, options?: { holding?: Holding[] }): Promise<Played>
+}
+
+const LOG = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** Lets messages that are under way arrive. */
+export const settled = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
+
+/** An order; `once` for one of an external call. */
+export function order(call: string, { kind = 'executeTool', session = 's', once, attempt = 1 }: OrderOptions = {}): JobOrder {
+  const report: AttemptReport = { attempt, begun: false, failed: [], worker: 'orchestrator' }
+  return {
+    kind,
+    input: { epoch: 'e', watermark: { seq: 3, digest: 'd' } } as JobOrder['input'],
+    attempt: { number: attempt, failed: [], failures: 0 },
+    ticket: {
+      taskToken: new Uint8Array(),
+      sessionId: session,
+      workflowId: `pawl:${session}`,
+      executionId: 'x',
+      call,
+      heartbeatTimeoutMs: 10_000,
+      report,
+      ...(once && { once }),
+    },
+  }
+}
+
+interface OrderOptions {
+  kind?: JobKind
+  session?: string
+  once?: true
+  attempt?: number
+}
+
+export const answered = (result: unknown): Outcome => ({ kind: 'answered', result })
+
+/** Starts a crew without executors. Timers must be faked. */
+export function startCrew(more: Partial<PoolNeeds> = {}): Crew {
+  const leases = new Map<string, Leased>()
+  const story: string[] = []
+  const adopted: Crew['adopted'] = []
+  const tell = (line: string): void => void story.push(line)
+  const pool = startPool({
+    leases: { take: (ticket, onStop) => leaseOf(ticket.report, leases, ticket.call, onStop), receive: () => undefined } satisfies Leases,
+    eventsFor: () => undefined,
+    // Of a session's past nothing is asked here.
+    answerRequest: requestsOver({} as never, {} as never, {} as never),
+    kill: (id, why) => tell(`kill ${id} ${why}`),
+    onDrained: (id) => tell(`drained ${id}`),
+    onReady: ({ id }) => tell(`ready ${id}`),
+    onJob: ({ ticket }, { id }) => tell(`job ${ticket.call} on ${id}`),
+    onDeath: ({ id }, held) => tell(`died ${id} with ${held.map(({ ticket }) => ticket.call).join(', ') || 'nothing'}`),
+    logger: LOG,
+    ...more,
+  })
+  return { pool, leases, story, adopted, executor: (id, { holding = [] } = {}) => play(pool, id, holding, adopted) }
+}
+
+function leaseOf(first: AttemptReport, leases: Map<string, Leased>, call: string, onStop: (why: 'cancelled' | 'lost') => void): Lease {
+  const leased: Leased = { announced: 0, begun: 0, released: false, recorded: [], stop: onStop }
+  leases.set(call, leased)
+  let report = first
+  return {
+    get report() {
+      return report
+    },
+    async announce() {
+      leased.announced += 1
+    },
+    async begin() {
+      leased.begun += 1
+      report = { ...report, begun: true }
+    },
+    progress(value) {
+      report = { ...report, progress: value }
+    },
+    async record(change) {
+      leased.recorded.push(change)
+      report = { ...report, ...change }
+    },
+    stillMine: () => Promise.resolve(true),
+    release() {
+      leased.released = true
+    },
+  }
+}
+
+async function play(pool: Pool, id: number, holding: Holding[], adopted: Crew['adopted']): Promise<Played> {
+  const [near, far] = loopback<FromExecutor, ToExecutor>()
+  const received: ToExecutor[] = []
+  far.onMessage((message) => received.push(message))
+  pool.connect(near, (held, running) => {
+    running.catch(() => undefined)
+    adopted.push({ held, running })
+  })
+  let requests = 0
+  const say = async (message: FromExecutor): Promise<void> => {
+    far.send(message)
+    await settled()
+  }
+  await say({ type: 'hello', executor: id, pid: 1_000 + id, worker: `host:${1_000 + id}`, holding })
+  return {
+    received,
+    jobs: () => received.flatMap((message) => (message.type === 'job' ? [message.job] : [])),
+    told: (job) => received.flatMap((message) => ('job' in message && message.job === job ? [textOf(message)] : [])),
+    say,
+    accept: (job) => say({ type: 'accepted', job }),
+    answer: (job, result) => say({ type: 'done', job, outcome: answered(result) }),
+    async ask(ask) {
+      const request = ++requests
+      await say({ type: 'request', request, ask })
+      return received.find((message) => 'request' in message && message.request === request)
+    },
+    async hangUp() {
+      far.close()
+      await settled()
+    },
+    async die() {
+      far.close()
+      pool.exited(id)
+      await settled()
+    },
+  }
+}
+
+function textOf(message: ToExecutor & { job: string }): string {
+  return message.type === 'stop' ? `stop: ${message.why}` : message.type
+}
+
+/** What became of a job. */
+export function watched(running: Promise<{ result: unknown } | undefined>): { outcome?: unknown; error?: unknown } {
+  const seen: { outcome?: unknown; error?: unknown } = {}
+  running.then(
+    (result) => void (seen.outcome = result ?? 'no executor'),
+    (error: unknown) => void (seen.error = error),
+  )
+  return seen
+}
