@@ -39,7 +39,13 @@ async function main(options: OrchestratorOptions): Promise<void> {
   const logger = options.logsToParent ? parentLogger(post) : defaultLogger()
   setInterval(() => post({ type: 'alive' }), ALIVE_EVERY_MS).unref()
   const { temporal, postgres, schema, migrate, taskQueue } = options
-  const store = openStore({ postgres, logger, watch: 'always', ...(schema !== undefined && { schema }), ...(migrate !== undefined && { migrate }) })
+  const store = openStore({
+    postgres,
+    logger,
+    watch: 'always',
+    ...(schema !== undefined && { schema }),
+    ...(migrate !== undefined && { migrate }),
+  })
   warnIfAssumed(temporal, logger)
   const connection = await connectNative(temporal)
   post({ type: 'connected' })

@@ -6,15 +6,7 @@ import type { JobOrder } from '../../jobs/contract.ts'
 import type { Channel } from '../channel.ts'
 import type { FromExecutor, Holding, KillReason, ToExecutor } from '../protocol.ts'
 import { failureOf, givenUpMoving, stoppedUnbegun, workerDied } from './failures.ts'
-import {
-  type Assignment,
-  type AssignmentEnd,
-  causeOfDeath,
-  type Executor,
-  heardOf,
-  newExecutor,
-  takesJobs,
-} from './executors.ts'
+import { type Assignment, type AssignmentEnd, causeOfDeath, type Executor, heardOf, newExecutor, takesJobs } from './executors.ts'
 import type { EventsFor } from './events-along.ts'
 import type { Lease, Leases } from './leases.ts'
 import type { AnswerRequest } from './requests.ts'
@@ -48,7 +40,10 @@ export interface PoolNeeds {
 /** The executors. */
 export interface Pool {
   /** Connects an executor: its first message is a hello. `adopt` is told of what it holds from an earlier orchestrator. */
-  connect(channel: Channel<FromExecutor, ToExecutor>, adopt: (held: Holding, running: Promise<{ result: unknown } | undefined>) => void): void
+  connect(
+    channel: Channel<FromExecutor, ToExecutor>,
+    adopt: (held: Holding, running: Promise<{ result: unknown } | undefined>) => void,
+  ): void
   /** Has a job carried out; undefined if no executor could take it on. Rejects with what the activity is to fail with. */
   dispatch(order: JobOrder, listener?: JobListener): Promise<{ result: unknown } | undefined>
   /** The process is known to be dead. Returns whether it had said hello. */
@@ -116,7 +111,8 @@ export function startPool(needs: PoolNeeds): Pool {
       executor,
       held.map(({ order }) => order),
     )
-    for (const one of held) one.settle({ end: 'died', isAccepted: one.isAccepted, cause: causeOfDeath(executor, one), worker: executor.worker })
+    for (const one of held)
+      one.settle({ end: 'died', isAccepted: one.isAccepted, cause: causeOfDeath(executor, one), worker: executor.worker })
   }
 
   function receive(executor: Executor, message: Exclude<FromExecutor, { type: 'hello' }>): void {
@@ -125,7 +121,8 @@ export function startPool(needs: PoolNeeds): Pool {
     if (message.type === 'request') return void needs.answerRequest(executor, message)
     const assignment = executor.assignments.get(message.job)
     // Taken back, or stopped: nobody waits for it.
-    if (!assignment) return needs.logger.debug({ job: message.job, pid: executor.pid }, `ignored "${message.type}" of a job that is not assigned`)
+    if (!assignment)
+      return needs.logger.debug({ job: message.job, pid: executor.pid }, `ignored "${message.type}" of a job that is not assigned`)
     switch (message.type) {
       case 'accepted':
         assignment.isAccepted = true
@@ -197,7 +194,8 @@ export function startPool(needs: PoolNeeds): Pool {
   function pick(order: JobOrder): Executor | undefined {
     const candidates = [...executors.values()].filter(takesJobs)
     const key = viewKey(order)
-    const cost = (one: Executor): number => (one.isSilent ? 1e6 : 0) + one.assignments.size - (key !== undefined && one.views.has(key) ? 2 : 0)
+    const cost = (one: Executor): number =>
+      (one.isSilent ? 1e6 : 0) + one.assignments.size - (key !== undefined && one.views.has(key) ? 2 : 0)
     return candidates.toSorted((a, b) => cost(a) - cost(b))[0]
   }
 

@@ -134,7 +134,10 @@ describe('a module that cannot be served', () => {
     const { started, story, serve } = kept()
     serve(2)
     await vi.advanceTimersByTimeAsync(60_000)
-    expect(story.slice(2, 4)).toEqual(['failed module_hangs: agents.ts did not load within 60 s. Fix what it waits for.', 'ended 101 SIGKILL'])
+    expect(story.slice(2, 4)).toEqual([
+      'failed module_hangs: agents.ts did not load within 60 s. Fix what it waits for.',
+      'ended 101 SIGKILL',
+    ])
     expect(started[1]?.listenerCount('exit')).toBe(1)
   })
 })

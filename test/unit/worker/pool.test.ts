@@ -64,7 +64,11 @@ describe('a job', () => {
     const seen = watched(pool.dispatch(order('a')))
     await settled()
     const failed = { attempt: 1, class: 'Error', message: 'm', retryable: true, worker: 'w' }
-    await one.say({ type: 'done', job: one.jobs()[0] ?? '', outcome: { kind: 'again', type: 'AttemptFailed', message: 'm', afterMs: 70, failed } })
+    await one.say({
+      type: 'done',
+      job: one.jobs()[0] ?? '',
+      outcome: { kind: 'again', type: 'AttemptFailed', message: 'm', afterMs: 70, failed },
+    })
     expect(seen.error).toMatchObject({ type: 'AttemptFailed', nonRetryable: false, nextRetryDelay: 70 })
     expect(leases.get('a')?.recorded).toEqual([{ failed: [failed] }])
   })
