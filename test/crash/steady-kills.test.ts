@@ -22,6 +22,9 @@ const SHORT_MS = 100
 /** Longer than an orchestrator serves, so that most bodies outlive one. */
 const LONG_MS = 1_500
 
+/** Far more than half of the killed calls take to run again, even on a busy machine. */
+const RESUMED_MS = 2_000
+
 const random = seededRandom(seed)
 const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] ?? expect.fail('nothing to pick from')
 
@@ -34,6 +37,10 @@ beforeAll(async () => {
 })
 
 afterAll(() => rig.close())
+
+/** Executors that serve. */
+const ready = (): number[] =>
+  workers.supervisor.pids().filter((pid) => workers.events.some((event) => event.event === 'worker_ready' && event.pid === pid))
 
 /** One run after another until time is up: what each one did and how long it took. */
 async function work(untilMs: number, planOf: () => Plan): Promise<{ plan: Plan; run: RunHandle; ms: number }[]> {
@@ -54,7 +61,7 @@ const sessionsAtWork = async (untilMs: number, planOf: () => Plan) =>
 const turns = (tools: readonly string[], ms: number): Plan =>
   Array.from({ length: CALLS_IN_RUN }, (_, turn): PlannedCall[] => [{ tool: pick(tools), input: { name: `n${turn}`, ms } }])
 
-/** Marks of a call by its key: an effect happened once if all of them were applied under one. */
+/** How often each call's body was entered, and took effect. */
 function effects(session: string): Map<string, { entered: number; applied: number; tool: string }> {
   const calls = new Map<string, { entered: number; applied: number; tool: string }>()
   for (const { callId, stage, what } of rig.ledger.marks({ session })) {
@@ -75,12 +82,10 @@ it(`an executor is killed every second beside ${SESSIONS} sessions (${again}): a
   const killing = (async () => {
     while (Date.now() < endAt) {
       await sleep(EVERY_MS)
-      // One that serves: else a slow machine would have none in the end.
+      // A machine that takes longer to start one is killed less often, and not to death.
       await workers.serving(2)
-      const died = workers.events.length
-      process.kill(pick(workers.supervisor.pids()), 'SIGKILL')
+      process.kill(pick(ready()), 'SIGKILL')
       kills += 1
-      await until(() => workers.events.slice(died).some(({ event }) => event === 'worker_died'))
     }
   })()
   const runs = await sessionsAtWork(endAt, () => turns(['dawdle', 'put', 'look'], SHORT_MS))
@@ -108,7 +113,8 @@ it(`an executor is killed every second beside ${SESSIONS} sessions (${again}): a
       `its calls and a second for each kill; resumed within ${Math.max(...resumed)} ms, half within ${middleOf(resumed)} ms; ${again}`,
   )
   expect(hit.length).toBeGreaterThan(0)
-  expect(middleOf(resumed)).toBeLessThan(1_000)
+  expect(middleOf(resumed)).toBeLessThan(RESUMED_MS)
+  expect(worst).toBeLessThan(3 * peace + 5_000)
 })
 
 it(`the orchestrator is killed again and again beside ${SESSIONS} sessions (${again}): each body finishes once and is reported once`, async () => {
