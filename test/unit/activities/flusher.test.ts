@@ -51,7 +51,7 @@ describe('a flush that fails', () => {
       while (Date.now() < until);
     })
     expect(await flush()).toBe(1)
-    expect(asked).toEqual([{}, {}])
+    expect(asked).toEqual([{ executionId: 'x' }, { executionId: 'x' }])
   })
 })
 
