@@ -11,7 +11,7 @@ import { dataOption } from './options.ts'
 
 const tell = (_: object, message = ''): void => void process.stderr.write(`${message}\n`)
 const ignore = (): void => {}
-/** Warnings for whoever sits there: standard output may be somebody's data. */
+/** Warnings for the person at the terminal: standard output may be a program's input. */
 const ON_STDERR: Logger = { debug: ignore, info: ignore, warn: tell, error: tell }
 
 /** Several calls at once may wait for the same. */

@@ -50,7 +50,7 @@ const commands = [
 ]
 for (const command of commands) program.addCommand(command.copyInheritedSettings(program))
 
-// `pawl sessions | head`: whoever read has read enough. Commands that serve listen themselves, and end in order.
+// `pawl sessions | head`: the reader has read enough. Commands that serve have a listener of their own, and end in order.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE' && process.stdout.listenerCount('error') === 1) process.exit()
 })

@@ -10,7 +10,7 @@ export interface HoldUp {
   waitsFor: string
   /** What to do about it: a sentence. */
   advice: string
-  /** It is being worked on: nobody gives up for it. */
+  /** A worker is at it: no reason to give up. */
   passing?: true
 }
 
@@ -19,7 +19,7 @@ type Standing = { open: false } | { open: true; taskQueue: string; holdUp?: Hold
 
 /** The server's word for a workflow task that no worker has taken up. */
 const SCHEDULED = 1
-/** How long somebody waits for a session that is held up: by what may last, and need not end at all. */
+/** How long a request waits for a session that is held up by something that may last. */
 const HELD_UP_MS = 30_000
 
 /** How the newest execution of a session stands. @throws WorkflowNotFoundError, ConnectError. */
@@ -36,7 +36,7 @@ function noWorkerOn(taskQueue: string): HoldUp {
   return { waitsFor: `a worker on task queue "${taskQueue}"`, advice: 'Start one, or check the queue’s name.' }
 }
 
-/** The error of a session that is held up; undefined: nobody knows by what. */
+/** The error of a session that is held up; undefined: by what is not known. */
 function heldUp(sessionId: string, holdUp: HoldUp | undefined, cause?: unknown): SessionUnavailable {
   if (!holdUp) return new SessionUnavailable(sessionId, { what: 'is being opened', advice: 'Ask again.', cause })
   const { waitsFor, advice } = holdUp
@@ -62,7 +62,7 @@ export function watchHoldUps(client: Client, sessionId: string): HoldUps {
   const tooLong = new Promise<never>((_, reject) => {
     giveUp = reject
   })
-  // When the answer came first, nobody waits for it.
+  // When the answer comes first, this is not awaited.
   tooLong.catch(() => undefined)
   return {
     tooLong,
@@ -91,7 +91,7 @@ export async function whyUnavailable(
   }
   const unknown = 'error' in standing ? standing.error : failed
   if (storeError !== undefined) return unreadable(sessionId, storeError)
-  // One that has closed without having opened was started to be asked something, and found that there is no such session.
+  // One that closed without having opened was started for a request, and found that no such session exists.
   if (unknown === undefined || unknown instanceof WorkflowNotFoundError) return new SessionNotFound(sessionId, { cause: unknown })
   if ('error' in standing) return unreadable(sessionId, unknown)
   return new SessionUnavailable(sessionId, { what: 'has closed, and no worker has read its history in time', cause: unknown })

@@ -105,7 +105,7 @@ export async function takenIn<R>(asked: Asked, start: () => Promise<WorkflowUpda
   return tellIfSlow(tell, waitsFor, Promise.race([answer, holdUps.tooLong]))
 }
 
-/** Only a live worker can accept an update: without one the server alone would wait for ever. */
+/** Only a live worker can accept an update: without one the server would hold the request without end. */
 async function accepted<R>(
   { client, sessionId }: Asked,
   holdUps: HoldUps,

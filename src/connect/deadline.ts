@@ -1,4 +1,4 @@
-// A bound for calls to Temporal: the SDK alone waits for ever for a server that has accepted a call and does not answer.
+// A bound for calls to Temporal: the SDK alone waits without end for a server that has accepted a call and does not answer.
 import type { Client, ConnectionOptions } from '@temporalio/client'
 import { isGrpcServiceError, ServiceError } from '@temporalio/client'
 import { ConnectError } from './errors.ts'

@@ -25,7 +25,7 @@ export interface ResolvedTemporal extends TemporalAddress {
 }
 
 const CONNECT_TIMEOUT_MS = 10_000
-/** Where a Temporal server is unless somebody put it elsewhere. */
+/** Where a Temporal server listens by default. */
 const USUAL_ADDRESS = '127.0.0.1:7233'
 
 /** Where Temporal is, all sources considered; default `127.0.0.1:7233`, namespace `default`. */

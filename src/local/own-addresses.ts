@@ -12,13 +12,13 @@ const PATIENCE_MS = 15_000
 
 /**
  * The environment without the addresses of servers that a stack with this folder has run and does not run now: those are to be started,
- * not looked for. While another process runs them they stay, and are found like anybody's.
+ * not looked for. While another process runs them, the addresses stay, and the servers are found like any others.
  */
 export async function withoutOwnAddresses(env: NodeJS.ProcessEnv, dataDir: string, say: Say): Promise<NodeJS.ProcessEnv> {
   const known = await readState(dataDir)
   if (!known || (await isRun(dataDir))) return env
   const { TEMPORAL_ADDRESS: temporal, DATABASE_URL: postgres, ...rest } = env
-  // A port may be anybody's by now; a password is nobody else's.
+  // Another server may have the port by now; the password is this folder's alone.
   const ownTemporal = isOwnTemporal(temporal, known) && !(await accepts(known.temporalPort ?? 0))
   const ownPostgres = isOwnPostgres(postgres, known)
   const own = [...(ownTemporal ? ['TEMPORAL_ADDRESS'] : []), ...(ownPostgres ? ['DATABASE_URL'] : [])]

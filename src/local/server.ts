@@ -22,7 +22,7 @@ export interface StackServer {
 
 /** A server and what the stack itself is told of it. */
 export interface WatchedServer extends StackServer {
-  /** Calls back each time an embedded server ends that nobody has stopped. */
+  /** Calls back each time an embedded server ends without having been stopped. */
   onDeath(listener: (exit: Exit) => void): void
 }
 

@@ -19,7 +19,7 @@ export interface WatchOptions {
   /** A connection that is not connected yet. */
   newClient(): Client
   logger: Logger
-  /** `always` asks Postgres from the start and whenever nobody else has lately, so that an idle process notices an outage too. */
+  /** `always` asks Postgres from the start and whenever no statement has lately, so that an idle process notices an outage too. */
   when: WatchWhen
 }
 
@@ -78,7 +78,7 @@ export function watchOutages({ address, newClient, logger, when }: WatchOptions)
     if (lostAt !== undefined) {
       const seconds = Math.round((Date.now() - lostAt) / 1_000)
       lostAt = undefined
-      // As a warning, so that whoever saw the one before sees its end.
+      // As a warning, so that it is seen wherever the first one was.
       logger.warn({ postgres: address }, `pawl: Postgres at ${address} answers again, after ${seconds} s.`)
     }
     if (when === 'always') later(IDLE_MS)

@@ -155,7 +155,7 @@ describe('the commands that ask', () => {
     expect(await run(['tools', 'looked', '--session', 'talked'])).toMatchObject({ code: 1, stderr: expect.stringContaining('name one') })
   })
 
-  it('end quietly when nobody reads on, as before `head`', async () => {
+  it('end quietly when their reader stops reading, as `head` does', async () => {
     const { temporalAddress, databaseUrl } = inject('stack')
     const env = { ...process.env, TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl }
     const piped = `"${process.execPath}" "${MAIN}" messages talked --json --schema ${schema} | sh -c 'exec <&-; sleep 3'; echo "\${PIPESTATUS[0]}"`
@@ -177,7 +177,7 @@ describe('the commands that ask', () => {
   })
 
   it('show a session of which nothing is stored: as it is, or what it waits for', async () => {
-    // Its agent is served by nobody, so no turn of it has begun and brought its events to the store.
+    // No worker serves its agent, so no turn has begun and brought its events to the store.
     const unserved = here.pawl.session('unserved', { agent: 'nobody-serves-me' })
     await unserved.send('hello')
     const [open] = await json(['show', 'unserved'])

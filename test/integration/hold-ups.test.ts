@@ -33,7 +33,7 @@ describe('a session of the caller’s own id, whose worker cannot reach Postgres
     await expect(run.result({ timeoutMs: 100 })).rejects.toThrow(/session\.state\(\) says what the session waits for/)
   })
 
-  it('makes no request of a person wait for ever, and tells meanwhile what it waits for', async () => {
+  it('lets no request of a person wait without end, and tells meanwhile what it waits for', async () => {
     const pawl = await here.connect({ onWait: (wait) => waits.push(wait.for) })
     const { session } = player.play(pawl, {})
     await session.send('hello', { isNew: false })
@@ -119,7 +119,7 @@ describe('an unknown session', () => {
     try {
       const player = stage()
       await here.startWorker({ agents: [player.agent] })
-      // Somebody else's, so that the store has its tables.
+      // Another session, so that the store has its tables.
       await (await player.play(here.pawl, {}).session.send('hello')).result({ timeoutMs: 20_000 })
       const session = here.pawl.session('nobody-knows-this-one')
       const notFound = { name: 'SessionNotFound', code: 'session_not_found' }

@@ -233,7 +233,7 @@ describe('the local stack', () => {
     const dataDir = join(await folder(), 'data')
     const first = await start({ dataDir })
     const exported = { ...process.env, ...first.env }
-    // While they run, they are anybody's to use.
+    // While they run, another stack may use them.
     const beside = await startStack({ dataDir, env: exported })
     expect(beside.temporal.origin).toBe('yours')
     await beside.stop()

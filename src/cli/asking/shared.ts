@@ -108,7 +108,7 @@ export async function askStore<T>(options: AskingOptions & { follow?: true }, wo
     ...(typeof postgres === 'string' && { postgres }),
     ...(schema !== undefined && { schema }),
     ...(onWait && { onWait }),
-    // Whoever follows outlives an outage, and is told of it; for anybody else it is the command's error.
+    // A command that follows outlives an outage and reports it; for any other the outage is its error.
     ...(options.follow && logger && { logger }),
   })
   try {
