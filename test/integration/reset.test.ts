@@ -12,16 +12,20 @@ import { answersIn, inOrder, saidIn, type Stage, stage, use } from '../support/s
 import { gate, until } from '../support/until.ts'
 
 const TIMEOUT = { timeoutMs: 40_000 }
+/** More than an execution has. */
+const TURNS = 200
 
 let here: Deployment
 let player: Stage
+let long: Stage
 let store: Store
 
 beforeAll(async () => {
   here = await deploy()
   player = stage()
+  long = stage({ name: 'long', limits: { maxTurns: 1_000 } })
   store = openStore({ postgres: here.stack.databaseUrl })
-  await here.startWorker({ agents: [player.agent] })
+  await here.startWorker({ agents: [player.agent, long.agent] })
 })
 afterAll(async () => {
   await store?.close()
@@ -143,6 +147,23 @@ describe('a session whose workflow is reset', () => {
     } finally {
       await own.stop()
     }
+  })
+
+  it('in an execution that continue-as-new has made, or in the one before it, resumes at its newest event', async () => {
+    const { session, requests, count } = long.play(here.pawl, {
+      model: (request) =>
+        saidIn(request).length > 1 ? 'later' : answersIn(request) < TURNS ? [use('put', `${answersIn(request)}`)] : 'done',
+    })
+    await (await session.send('one')).result({ timeoutMs: 90_000 })
+    const newest = await here.temporal.workflow.getHandle(`pawl:${session.id}`).fetchHistory()
+    const earlier = newest.events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId || undefined
+    await resetBefore('callModel', session)
+    await (await session.send('two')).result(TIMEOUT)
+    await resetBefore('callModel', session, 'last', earlier ?? expect.fail('it has not continued as new'))
+    await (await session.send('three')).result(TIMEOUT)
+    expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two', 'three'])
+    expect(count('put')).toBe(TURNS)
+    await expectOneStory(session)
   })
 
   it('before anything of it was stored has lost nothing of its history', async () => {
