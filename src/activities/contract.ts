@@ -85,6 +85,8 @@ export interface ToolCallInput {
 }
 
 export interface ExecuteToolInput extends ToolCallInput, EventsInput {
+  /** The execution that asks. After a reset the server repeats what an execution before it has asked for: nobody waits for that. */
+  executionId: string
   /** Execute nothing: only wait (by Temporal's retries, which leave no history) until somebody knows the tool. */
   untilServed?: true
   prior?: Prior
@@ -136,8 +138,8 @@ export interface FlushResult {
 
 /** How something is loaded that a session cannot open without. */
 export interface Loading {
-  /** Wait (by Temporal's retries, which leave no history) until it can be had; else the activity soon says what it waits for. */
-  untilLoaded?: true
+  /** What the workflow knows that it waits for: as long as it is that, Temporal retries, which leaves no history. Else the activity soon says it. */
+  waitsFor?: NotYet['notYet']['code']
   /** A person has decided to go without the events of executions that cannot be read. */
   abandoned?: true
 }
@@ -150,7 +152,12 @@ export interface NotYet {
   }
 }
 
-/** What a session goes on from whose workflow had closed. */
+export interface LoadSessionInput extends Loading {
+  /** The execution that was reset: what it has made and not stored is stored first. */
+  after?: string
+}
+
+/** What a session resumes from whose workflow had closed. */
 export type LoadSessionResult =
   | { found: false }
   /** `state`: within its bounds, see `snapshotOf`. */
@@ -230,7 +237,7 @@ export interface PawlActivities {
   executeTool(input: ExecuteToolInput): Promise<ExecuteToolResult>
   verifyTool(input: VerifyToolInput): Promise<VerifyToolResult>
   flush(input: FlushInput): Promise<FlushResult>
-  loadSession(input: Loading): Promise<LoadSessionResult | NotYet>
+  loadSession(input: LoadSessionInput): Promise<(LoadSessionResult & { executionId: string }) | NotYet>
   loadCalls(input: LoadCallsInput): Promise<LoadCallsResult | NotYet>
   loadFork(input: LoadForkInput): Promise<LoadForkResult | NotYet>
   findPlace(input: FindPlaceInput): Promise<FindPlaceResult>

@@ -93,7 +93,7 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
   async function flushParts(target: ReadTarget, client: Client, until: number): Promise<number> {
     const { sessionId, epoch, executionId, watermark, origin } = target
     const head = heads.get(sessionId) ?? (await store.head(sessionId)) ?? undefined
-    if (head?.epoch === epoch && head.seq >= watermark.seq) return head.seq
+    if (head && head.seq >= watermark.seq && (head.epoch === epoch || (await holds(sessionId, watermark)))) return head.seq
     let stored = head?.seq ?? 0
     const late = failing.get(sessionId)
     // Another epoch's events go on from the stored head; what the store thinks of that is its own to say.
@@ -106,6 +106,12 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
     }
     failing.delete(sessionId)
     return stored
+  }
+
+  /** Whether the store has the event, and with it all before it; another chain of executions may have written on since. */
+  async function holds(sessionId: string, { seq, digest }: Watermark): Promise<boolean> {
+    const [entry] = await store.entries(sessionId, { after: seq - 1, limit: 1 })
+    return entry?.digest === digest
   }
 
   function noteFailure(sessionId: string, { code, message }: StoreError): void {

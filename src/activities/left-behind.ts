@@ -25,10 +25,12 @@ interface Needs {
 }
 
 /**
- * Stores what the executions before `own` have left behind, as far as it continues what is stored. Gives those that never opened.
+ * Stores what the execution that was reset, if one was, and those before `own` have left behind, as far as it continues what is stored.
+ * Returns those that never opened.
  * @throws CannotLoad `execution_unreadable`; StoreError.
  */
-export async function storeLeftBehind(sessionId: string, own: string, needs: Needs): Promise<string[]> {
+export async function storeLeftBehind(sessionId: string, own: string, needs: Needs, wasReset?: string): Promise<string[]> {
+  if (wasReset !== undefined) await storeEventsOf(sessionId, wasReset, needs)
   const last = await needs.store.lastExecution(sessionId)
   const unopened: string[] = []
   for (const executionId of await cutOffBefore(sessionId, { own, last }, needs.client)) {

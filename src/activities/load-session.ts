@@ -2,7 +2,7 @@
 import { Context } from '@temporalio/activity'
 import { sessionIdOf } from '../session/protocol.ts'
 import { snapshotOf } from '../session/snapshot.ts'
-import type { Loading, LoadSessionResult, NotYet } from './contract.ts'
+import type { LoadSessionInput, LoadSessionResult, NotYet } from './contract.ts'
 import { repeatMessages, storeLeftBehind } from './left-behind.ts'
 import { loading } from './loading.ts'
 import type { ActivityNeeds } from './needs.ts'
@@ -10,16 +10,17 @@ import type { SessionReader } from './session-reader.ts'
 
 /** Makes the activity. */
 export function loadSessionActivity(needs: ActivityNeeds, reader: SessionReader) {
-  return function loadSession(input: Loading): Promise<LoadSessionResult | NotYet> {
-    return loading(input, () => load(needs, reader, input))
+  return function loadSession(input: LoadSessionInput): Promise<(LoadSessionResult & { executionId: string }) | NotYet> {
+    const { runId: executionId = '' } = Context.current().info.workflowExecution ?? {}
+    return loading(input, async () => ({ ...(await load(needs, reader, input)), executionId }))
   }
 }
 
-async function load({ store, logger }: ActivityNeeds, reader: SessionReader, input: Loading): Promise<LoadSessionResult> {
+async function load({ store, logger }: ActivityNeeds, reader: SessionReader, input: LoadSessionInput): Promise<LoadSessionResult> {
   const { info, client } = Context.current()
   const { workflowId = '', runId = '' } = info.workflowExecution ?? {}
   const sessionId = sessionIdOf(workflowId)
-  const unopened = await storeLeftBehind(sessionId, runId, { store, reader, client, logger, abandoned: input.abandoned === true })
+  const unopened = await storeLeftBehind(sessionId, runId, { store, reader, client, logger, abandoned: input.abandoned === true }, input.after)
   await repeatMessages(sessionId, unopened, client)
   // From here on the store knows that this execution has what those before it left behind.
   const resumed = await store.resume(sessionId, runId)

@@ -3,13 +3,28 @@ import type { SupervisorEvent } from '../worker/options.ts'
 import type { ServedStack } from '../connect/dev-stack.ts'
 import { oneLine, paint } from './terminal.ts'
 
+/** An error of a module names files, and may quote code. */
+const MOST_OF_A_REASON = 600
+
 /** Says what happens. */
 export interface Announcer {
   /** Something takes a while. */
   progress(text: string): void
   worker(event: SupervisorEvent): void
   ready(stack: ServedStack, orchestratorPid?: number): void
+  /** A reload begins; one of the next two follows, or another reload. */
+  reloading(): void
+  reloaded(reload: Reload): void
+  reloadFailed(reload: Reload & { code: string; message: string }): void
   stopping(): void
+}
+
+/** A reload, with paths as a person names them. */
+export interface Reload {
+  module: string
+  /** What was saved. */
+  files: string[]
+  ms: number
 }
 
 /** JSON lines on standard output; progress goes to standard error. */
@@ -31,6 +46,9 @@ export function announceAsJson(): Announcer {
       }
     },
     ready: (stack, orchestratorPid) => tell({ event: 'ready', ...stack, ...(orchestratorPid !== undefined && { orchestratorPid }) }),
+    reloading() {},
+    reloaded: (reload) => tell({ event: 'reloaded', ...reload }),
+    reloadFailed: (reload) => tell({ event: 'reload_failed', ...reload }),
     stopping() {},
   }
 }
@@ -38,12 +56,61 @@ export function announceAsJson(): Announcer {
 /** Lines for a person. `hints` are printed below the addresses. */
 export function announceToPeople(hints: (stack: ServedStack) => string[]): Announcer {
   const say = (text: string) => process.stdout.write(`${text}\n`)
+  const reloads = processesOfReloads()
+  let isStopping = false
   return {
     progress: (text) => say(paint('dim', text)),
-    worker: (event) => workerLine(event).forEach(say),
+    worker(event) {
+      // A reload has a line of its own, not one for each process that comes and goes with it.
+      if (isStopping || !reloads.explain(event)) workerLine(event).forEach(say)
+    },
     ready: (stack) => [...readyLines(stack), ...hints(stack)].forEach(say),
-    stopping: () => say('Stopping: the workers finish what they hold. Once more to stop at once.'),
+    reloading: reloads.begin,
+    reloaded({ module, ms }) {
+      reloads.end()
+      say(paint('green', `reloaded ${module} in ${(ms / 1_000).toFixed(1)} s`))
+    },
+    reloadFailed({ module, message }) {
+      reloads.end()
+      say(paint('red', oneLine(`${module} was not reloaded: ${message} The code before it keeps serving.`, MOST_OF_A_REASON)))
+    },
+    stopping() {
+      isStopping = true
+      say('Stopping: the workers finish what they hold. Once more to stop at once.')
+    },
   }
+}
+
+/** Which events of processes are explained by a reload. */
+function processesOfReloads(): { begin(): void; end(): void; explain(event: SupervisorEvent): boolean } {
+  const booting = new Set<number>()
+  let isReloading = false
+  return {
+    begin() {
+      isReloading = true
+    },
+    end() {
+      isReloading = false
+    },
+    explain(event) {
+      switch (event.event) {
+        case 'worker_started':
+          if (isReloading) booting.add(event.pid)
+          return isReloading
+        case 'worker_ready':
+          return booting.delete(event.pid)
+        case 'worker_died':
+          return booting.delete(event.pid) || hasEnded(event)
+        default:
+          return false
+      }
+    },
+  }
+}
+
+/** Whether it was asked to end, and held nothing. */
+function hasEnded({ code, calls }: SupervisorEvent & { event: 'worker_died' }): boolean {
+  return code === 0 && calls.length === 0
 }
 
 function workerLine(event: SupervisorEvent): string[] {
@@ -53,7 +120,7 @@ function workerLine(event: SupervisorEvent): string[] {
     case 'worker_ready':
       return [paint('dim', `worker ${event.pid} serves`)]
     case 'worker_died': {
-      if (event.code === 0) return [paint('dim', `worker ${event.pid} ended`)]
+      if (hasEnded(event)) return [paint('dim', `worker ${event.pid} ended`)]
       const held = event.calls.map((call) => `${call.sessionId} ${call.tool ?? call.call}`).join(', ')
       const how = event.signal ?? `exit code ${event.code}`
       return [paint('red', oneLine(`worker ${event.pid} died (${how})${held && ` in the middle of: ${held}`}`))]

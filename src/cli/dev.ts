@@ -12,6 +12,7 @@ interface DevOptions {
   processes: number
   taskQueue: string
   data: string
+  watch: boolean
   json?: true
 }
 
@@ -23,6 +24,7 @@ export function devCommand(): Command {
     .addOption(processesOption())
     .addOption(taskQueueOption())
     .addOption(dataOption())
+    .option('--no-watch', 'do not reload the module when it is saved, or a file that it imports')
     .addOption(jsonOption())
     .action(dev)
 }
@@ -45,7 +47,7 @@ async function dev(given: string, options: DevOptions): Promise<void> {
     const whenReady = async () => {
       forget = await noteRunning(dataDir, served)
     }
-    await serve(workers, served, { announcer, requests, whenReady, lost })
+    await serve(workers, served, { announcer, requests, watch: options.watch, whenReady, lost })
   } finally {
     await forget()
     await stack.stop()

@@ -41,7 +41,7 @@ async function work(given: string, options: WorkerCommandOptions): Promise<void>
   const databaseUrl = process.env.DATABASE_URL
   const stack: ServedStack = { temporalAddress, namespace, taskQueue, ...(databaseUrl && { databaseUrl: withoutPassword(databaseUrl) }) }
   const workers = { module, processes, taskQueue, schema, migrate, ...(executorMemory !== undefined && { executorMemory }) }
-  await serve(workers, stack, { announcer, requests })
+  await serve(workers, stack, { announcer, requests, watch: false })
 }
 
 /** Whoever starts a worker knows the password; its log need not. */

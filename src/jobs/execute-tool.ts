@@ -31,8 +31,10 @@ function servedTool(needs: JobNeeds, input: ToolCallInput): { agent: Agent; tool
 
 /** Carries out the job. @throws TryAgain. */
 export async function executeTool(needs: JobNeeds, job: Job, input: ExecuteToolInput): Promise<ExecuteToolResult> {
-  const served = servedTool(needs, input)
   const { attempts: before } = input.prior ?? { attempts: 0 }
+  // The workflow was reset within the call: the session resumes from what is stored, and settles the call by that.
+  if (input.executionId !== job.executionId) return { kind: 'interrupted', attempt: before, begun: false }
+  const served = servedTool(needs, input)
   if (!served) {
     const other = await otherResolution(needs, job, input)
     if (input.untilServed && !other.resolution) throw notServed(needs.worker, `the tool "${input.resolution.tool}"`)

@@ -122,8 +122,8 @@ export type EventBody =
       /** It was there before, but what it had said can be read nowhere any more: numbers go on from this run. */
       after?: { run: number; checkpoint: number; origin: Watermark }
     }
-  /** A session whose workflow had closed goes on in a new chain of executions. */
-  | { type: 'session_resumed'; executionId: string; fromEpoch: string; coreVersion: number }
+  /** A session whose workflow had closed resumes in a new chain of executions. `resetOf`: the execution that an operator has reset. */
+  | { type: 'session_resumed'; executionId: string; fromEpoch: string; coreVersion: number; resetOf?: string }
   /** `blob`: the content as a whole; `content` is then only how it begins. */
   | { type: 'message_received'; messageId: string; content: string | UserBlock[]; metadata?: JsonObject; blob?: BlobRef }
   | { type: 'message_rejected'; messageId?: string; code: string; reason: string }

@@ -62,6 +62,10 @@ export interface SuperviseOptions {
   interceptors?: string
   /** Milliseconds an executor's event loop may stand still before it is killed. Default 60,000, at most 110,000. */
   stuckLoopMs?: number
+  /** Milliseconds that the module may take to load and make its services. Default 60,000. */
+  loadTimeoutMs?: number
+  /** Told of each file of yours that an executor loads, or misses: what to watch to know when to `reload`. Not of packages. */
+  onFile?: (path: string) => void
   /** Log lines of the orchestrator and of this parent. Default: pino on stderr, level `PAWL_LOG_LEVEL` or `warn`. */
   logger?: Logger
   /** Told of what happens to the processes. */
@@ -98,8 +102,9 @@ export interface Supervisor {
   /** Resolves when the orchestrator polls and an executor is ready. Rejects with `WorkerError` when the module cannot be served. */
   ready(): Promise<void>
   /**
-   * Replaces the executors by new ones, which load the module anew; the old ones finish what they hold.
-   * Rejects with `WorkerError`, and the old ones keep serving, if the new ones cannot serve.
+   * Replaces the executors by new ones, which load the module anew; the old ones finish what they hold. Resolves when new code serves.
+   * Rejects with `WorkerError`, and the old ones keep serving, if the module cannot be loaded (`module_failed`, `module_hangs`, …),
+   * and with `reload_superseded` if another reload begins meanwhile.
    */
   reload(): Promise<void>
   /** No new work; resolves when what is held has finished and all processes have ended. */

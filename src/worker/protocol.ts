@@ -118,4 +118,8 @@ export type KillReason = 'stuck_loop' | 'overdue' | 'broken_line'
 export type ParentToExecutor = { pawl: 'connect'; path: string } | { pawl: 'shutdown' }
 
 /** From an executor to the parent. User code can send messages too: only these count. */
-export type ExecutorToParent = { pawl: 'loaded' } | { pawl: 'start_failed'; code: string; message: string }
+export type ExecutorToParent =
+  | { pawl: 'loaded' }
+  | { pawl: 'start_failed'; code: string; message: string }
+  /** It has loaded these files of the user's, or misses them. */
+  | { pawl: 'files'; files: string[] }

@@ -1,5 +1,5 @@
 // The session's events as this execution makes them: numbers, digests, folds and hands each one to the event log.
-import { proxySinks, type Sinks } from '@temporalio/workflow'
+import { ApplicationFailure, proxySinks, type Sinks } from '@temporalio/workflow'
 import type { EventsInput } from '../activities/contract.ts'
 import { checkpointDue } from '../session/checkpointing.ts'
 import { nextDigest } from '../session/digest.ts'
@@ -27,6 +27,9 @@ export interface Journal {
   /** The core that this execution folds and decides with. */
   readonly coreVersion: number
   append(body: EventBody): void
+  /** Nothing is appended any more: what tries fails as `workflow_reset`. */
+  end(): void
+  readonly hasEnded: boolean
   /** Makes a checkpoint, beside those that the agent's policy makes. */
   checkpoint(reason: string, by?: string): void
   /** The time has come that a policy by time sets for the checkpoint after `version`: the turn that ends next makes it. */
@@ -59,6 +62,7 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
   let state = carried
   let last = base
   let timeFor: number | undefined
+  let hasEnded = false
 
   function append(body: EventBody): void {
     const event = write(body)
@@ -81,6 +85,8 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
   }
 
   function write(body: EventBody): SessionEvent {
+    if (hasEnded)
+      throw ApplicationFailure.nonRetryable('The workflow was reset meanwhile: look at the session and ask again.', 'workflow_reset')
     const event = { v: coreVersion > 1 ? 2 : 1, seq: last.seq + 1, at: Date.now(), ...body } as SessionEvent
     add(event)
     return event
@@ -120,6 +126,12 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
     },
     coreVersion,
     append,
+    end: () => {
+      hasEnded = true
+    },
+    get hasEnded() {
+      return hasEnded
+    },
     checkpoint,
     checkpointTime: (version) => {
       timeFor = version

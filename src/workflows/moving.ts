@@ -73,10 +73,12 @@ async function held<T>(session: Session, work: () => Promise<T>): Promise<T> {
 }
 
 async function interruptRun(session: Session, details: { reason?: string; by?: string }): Promise<void> {
+  const { journal, stopping } = session
   while (isGoingOn(session)) {
-    session.stopping.request({ why: 'interrupt', ...details })
-    const run = session.journal.state.current?.run
-    await condition(() => !isGoingOn(session) || session.journal.state.current?.run !== run)
+    stopping.request({ why: 'interrupt', ...details })
+    const run = journal.state.current?.run
+    await condition(() => !isGoingOn(session) || journal.state.current?.run !== run || journal.hasEnded)
+    if (journal.hasEnded) refuse('workflow_reset', 'The workflow was reset meanwhile: look at the session and ask again.')
   }
 }
 

@@ -13,6 +13,8 @@ import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import { loadCalls, loadFork, loadSession } from './activities.ts'
 import { type Journal, openJournal } from './journal.ts'
 import type { Opening } from './opening.ts'
+import type { Session } from './parts.ts'
+import type { Resets } from './resets.ts'
 import { mayLiveForMs } from './unknown-call.ts'
 
 const NOTHING = { seq: 0, digest: '' }
@@ -35,11 +37,7 @@ export async function openSession(start: Start, early: readonly unknown[], openi
   if (carried) return openCarried(carried, coreVersion, opening)
   if (fork) return openFork(start, fork, coreVersion, opening)
   const loaded: LoadSessionResult = start.isNew ? { found: false } : await opening.load(loadSession)
-  if (loaded.found) {
-    if (loaded.lost) return { journal: beginAfresh(start, loaded, coreVersion) }
-    const isWhole = await bringCalls(loaded, opening)
-    return { journal: goOn(loaded, coreVersion, isWhole) }
-  }
+  if (loaded.found) return { journal: await journalOf(start, loaded, coreVersion, opening) }
   if (start.mustExist && early.length === 0) {
     return { refused: { code: 'session_not_found', reason: `There is no session "${sessionIdOf(workflowInfo().workflowId)}".` } }
   }
@@ -83,13 +81,55 @@ function giveUpCalls(journal: Journal): void {
   journal.append({ type: 'error_entered', run: current.run, code: 'events_missing', reason, strategy: 'abandon' })
 }
 
+/**
+ * Opens the session again after its workflow was reset: it resumes from the store, as if it had ended. First the store gets what this
+ * history holds, and then what is left of the execution that was reset: nothing that was done is done again, and nothing is left out.
+ */
+export async function reopenSession(
+  start: Start,
+  { journal, flushing }: Session,
+  resets: Resets,
+  opening: Opening,
+): Promise<{ journal: Journal }> {
+  await flushing.drained()
+  const resetOf = resets.maker()
+  const loaded = await opening.load<LoadSessionResult & { executionId: string }>((how) => loadSession({ ...how, after: resetOf }))
+  resets.madeBy(loaded.executionId)
+  const { state, coreVersion, watermark } = journal
+  const known = loaded.found ? loaded : ({ found: true, state: copyOf(state), digest: watermark().digest } as const)
+  return { journal: await journalOf(start, known, coreVersion, opening, { executionId: loaded.executionId, resetOf }) }
+}
+
+function copyOf(state: SessionState): SessionState {
+  return JSON.parse(JSON.stringify(state)) as SessionState
+}
+
+/** The journal of a session that the store knows. */
+async function journalOf(
+  start: Start,
+  loaded: LoadSessionResult & { found: true },
+  coreVersion: number,
+  opening: Opening,
+  by: Maker = { executionId: workflowInfo().originalExecutionRunId },
+): Promise<Journal> {
+  if (loaded.lost) return beginAfresh(start, loaded, coreVersion, by)
+  const isWhole = await bringCalls(loaded, opening)
+  return goOn(loaded, coreVersion, by, isWhole)
+}
+
+/** Which execution opens the session, and the one that was reset for it. */
+interface Maker {
+  executionId: string
+  resetOf?: string
+}
+
 /** A session of which nothing is known yet. */
 function beginSession(named: NamedSession, coreVersion = CORE_VERSION): { journal: Journal } {
   const journal = openJournal(NOTHING, undefined, coreVersion)
   const wrongContext = coreVersion > 1 ? contextProblem(named.context) : undefined
   const wrongTags = coreVersion > 1 ? tagsProblem(named.tags) : undefined
   const sound = { agent: named.agent, ...(!wrongContext && { context: named.context }), ...(!wrongTags && { tags: named.tags }) }
-  journal.append(started(sound, coreVersion))
+  journal.append(started(sound, coreVersion, workflowInfo().originalExecutionRunId))
   // What makes no sense is not carried along, and not left out in silence.
   if (wrongContext) journal.append({ type: 'message_rejected', code: 'invalid_context', reason: wrongContext })
   if (wrongTags) journal.append({ type: 'message_rejected', code: 'invalid_tags', reason: wrongTags })
@@ -103,11 +143,14 @@ interface NamedSession {
   tags?: string[] | undefined
 }
 
-function started({ agent, context, tags }: NamedSession, coreVersion: number): EventBody & { type: 'session_started' } {
-  const { runId: executionId, workflowId } = workflowInfo()
+function started(
+  { agent, context, tags }: NamedSession,
+  coreVersion: number,
+  executionId: string,
+): EventBody & { type: 'session_started' } {
   return {
     type: 'session_started',
-    sessionId: sessionIdOf(workflowId),
+    sessionId: sessionIdOf(workflowInfo().workflowId),
     agent: cutText(agent, TEXT_BYTES.name),
     context: context ?? null,
     tags: tags ?? [],
@@ -117,21 +160,25 @@ function started({ agent, context, tags }: NamedSession, coreVersion: number): E
 }
 
 /** Nothing of what was said can be read any more: only its numbers go on. */
-function beginAfresh(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number): Journal {
+function beginAfresh(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number, { executionId }: Maker): Journal {
   const { seq, digest, run, checkpoint } = lost
   const { agent = lost.agent, context, tags } = start
   const named = lost.erased ? { agent, context, tags } : lost
   const journal = openJournal({ seq, digest }, undefined, coreVersion)
-  journal.append({ ...started(named, coreVersion), after: { run, checkpoint, origin: { seq, digest } } })
+  journal.append({ ...started(named, coreVersion, executionId), after: { run, checkpoint, origin: { seq, digest } } })
   return journal
 }
 
 /** Goes on from where the session was. A run that was going on is: it was stopped by nobody, its workflow was gone. */
-function goOn({ state, digest }: { state: SessionState; digest: string }, coreVersion: number, isWhole: boolean): Journal {
-  const { runId: executionId } = workflowInfo()
+function goOn(
+  { state, digest }: { state: SessionState; digest: string },
+  coreVersion: number,
+  { executionId, resetOf }: Maker,
+  isWhole: boolean,
+): Journal {
   const { epoch: fromEpoch, error } = state
   const journal = openJournal({ seq: state.seq, digest }, { ...state, epoch: executionId }, coreVersion)
-  journal.append({ type: 'session_resumed', executionId, fromEpoch, coreVersion })
+  journal.append({ type: 'session_resumed', executionId, fromEpoch, coreVersion, ...(resetOf !== undefined && { resetOf }) })
   const { current } = journal.state
   if (!current) return journal
   if (!isWhole) {
@@ -184,7 +231,7 @@ function effectOf({ callId, resolution: { tool, effect }, status }: CallState): 
 }
 
 async function openFork(start: Start, fork: ForkStart, coreVersion: number, opening: Opening): Promise<Opened> {
-  const { runId: executionId } = workflowInfo()
+  const { originalExecutionRunId: executionId } = workflowInfo()
   const loaded = await opening.load<LoadForkResult>((how) => loadFork({ epoch: executionId, fork, ...how }))
   if (loaded.kind === 'refused') return { refused: loaded }
   const { state, digest } = loaded

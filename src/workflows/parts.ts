@@ -2,7 +2,7 @@
 import { ApplicationFailure } from '@temporalio/workflow'
 import { decide, type Decision, isGoingOn as isRunGoingOn } from '../session/decide.ts'
 import { canRestart } from '../session/fold-calls.ts'
-import type { StopSignal } from '../session/protocol.ts'
+import type { Closing, StopSignal } from '../session/protocol.ts'
 import { boundedText, cutText, TEXT_BYTES } from '../session/texts.ts'
 import type { Alarms } from './alarms.ts'
 import type { Flushing } from './flushing.ts'
@@ -23,6 +23,8 @@ export interface Session {
   pacing: Pacing
   /** The execution before this one. */
   previous: string | undefined
+  /** What was asked for by the signal `close`, or by cancelling the workflow. */
+  closing: { wanted: Closing | undefined }
   /** How many of those who move the session want no new run to start meanwhile. */
   holds: number
 }

@@ -1,4 +1,4 @@
-// The session workflow: a thin shell around the pure core. It decides by `decide`, carries out, and records what came of it.
+// The session workflow: opens its session, takes in what is sent to it, and has it served until it closes or is continued.
 import {
   allHandlersFinished,
   CancellationScope,
@@ -11,13 +11,11 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { UpdateDefinition } from '@temporalio/common'
-import { decide, type Decision } from '../session/decide.ts'
 import { QUERIES, SIGNALS, UPDATES } from '../session/protocol.ts'
 import type {
   AnswerRequest,
   ApproveRequest,
   CheckpointRequest,
-  Closing,
   DenyRequest,
   EventsPage,
   EventsQuery,
@@ -35,30 +33,27 @@ import type {
 import { requestOf } from '../session/requests.ts'
 import { snapshotOf, summaryOf } from '../session/snapshot.ts'
 import { Undecodable } from '../session/undecodable.ts'
-import type { RunState, SessionState } from '../session/state.ts'
+import type { SessionState } from '../session/state.ts'
 import { CLOCK, startAlarms } from './alarms.ts'
-import { startContinuing } from './continuing.ts'
 import { startFlushing } from './flushing.ts'
 import { receive } from './inbox.ts'
 import { startLateResults } from './late-results.ts'
-import { callModel } from './model-call.ts'
+import type { Journal } from './journal.ts'
 import { forkPoint, makeCheckpoint, rollBack } from './moving.ts'
-import { openSession } from './open.ts'
+import { openSession, reopenSession } from './open.ts'
 import { startOpening } from './opening.ts'
 import { startPacing } from './pacing.ts'
-import { endRun, failRun, isGoingOn, nextStep, refuse, type Session, stopDetails } from './parts.ts'
-import { answer, approve, askFor, checkAnswerRequest, checkDecision, checkResolution, deny, expire, resolve } from './people.ts'
+import { isGoingOn, nextStep, refuse, type Session, stopDetails } from './parts.ts'
+import { answer, approve, checkAnswerRequest, checkDecision, checkResolution, deny, resolve } from './people.ts'
 import { checkRecovery, recover } from './recovery.ts'
+import { watchResets } from './resets.ts'
+import { serve } from './serve.ts'
 import { NOT_SERVED_AFTER_MS, startServing } from './serving.ts'
 import { readStart } from './start.ts'
 import { startStopping } from './stopping.ts'
-import { runToolCall } from './tool-call.ts'
 
-const IDLE_TIMEOUT_MS = 24 * 3_600_000
 /** What one answer of the query `events` may hold at most; the server's limit is 2 MB. */
 const PAGE_BYTES = 1_000_000
-/** Longer than that a timer need not be: the session decides anew then. */
-const LONGEST_WAIT_MS = 30 * 24 * 3_600_000
 
 const stateQuery = defineQuery<SessionState | Unopened>(QUERIES.state)
 const eventsQuery = defineQuery<EventsPage | { status: 'loading' }, [EventsQuery?]>(QUERIES.events)
@@ -75,17 +70,26 @@ const answerUpdate = defineUpdate<void, [AnswerRequest]>(UPDATES.answer)
 /** One durable conversation: Temporal workflow `pawlSession`, id `pawl:<sessionId>`. */
 export async function pawlSession(given?: SessionStart): Promise<void> {
   const start = readStart(given)
+  const resets = watchResets()
   let session: Session | undefined
+  /** The session as it was, while it is being opened again. */
+  let before: Session | undefined
   let refused: { code: string; reason: string } | undefined
-  let closing: Closing | undefined = start.carried?.closing
+  const closing: Session['closing'] = { wanted: start.carried?.closing }
   const opening = startOpening()
   /** Messages that come before the session is open, and what else is to be done then, in order. */
   const early: unknown[] = []
   const onceOpen: (() => void)[] = []
 
   setDefaultSignalHandler(signalled)
-  setHandler(stateQuery, () => (session ? snapshotOf(session.journal.state) : opening.state()))
-  setHandler(eventsQuery, (raw) => (session ? eventsPage(session, requestOf(raw)) : { status: 'loading' }))
+  setHandler(stateQuery, () => {
+    const shown = session ?? before
+    return shown ? snapshotOf(shown.journal.state) : opening.state()
+  })
+  setHandler(eventsQuery, (raw) => {
+    const shown = session ?? before
+    return shown ? eventsPage(shown, requestOf(raw)) : { status: 'loading' }
+  })
   setHandler(resumeUpdate, async () => summaryOf((await opened()).journal.state))
   setHandler(
     recoverUpdate,
@@ -104,31 +108,47 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   onUpdate(answerUpdate, answer, (request) => checkAnswerRequest(session, request))
   // Cancelled from outside, a session closes like one that is asked to: nothing of it may be lost.
   CancellationScope.current().cancelRequested.catch(() => {
-    closing = { ...closing, when: 'now' }
+    closing.wanted = { ...closing.wanted, when: 'now' }
     interrupt({ reason: 'cancelled' })
   })
 
   await CancellationScope.nonCancellable(async () => {
-    let open = await openSession(start, early, opening)
-    while ('refused' in open) {
-      refused = open.refused
+    let first = await openSession(start, early, opening)
+    while ('refused' in first) {
+      refused = first.refused
       await condition(allHandlersFinished)
       if (early.length === 0) return
       // It received a message meanwhile: the session of that id is opened as any other is, perhaps the one that a fork must not replace.
       const { fork: _, mustExist: __, ...plain } = start
-      open = await openSession(plain, early, opening)
+      first = await openSession(plain, early, opening)
     }
-    const { journal, previous } = open
-    const { coreVersion } = journal
-    const flushing = startFlushing(journal, start.carried ? journal.base.seq : 0)
+    let open: { journal: Journal; previous?: string } = first
+    for (;;) {
+      const opened = sessionOf(open)
+      const leave = (): void => {
+        opened.journal.end()
+        before = opened
+        session = undefined
+      }
+      const how = await resets.unlessReset(async () => {
+        session = opened
+        for (const act of onceOpen.splice(0)) act()
+        await serve(opened, start)
+      }, leave)
+      if (how === 'done') return
+      leave()
+      open = await reopenSession(start, opened, resets, opening)
+    }
+  })
+
+  function sessionOf({ journal, previous }: { journal: Journal; previous?: string }): Session {
+    const { coreVersion, base } = journal
+    const flushing = startFlushing(journal, start.carried && !before ? base.seq : 0)
     const serving = startServing(journal, flushing, start.settings?.notServedAfterMs ?? NOT_SERVED_AFTER_MS)
     const stopping = startStopping(coreVersion)
     const alarms = coreVersion > 1 ? startAlarms(journal, stopping) : CLOCK
-    const late = startLateResults()
-    session = { journal, flushing, serving, stopping, alarms, late, pacing: startPacing(), previous, holds: 0 }
-    for (const act of onceOpen) act()
-    await serve(session)
-  })
+    return { journal, flushing, serving, stopping, alarms, late: startLateResults(), pacing: startPacing(), closing, previous, holds: 0 }
+  }
 
   /** Anyone may send an update with anything in it. `check` is its validator: what it refuses leaves nothing in history. */
   function onUpdate<R, A extends object>(
@@ -162,7 +182,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
         return interrupt(stopDetails(requestOf(raw)))
       case SIGNALS.close: {
         const { by } = stopDetails(requestOf(raw))
-        closing ??= { when: 'idle', ...(by !== undefined && { by }) }
+        closing.wanted ??= { when: 'idle', ...(by !== undefined && { by }) }
         return
       }
       case SIGNALS.lateResult:
@@ -203,116 +223,6 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     open.flushing.nudge()
     return summaryOf(open.journal.state)
   }
-
-  /** Serves the session until it closes or goes on in a new execution. */
-  async function serve(open: Session): Promise<void> {
-    const { journal, flushing, stopping, alarms } = open
-    const continuing = startContinuing({ start, journal, flushing, stopping, closing: () => closing })
-    const idleTimeoutMs = start.settings?.idleTimeoutMs ?? IDLE_TIMEOUT_MS
-    for (;;) {
-      alarms.follow()
-      const decision = decide(journal.state, alarms.due)
-      if (isBetweenTurns(decision) && continuing.isDue()) {
-        await continuing.attempt()
-      } else if (decision.do === 'start_run' && open.holds > 0) {
-        await condition(() => open.holds === 0)
-      } else if (decision.do === 'wait' && isGoingOn(open)) {
-        await waitForSomebody(open, decision, () => continuing.isDue())
-      } else if (decision.do === 'wait' || (decision.do === 'start_run' && closing?.when === 'now')) {
-        flushing.nudge()
-        const spoken =
-          !closing && (await condition(() => closing !== undefined || nextStep(open) !== 'wait' || continuing.isDue(), idleTimeoutMs))
-        if (!spoken && (await close(open))) return
-      } else {
-        await carryOut(open, decision)
-      }
-    }
-  }
-
-  /** Whether the session is closed: everything is stored, and nobody spoke to it meanwhile. */
-  async function close(open: Session): Promise<boolean> {
-    const { journal, flushing } = open
-    await flushing.drained()
-    await condition(allHandlersFinished)
-    if (closing?.when !== 'now' && nextStep(open) !== 'wait') return false
-    const by = closing?.by
-    journal.append({ type: 'session_closed', reason: closing ? 'requested' : 'idle', ...(by !== undefined && { by }) })
-    const closed = journal.watermark().seq
-    await flushing.drained()
-    await condition(allHandlersFinished)
-    closing = undefined
-    return journal.watermark().seq === closed
-  }
-}
-
-/** The run cannot go on before somebody has said something, or nobody has in time. */
-async function waitForSomebody(session: Session, { until }: Decision & { do: 'wait' }, isDue: () => boolean): Promise<void> {
-  const { journal, stopping, flushing } = session
-  // A stop finds no step here that it could end.
-  if (stopping.isRequested()) return inRun(session, async () => undefined)
-  flushing.nudge()
-  const wakes = (): boolean => stopping.isRequested() || nextStep(session) !== 'wait' || isDue()
-  // What else it waits for has an alarm.
-  if (journal.coreVersion > 1) await condition(wakes)
-  else await condition(wakes, Math.max(1, Math.min((until ?? Number.POSITIVE_INFINITY) - Date.now(), LONGEST_WAIT_MS)))
-}
-
-/** Nothing of the run is pending. */
-function isBetweenTurns(decision: Decision): boolean {
-  return decision.do === 'wait' || decision.do === 'start_run' || decision.do === 'start_turn'
-}
-
-async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wait' }>): Promise<void> {
-  const { journal, serving, pacing, alarms, late } = session
-  switch (decision.do) {
-    case 'start_run':
-      journal.append({ type: 'run_started', run: decision.run, messageId: decision.message.messageId })
-      return
-    case 'start_turn': {
-      const { run, turn, takes } = decision
-      // A run that is to be stopped takes in what opened it and no more: messages that no model sees open the next run.
-      const opener = journal.state.current?.messageId
-      const seen = session.stopping.isRequested() ? takes.filter((messageId) => messageId === opener) : takes
-      journal.append({ type: 'turn_started', run, turn, takes: seen })
-      return
-    }
-    case 'call_model':
-      return inRun(session, async (run) => {
-        const called = await callModel(journal, serving, run)
-        if (called.end === 'failed') failRun(session, run.run, called.code, called.reason)
-      })
-    case 'ask':
-      return askFor(session, decision.calls)
-    case 'expire':
-      return expire(session, decision.call)
-    case 'run_calls':
-      return inRun(session, async (run) => {
-        await Promise.all(decision.calls.map((call) => runToolCall({ journal, serving, pacing, run, alarms, late }, call)))
-      })
-    case 'complete_run': {
-      const { run, turns, stopReason, usage } = decision
-      journal.append({ type: 'run_completed', run, turns, stopReason, usage })
-      endRun(session)
-      return
-    }
-    case 'fail_run':
-      failRun(session, decision.run, decision.code, decision.reason)
-  }
-}
-
-/** Carries out a step of the run that is going on; an interrupt or its deadline stops the step, and then the run. */
-async function inRun(session: Session, step: (run: RunState) => Promise<void>): Promise<void> {
-  const run = session.journal.state.current
-  if (!run) return
-  const stopped = await session.stopping.step(run, () => step(run))
-  if (!stopped || !isGoingOn(session)) return
-  if (stopped.why === 'deadline') {
-    failRun(session, run.run, 'deadline_exceeded', `The run took longer than ${stopped.limitMs} ms, its limit (limits.deadline).`)
-    return
-  }
-  const { why: _, ...details } = stopped
-  session.journal.append({ type: 'run_interrupted', run: run.run, ...details })
-  endRun(session)
 }
 
 function eventsPage({ journal, previous }: Session, { after, maxBytes }: EventsQuery): EventsPage {

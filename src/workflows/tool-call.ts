@@ -1,5 +1,5 @@
 // One tool call: admitted, executed as its effect allows, and recorded.
-import { sleep } from '@temporalio/workflow'
+import { sleep, workflowInfo } from '@temporalio/workflow'
 import type { ExecuteToolResult } from '../activities/contract.ts'
 import { backoffMs, timerMs } from '../session/backoff.ts'
 import { admit } from '../session/decide.ts'
@@ -91,7 +91,7 @@ async function untilServed(turn: Turn, call: Call): Promise<void> {
   await turn.serving.notServed(`the tool "${call.tool}"`)
   if (turn.journal.state.status !== 'error') return
   try {
-    const input = { ...inputOf(turn, call), ...eventsOf(turn.journal), untilServed: true as const }
+    const input = { ...inputOf(turn, call), ...eventsOf(turn.journal), executionId: workflowInfo().runId, untilServed: true as const }
     await turn.pacing.schedule(input, toolCalls(call.resolution, 'until_served').executeTool)
   } catch (error) {
     // Whatever else became of it: it only asked.
@@ -119,6 +119,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
       const input = {
         ...inputOf(turn, call),
         ...events,
+        executionId: workflowInfo().runId,
         ...(attempts.used.attempts > 0 && { prior: attempts.used }),
         ...(progress.last !== undefined && { progress: progress.last }),
       }

@@ -6,6 +6,7 @@ import type { Agent } from '../../agent/agent.ts'
 import { PawlError } from '../../session/errors.ts'
 import { defineWorker, type WorkerDefinition } from '../definition.ts'
 import { WorkerError } from '../errors.ts'
+import { reasonOf } from './reasons.ts'
 
 /**
  * What a module serves: its default export (of `defineWorker`, an agent, or a list of agents), or its export `agents` or `agent`.
@@ -34,8 +35,7 @@ async function importModule(file: string): Promise<Record<string, unknown>> {
     return isObject(inner) && !definitionIn(inner) ? { ...module, ...inner } : module
   } catch (cause) {
     if (cause instanceof PawlError) throw cause
-    const message = cause instanceof Error ? cause.message : String(cause)
-    throw new WorkerError('module_failed', `${file} could not be loaded: ${message}. Mend the module.`, { cause })
+    throw new WorkerError('module_failed', `${file} could not be loaded: ${reasonOf(cause)}. Fix the module.`, { cause })
   }
 }
 

@@ -7,6 +7,7 @@ import { defaultLogger } from '../logger.ts'
 import type { ExecutorToParent, FromExecutor, ParentToExecutor, ToExecutor } from '../protocol.ts'
 import { startExecutor } from './executor.ts'
 import { loadWorkerModule } from './load-module.ts'
+import { folderOfMissing, reportLoadedFiles } from './loaded-files.ts'
 import { makeServices } from './services.ts'
 
 const CONNECT_RETRY_MS = 20
@@ -35,9 +36,10 @@ async function main(id: number, module: string): Promise<void> {
     if (path !== undefined) serveAt(path, () => path, executor.connect)
   }
   reconnect()
-  post({ pawl: 'loaded' })
+  tellLoaded()
+  void post({ pawl: 'loaded' })
   await shutdown
-  await dispose()
+  await dispose().catch((err: unknown) => logger.error({ err }, 'the services could not be disposed of'))
 }
 
 /** Connects, and tries again for as long as that orchestrator is the newest. */
@@ -54,19 +56,33 @@ function serveAt(path: string, newest: () => string | undefined, onConnect: (cha
   })
 }
 
-const channelOver = (socket: ReturnType<typeof connect>) => socketChannel<ToExecutor, FromExecutor>(socket)
-
-function post(message: ExecutorToParent): void {
-  if (process.connected) process.send?.(message, undefined, undefined, () => undefined)
+/** Its parent watches for what is missing, too. */
+function tellMissing(error: unknown): void {
+  tellLoaded()
+  const folder = folderOfMissing(error instanceof Error ? error.cause : undefined)
+  if (folder !== undefined) tellFile(folder)
 }
 
-const [id = '0', module = ''] = process.argv.slice(2)
+const channelOver = (socket: ReturnType<typeof connect>) => socketChannel<ToExecutor, FromExecutor>(socket)
+
+/** Resolves when the message is out. */
+function post(message: ExecutorToParent): Promise<void> {
+  return new Promise((resolve) => {
+    if (process.connected) process.send?.(message, undefined, undefined, () => resolve())
+    else resolve()
+  })
+}
+
+const [id = '0', module = '', reports] = process.argv.slice(2)
+const tellFile = (path: string): void => void post({ pawl: 'files', files: [path] })
+const tellLoaded = reports === undefined ? () => undefined : reportLoadedFiles(tellFile)
 try {
   await main(Number(id), module)
   process.exit(0)
 } catch (error) {
+  if (reports !== undefined) tellMissing(error)
   const code = error instanceof PawlError ? error.code : 'worker_failed'
   const message = error instanceof PawlError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)
-  post({ pawl: 'start_failed', code, message })
+  await post({ pawl: 'start_failed', code, message })
   process.exit(1)
 }

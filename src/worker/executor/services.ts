@@ -1,14 +1,28 @@
 // The services of a worker definition: made once per process.
 import type { Services } from '../../agent/tool.ts'
+import { PawlError } from '../../session/errors.ts'
 import type { WorkerDefinition } from '../definition.ts'
+import { WorkerError } from '../errors.ts'
+import { reasonOf } from './reasons.ts'
 
-/** The services, and what disposes of them. */
-export async function makeServices(services: WorkerDefinition['services']): Promise<{ services: Services; dispose(): Promise<void> }> {
-  const made: Services = (await (typeof services === 'function' ? services() : services)) ?? {}
+/** The services, and what disposes of them. @throws WorkerError `services_failed`. */
+export async function makeServices(declared: WorkerDefinition['services']): Promise<{ services: Services; dispose(): Promise<void> }> {
+  const services = await make(declared)
   return {
-    services: made,
+    services,
     async dispose() {
-      if (typeof made.dispose === 'function') await made.dispose()
+      if (typeof services.dispose === 'function') await services.dispose()
     },
+  }
+}
+
+async function make(declared: WorkerDefinition['services']): Promise<Services> {
+  try {
+    return (await (typeof declared === 'function' ? declared() : declared)) ?? {}
+  } catch (cause) {
+    if (cause instanceof PawlError) throw cause
+    throw new WorkerError('services_failed', `The services could not be made: ${reasonOf(cause)}. Fix \`services\`, or what it needs.`, {
+      cause,
+    })
   }
 }

@@ -51,11 +51,9 @@ async function main(options: OrchestratorOptions): Promise<void> {
   post({ type: 'connected' })
   const clock = startRecoveryClock((event) => post({ type: 'event', event }))
   const exits = new Map<number, Exit>()
-  const tellDeath = (executor: number, pid: number, calls: HeldCall[]): void => {
-    const { code = null, signal = null, at = Date.now() } = exits.get(executor) ?? {}
-    exits.delete(executor)
-    clock.died(calls, at)
-    post({ type: 'event', event: { event: 'worker_died', pid, code, signal, at, calls } })
+  const tellOfDeath = (id: number, calls: HeldCall[]): void => {
+    const exit = exits.get(id)
+    if (exit && exits.delete(id)) post({ type: 'event', event: { event: 'worker_died', ...exit, calls } })
   }
   const orchestrator = await createOrchestrator({
     ...(taskQueue !== undefined && { taskQueue }),
@@ -69,12 +67,10 @@ async function main(options: OrchestratorOptions): Promise<void> {
     onDrained: (executor) => post({ type: 'drained', executor }),
     onReady: ({ id }) => post({ type: 'executor_ready', executor: id }),
     onJob: ({ ticket }, { pid }) => clock.runsAgain(ticket, pid),
-    onDeath: ({ id, pid }, held) => {
-      tellDeath(
-        id,
-        pid,
-        held.map(({ ticket: { sessionId, call, tool } }) => ({ sessionId, call, ...(tool !== undefined && { tool }) })),
-      )
+    onDeath: ({ id }, held) => {
+      const calls = held.map(({ ticket: { sessionId, call, tool } }) => ({ sessionId, call, ...(tool !== undefined && { tool }) }))
+      clock.died(calls, exits.get(id)?.at ?? Date.now())
+      tellOfDeath(id, calls)
     },
     onExecution: (execution) => post({ type: 'cached', execution }),
   })
@@ -83,8 +79,8 @@ async function main(options: OrchestratorOptions): Promise<void> {
   receive((message) => {
     switch (message.type) {
       case 'executor_exited':
-        exits.set(message.executor, { code: message.code, signal: message.signal, at: Date.now() })
-        if (!orchestrator.pool.exited(message.executor)) tellDeath(message.executor, message.pid, [])
+        exits.set(message.executor, { pid: message.pid, code: message.code, signal: message.signal, at: Date.now() })
+        if (!orchestrator.pool.exited(message.executor)) tellOfDeath(message.executor, [])
         return
       case 'retire':
         for (const executor of message.executors) orchestrator.pool.retire(executor)
@@ -110,6 +106,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
 }
 
 interface Exit {
+  pid: number
   code: number | null
   signal: string | null
   at: number

@@ -46,9 +46,9 @@ export interface Pool {
   ): void
   /** Has a job carried out; undefined if no executor could take it on. Rejects with what the activity is to fail with. */
   dispatch(order: JobOrder, listener?: JobListener): Promise<{ result: unknown } | undefined>
-  /** The process is known to be dead. Returns whether it had said hello. */
+  /** The process is known to be dead. The answer: whether `onDeath` tells of it, as it does of those that were connected. */
   exited(executor: number): boolean
-  /** No new jobs for it; `onDrained` follows. */
+  /** No new jobs for it, be it connected or yet to connect; `onDrained` follows once it is connected and holds nothing. */
   retire(executor: number): void
   executors(): Iterable<Executor>
   /** The workflow's attempts may have been asked to stop: the server is asked, once it can know. */
@@ -83,6 +83,8 @@ export function startPool(needs: PoolNeeds): Pool {
         executor = newExecutor(channel, message)
         executors.set(executor.id, executor)
         for (const held of message.holding) adopt(held, adopted(executor, held))
+        // Only now: until all that it holds is taken over, it may seem to hold nothing.
+        if (retired.has(executor.id) || hasExited.has(executor.id)) endDrained(executor)
         needs.onReady?.(executor)
         for (const wake of arrivals) wake()
       } else if (executor) receive(executor, message)
@@ -99,12 +101,16 @@ export function startPool(needs: PoolNeeds): Pool {
   }
 
   const isClosed = new WeakSet<Executor>()
+  /** Also of executors that have not said hello: theirs may still be unread. */
   const hasExited = new Set<number>()
+  const retired = new Set<number>()
 
   /** Its death is handled once it is certain, and everything that it had said before is read. */
   function endIfGone(executor: Executor): void {
-    if (!isClosed.has(executor) || !hasExited.delete(executor.id) || executors.get(executor.id) !== executor) return
+    if (!isClosed.has(executor) || !hasExited.has(executor.id) || executors.get(executor.id) !== executor) return
     executors.delete(executor.id)
+    hasExited.delete(executor.id)
+    retired.delete(executor.id)
     const held = [...executor.assignments.values()]
     executor.assignments.clear()
     needs.onDeath?.(
@@ -143,6 +149,11 @@ export function startPool(needs: PoolNeeds): Pool {
   function end(executor: Executor, assignment: Assignment, how: AssignmentEnd): void {
     if (!executor.assignments.delete(assignment.id)) return
     assignment.settle(how)
+    finishDraining(executor)
+  }
+
+  function endDrained(executor: Executor): void {
+    executor.draining ??= { why: 'retired' }
     finishDraining(executor)
   }
 
@@ -328,10 +339,9 @@ export function startPool(needs: PoolNeeds): Pool {
       return executor !== undefined
     },
     retire(id) {
+      retired.add(id)
       const executor = executors.get(id)
-      if (!executor) return needs.onDrained?.(id)
-      executor.draining ??= { why: 'retired' }
-      finishDraining(executor)
+      if (executor) endDrained(executor)
     },
   }
 }

@@ -4,8 +4,8 @@ const AT_MOST_MS = 5_000
 
 /** Delays of one process's restarts. */
 export interface Backoff {
-  /** Milliseconds to the next start. */
-  next(): number
+  /** Milliseconds to the next start. Default at most: five seconds. */
+  next(atMostMs?: number): number
   /** It serves: the next one that dies is replaced soon again. */
   served(): void
 }
@@ -14,7 +14,7 @@ export interface Backoff {
 export function startBackoff(firstMs: number): Backoff {
   let failures = 0
   return {
-    next: () => Math.min(firstMs * 2 ** failures++, AT_MOST_MS),
+    next: (atMostMs = AT_MOST_MS) => Math.min(firstMs * 2 ** failures++, atMostMs),
     served() {
       failures = 0
     },

@@ -1,28 +1,32 @@
-// The executors of a worker, as their parent keeps them running: N of the newest code, each replaced when it dies.
-import type { ChildProcess } from 'node:child_process'
+// The executors of a worker, as their parent keeps them running: a team of N runs the newest code, and each that dies is replaced.
+import { basename } from 'node:path'
 import { WorkerError } from '../errors.ts'
-import type { ExecutorToParent, KillReason } from '../protocol.ts'
-import { startBackoff } from './backoff.ts'
-import { tell } from './processes.ts'
+import { type Backoff, startBackoff } from './backoff.ts'
+import { type ExecutorProcess, type ProcessExit, startExecutorProcess } from './executor-process.ts'
 
 /** A moment's pause: a process that boots takes the CPU that the resumption of what was held needs. */
 const RESPAWN_MS = 150
-/** How long a module may take to load, and its services to be made. */
-const LOAD_MS = 60_000
-/** A module does not end its process by these. */
-const FROM_OUTSIDE = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP'])
+/** Between attempts to load a module that fails. */
+const FAILING_AT_MOST_MS = 30_000
+/** How many in a row may be killed while they load before that is called a failure to load. */
+const DEATHS_WHILE_LOADING = 3
+/** How long one that is drained keeps its answers: an orchestrator that dies before the server has the last one asks for it again. */
+const LINGER_MS = 2_000
+/** How long a process may take to dispose of its services. */
+const DISPOSE_MS = 60_000
 
 /** What keeps executors. */
 export interface ExecutorsOptions {
-  /** For error messages. */
   module: string
   count: number
-  /** Starts the process of one. @throws WorkerError `no_typescript_loader`. */
-  fork(id: number): ChildProcess
+  memoryMb: number | undefined
+  loadTimeoutMs: number
+  /** Told of each file of the user's that an executor loads. */
+  onFile: ((path: string) => void) | undefined
   onStarted(pid: number): void
   /** Its death is certain. */
   onExit(executor: { id: number; pid: number; code: number | null; signal: string | null }): void
-  /** It could not load the module, or make its services. */
+  /** The module cannot be loaded, or its services cannot be made; pawl retries it, less and less often. */
   onFailed(error: WorkerError): void
 }
 
@@ -32,11 +36,16 @@ export interface Executors {
   start(): void
   /** Where the newest orchestrator is. */
   connectTo(path: string): void
-  kill(id: number, why?: KillReason): void
-  /** The orchestrator says that it can be given jobs. */
+  kill(id: number): void
+  /** The orchestrator says that it can be given jobs. The answer is its pid when that is new. */
   ready(id: number): number | undefined
-  /** Starts as many of the newest code; resolves with the ids of the old ones when the new ones are ready, and rejects if one cannot load. */
-  replace(): Promise<number[]>
+  /**
+   * Loads the module in as many new executors. Resolves when they serve; what `retired` answers then is to be drained.
+   * Rejects with why one could not load, or `reload_superseded`, `worker_stopping`; nothing has changed then.
+   */
+  replace(): Promise<void>
+  /** Executors of earlier code. */
+  retired(): number[]
   /** It holds nothing any more, and ends. */
   release(id: number): void
   /** Ends all; no more are started. */
@@ -45,158 +54,189 @@ export interface Executors {
   size(): number
 }
 
+/** Executors that were started for the same code. One that is replaced loads what the module is then. */
+interface Team {
+  backoff: Backoff
+  /** Times in a row that the module could not be loaded. */
+  failures: number
+  /** Members in a row that were killed while they loaded. */
+  deathsWhileLoading: number
+}
+
 interface Executor {
   id: number
-  pid: number
-  process: ChildProcess
-  generation: number
+  team: Team
+  process: ExecutorProcess
   /** Whether it ends on purpose: it is not replaced. */
   isReleased: boolean
   isReady: boolean
-  /** Whether it said how its start ended. */
-  hasStarted: boolean
+}
+
+interface Waiting {
+  resolve(): void
+  reject(error: unknown): void
 }
 
 /** Keeps executors; none is started yet. */
 export function keepExecutors(options: ExecutorsOptions): Executors {
   const running = new Map<number, Executor>()
-  const backoff = startBackoff(RESPAWN_MS)
-  let generation = 1
+  let serving = newTeam()
+  /** Loads, and is not connected to the orchestrator before all of it has: until then it can be dropped. */
+  let coming: (Waiting & { team: Team }) | undefined
+  /** Those who wait for the newest code to serve. */
+  let switching: Waiting[] = []
   let lastId = 0
   let path: string | undefined
   let isStopping = false
-  let replacing: { generation: number; settle(error?: WorkerError): void } | undefined
 
-  function spawn(of: number): void {
-    const id = ++lastId
-    const child = options.fork(id)
-    const { pid } = child
-    if (pid === undefined) {
-      child.once('error', (cause) => {
-        failed(of, new WorkerError('worker_start_failed', 'An executor could not be started. pawl tries again.', { cause }))
-        fillLater(of)
-      })
-      return
+  const membersOf = (team: Team): Executor[] => [...running.values()].filter((one) => one.team === team && !one.isReleased)
+  const isWanted = (team: Team): boolean => !isStopping && (team === serving || team === coming?.team)
+
+  function spawn(team: Team): void {
+    const script = { id: ++lastId, module: options.module, memoryMb: options.memoryMb, reportsFiles: options.onFile !== undefined }
+    const { failures } = team
+    const process = startExecutorProcess(script, options.loadTimeoutMs, {
+      onFile: (file) => options.onFile?.(file),
+      onLoaded: () => loaded(team),
+      // Those that were started together fail for one reason, which is told once.
+      onFailed: (error) => isWanted(team) && failures === team.failures && failed(team, error),
+      onExit: (exit) => exited(one, exit),
+    })
+    const one: Executor = { id: script.id, team, process, isReleased: false, isReady: false }
+    running.set(one.id, one)
+    if (path !== undefined && team === serving) process.tell({ pawl: 'connect', path })
+    if (process.pid !== undefined) options.onStarted(process.pid)
+  }
+
+  /** Starts what the team lacks; while the module fails, only one, which finds out whether it still does. */
+  function fill(team: Team): void {
+    if (!isWanted(team)) return
+    const members = membersOf(team)
+    const isTrying = members.some((one) => !one.process.isLoaded())
+    const most = team.failures > 0 ? Number(!isTrying) : options.count
+    try {
+      for (let lacking = Math.min(options.count - members.length, most); lacking > 0; lacking--) spawn(team)
+    } catch (error) {
+      failed(team, workerError(error))
+      fillLater(team)
     }
-    const one: Executor = { id, pid, process: child, generation: of, isReleased: false, isReady: false, hasStarted: false }
-    running.set(id, one)
-    const hangs = setTimeout(() => {
-      one.hasStarted = true
-      failed(of, new WorkerError('module_hangs', `${options.module} did not load within ${LOAD_MS / 1_000} s. Fix what it waits for.`))
-      child.kill('SIGKILL')
-    }, LOAD_MS)
-    child.on('message', (message: ExecutorToParent) => {
-      if (message?.pawl === 'loaded' || message?.pawl === 'start_failed') one.hasStarted = true
-      if (message?.pawl === 'loaded') clearTimeout(hangs)
-      if (message?.pawl === 'start_failed') failed(of, new WorkerError(message.code, message.message))
-    })
-    // Told by the exit event, too.
-    child.on('error', () => undefined)
-    child.once('exit', (code, signal) => {
-      clearTimeout(hangs)
-      // Its last message may be read after its end.
-      if (child.connected) child.once('disconnect', () => checkStart(one, code, signal))
-      else checkStart(one, code, signal)
-      exited(one, code, signal)
-    })
-    if (path !== undefined) tell(child, { pawl: 'connect', path })
-    options.onStarted(pid)
   }
 
-  function checkStart({ hasStarted, generation: of }: Executor, code: number | null, signal: string | null): void {
-    if (hasStarted || isStopping || FROM_OUTSIDE.has(signal ?? '')) return
-    const how = signal ?? `exit code ${code}`
-    failed(of, new WorkerError('module_failed', `${options.module} ended its process while it was loaded (${how}). Fix what ends it.`))
+  function fillLater(team: Team): void {
+    setTimeout(() => fill(team), team.backoff.next(team.failures > 0 ? FAILING_AT_MOST_MS : undefined))
   }
 
-  function failed(of: number, error: WorkerError): void {
-    if (replacing?.generation === of) replacing.settle(error)
-    else options.onFailed(error)
+  function loaded(team: Team): void {
+    team.failures = 0
+    team.deathsWhileLoading = 0
+    fill(team)
+    if (coming?.team === team && membersOf(team).filter((one) => one.process.isLoaded()).length >= options.count) switchTo(coming)
   }
 
-  function exited(one: Executor, code: number | null, signal: string | null): void {
-    running.delete(one.id)
-    options.onExit({ id: one.id, pid: one.pid, code, signal })
-    if (!one.isReleased && one.generation === generation) fillLater(generation)
+  function switchTo({ team, resolve, reject }: NonNullable<typeof coming>): void {
+    coming = undefined
+    serving = team
+    switching.push({ resolve, reject })
+    if (path === undefined) return
+    for (const { process } of membersOf(team)) process.tell({ pawl: 'connect', path })
   }
 
-  function fillLater(of: number): void {
-    if (!isStopping) setTimeout(() => fill(of), backoff.next())
+  function failed(team: Team, error: WorkerError): void {
+    if (team === coming?.team) return drop(coming, error)
+    team.failures += 1
+    team.deathsWhileLoading = 0
+    options.onFailed(error)
   }
 
-  /** Starts what is missing of a generation, if it is the one that serves. */
-  function fill(of: number): void {
-    if (isStopping || of !== generation) return
-    const there = [...running.values()].filter((one) => one.generation === of).length
-    for (let missing = options.count - there; missing > 0; missing--) spawn(of)
+  /** New executors that cannot serve end; they have been given nothing yet. */
+  function drop({ team, reject }: NonNullable<typeof coming>, error: WorkerError): void {
+    coming = undefined
+    for (const one of membersOf(team)) end(one)
+    reject(error)
+  }
+
+  function exited(one: Executor, { code, signal }: ProcessExit): void {
+    const { id, team, process } = one
+    running.delete(id)
+    if (process.pid !== undefined) options.onExit({ id, pid: process.pid, code, signal })
+    if (one.isReleased || !isWanted(team)) return
+    if (!process.isLoaded() && signal !== null && ++team.deathsWhileLoading >= DEATHS_WHILE_LOADING) {
+      failed(team, diesLoading(options, team.deathsWhileLoading, signal))
+    }
+    fillLater(team)
+  }
+
+  function end(one: Executor): void {
+    one.isReleased = true
+    one.process.kill()
   }
 
   function release(one: Executor): void {
     one.isReleased = true
-    tell(one.process, { pawl: 'shutdown' })
+    one.process.tell({ pawl: 'shutdown' })
+    setTimeout(() => one.process.kill(), DISPOSE_MS).unref()
   }
 
   return {
     start() {
-      fill(generation)
+      for (let i = 0; i < options.count; i++) spawn(serving)
     },
     connectTo(newest) {
       path = newest
-      for (const { process } of running.values()) tell(process, { pawl: 'connect', path: newest })
+      for (const { team, process } of running.values()) if (team !== coming?.team) process.tell({ pawl: 'connect', path: newest })
     },
-    kill(id) {
-      running.get(id)?.process.kill('SIGKILL')
-    },
+    kill: (id) => running.get(id)?.process.kill(),
     ready(id) {
       const one = running.get(id)
       if (!one) return undefined
-      backoff.served()
+      one.team.backoff.served()
       const isNew = !one.isReady
       one.isReady = true
-      const ofNewest = [...running.values()].filter((other) => other.generation === generation && other.isReady)
-      if (replacing && ofNewest.length >= options.count) replacing.settle()
-      return isNew ? one.pid : undefined
+      if (one.team === serving) for (const { resolve } of switching.splice(0)) resolve()
+      return isNew ? one.process.pid : undefined
     },
     replace() {
-      replacing?.settle(new WorkerError('reload_superseded', 'The module was loaded anew before these executors were ready.'))
-      const before = generation
-      generation += 1
-      const mine = generation
+      if (isStopping) return Promise.reject(stopping())
+      if (coming) drop(coming, new WorkerError('reload_superseded', 'Another reload began before this one was done.'))
       return new Promise((resolve, reject) => {
-        replacing = {
-          generation: mine,
-          settle(error) {
-            replacing = undefined
-            const [failedOnes, oldOnes] = [
-              [...running.values()].filter((one) => one.generation === mine),
-              [...running.values()].filter((one) => one.generation !== mine),
-            ]
-            if (!error) return resolve(oldOnes.map(({ id }) => id))
-            if (generation === mine) generation = before
-            for (const one of failedOnes) {
-              one.isReleased = true
-              one.process.kill('SIGKILL')
-            }
-            // Those of the old code that died meanwhile.
-            fill(generation)
-            reject(error)
-          },
-        }
-        fill(mine)
+        const team = newTeam()
+        coming = { team, resolve, reject }
+        fill(team)
       })
     },
+    retired: () => [...running.values()].filter(({ team, isReleased }) => !isReleased && !isWanted(team)).map(({ id }) => id),
     release(id) {
       const one = running.get(id)
-      if (one) release(one)
+      if (one) setTimeout(() => release(one), LINGER_MS)
     },
     shutdown(how) {
       isStopping = true
+      if (coming) drop(coming, stopping())
+      for (const { reject } of switching.splice(0)) reject(stopping())
       for (const one of running.values()) {
-        if (how === 'released') release(one)
-        else one.process.kill('SIGKILL')
+        // One that still loads holds nothing.
+        if (how === 'released' && one.process.isLoaded()) release(one)
+        else end(one)
       }
     },
-    pids: () => [...running.values()].map(({ pid }) => pid),
+    pids: () => [...running.values()].flatMap(({ process: { pid } }) => pid ?? []),
     size: () => running.size,
   }
+}
+
+const newTeam = (): Team => ({ backoff: startBackoff(RESPAWN_MS), failures: 0, deathsWhileLoading: 0 })
+
+const stopping = (): WorkerError =>
+  new WorkerError('worker_stopping', 'The worker is shutting down: start another one to serve the module.')
+
+function diesLoading({ module, memoryMb }: ExecutorsOptions, times: number, signal: string): WorkerError {
+  const advice = memoryMb === undefined ? '' : ` It may need more than the ${memoryMb} MB of executorMemory.`
+  const text = `${basename(module)} took its process down (${signal}) while it loaded, ${times} times in a row: see its error output.${advice}`
+  return new WorkerError('module_dies', text)
+}
+
+function workerError(error: unknown): WorkerError {
+  if (error instanceof WorkerError) return error
+  const message = error instanceof Error ? error.message : String(error)
+  return new WorkerError('worker_start_failed', `An executor could not be started: ${message}. pawl retries it.`, { cause: error })
 }

@@ -6,15 +6,25 @@ import type { ParentToExecutor, ToOrchestrator } from '../protocol.ts'
 
 const EXTENSION = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
 
+/** What an executor is started with. */
+export interface ExecutorScript {
+  id: number
+  module: string
+  memoryMb: number | undefined
+  /** Whether it tells which files it loads. */
+  reportsFiles: boolean
+}
+
 /** Starts an orchestrator; `start` is its first message. */
 export function forkOrchestrator(): ChildProcess {
   return forkScript('../orchestrator/main', [], [])
 }
 
 /** Starts an executor of a module. @throws WorkerError `no_typescript_loader`. */
-export function forkExecutor(id: number, module: string, memoryMb: number | undefined): ChildProcess {
+export function forkExecutor({ id, module, memoryMb, reportsFiles }: ExecutorScript): ChildProcess {
   const memory = memoryMb === undefined ? [] : [`--max-old-space-size=${memoryMb}`]
-  return forkScript('../executor/main', [String(id), module], [...memory, ...typescriptLoader(module)])
+  const args = [String(id), module, ...(reportsFiles ? ['report-files'] : [])]
+  return forkScript('../executor/main', args, [...memory, ...typescriptLoader(module)])
 }
 
 /** Standard output and error are the parent's error output: its standard output may be data. */

@@ -12,11 +12,12 @@ import { startApiKeys } from './api-keys.ts'
 import { type Executors, keepExecutors } from './executors.ts'
 import { defaultLogger } from '../logger.ts'
 import { type KeptOrchestrator, keepOrchestrator } from './orchestrator.ts'
-import { forkExecutor } from './processes.ts'
 
 /** How long draining may take before all processes are killed; what they held is resumed elsewhere. */
 const DRAIN_MS = 60_000
 const MOST_EXECUTORS = 64
+/** How long a module may take to load, and its services to be made. */
+const LOAD_MS = 60_000
 
 /**
  * Starts an orchestrator and executors for a module and keeps them running: one that dies is replaced, and what it held is resumed at once.
@@ -24,13 +25,14 @@ const MOST_EXECUTORS = 64
  * @throws WorkerError `invalid_options`, `no_temporal`, `no_postgres`, `invalid_postgres_url`, `no_typescript_loader`.
  */
 export async function superviseWorkers(options: SuperviseOptions): Promise<Supervisor> {
-  const { module, processes = 2, executorMemory } = options
+  const { processes = 2, executorMemory, loadTimeoutMs = LOAD_MS } = options
   checkCount('processes', processes, 1, MOST_EXECUTORS)
   if (executorMemory !== undefined) checkCount('executorMemory', executorMemory, 32, 1_000_000)
+  checkCount('loadTimeoutMs', loadTimeoutMs, 1, 86_400_000)
   const stuckLoopMs = checkStuckLoopMs(options.stuckLoopMs)
   const store = storeOptions(options)
   const folder = mkdtempSync(join(tmpdir(), 'pawl-'))
-  const supervision = startSupervision({ options, store, stuckLoopMs, module, processes, executorMemory, folder })
+  const supervision = startSupervision({ options, store, stuckLoopMs, processes, loadTimeoutMs, folder })
   try {
     await supervision.connected
   } catch (error) {
@@ -50,9 +52,8 @@ interface Supervision {
   options: SuperviseOptions
   store: ReturnType<typeof storeOptions<string>>
   stuckLoopMs: number
-  module: string
   processes: number
-  executorMemory: number | undefined
+  loadTimeoutMs: number
   folder: string
 }
 
@@ -65,27 +66,28 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
   const finished = withResolvers<void>()
   ready.promise.catch(() => undefined)
   connected.promise.catch(() => undefined)
-  /** Executors of older code. */
-  const retired = new Set<number>()
   let isServing = false
   let hasReady = false
+  let isReadySettled = false
+  void ready.promise.finally(() => (isReadySettled = true)).catch(() => undefined)
   let isStopping = false
 
   const executors: Executors = keepExecutors({
-    module: given.module,
+    module: options.module,
     count: given.processes,
-    fork: (id) => forkExecutor(id, given.module, given.executorMemory),
+    memoryMb: options.executorMemory,
+    loadTimeoutMs: given.loadTimeoutMs,
+    onFile: options.onFile,
     onStarted: (pid) => tellOf({ event: 'worker_started', pid }),
     onExit({ id, pid, code, signal }) {
-      retired.delete(id)
       if (orchestrator.isListening()) orchestrator.tell({ type: 'executor_exited', executor: id, pid, code, signal })
       if (isStopping || !orchestrator.isListening()) tellOf({ event: 'worker_died', pid, code, signal, at: Date.now(), calls: [] })
       finishIfDone()
     },
     onFailed(error) {
-      // Before the first one has served, the caller of `ready` is told.
-      if (isServing && hasReady) log.error({ err: error }, 'an executor could not serve')
-      ready.reject(error)
+      // The first one of a start is what the caller of `ready` is told.
+      if (isReadySettled) log.error({ err: error }, 'the module could not be loaded: pawl tries again, less and less often')
+      else ready.reject(error)
     },
   })
 
@@ -100,7 +102,10 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       ...(options.dataConverter !== undefined && { dataConverter: options.dataConverter }),
       ...(options.interceptors !== undefined && { interceptors: options.interceptors }),
     },
-    onStarted: (pid) => tellOf({ event: 'orchestrator_started', pid }),
+    onStarted(pid) {
+      tellOf({ event: 'orchestrator_started', pid })
+      retire()
+    },
     onMessage: receive,
     onListening: (path) => executors.connectTo(path),
     onExit({ pid, code, signal, at }) {
@@ -136,8 +141,6 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       case 'executor_ready': {
         const newPid = executors.ready(message.executor)
         if (newPid !== undefined) tellOf({ event: 'worker_ready', pid: newPid })
-        // This orchestrator may not be the one that was told of it.
-        if (retired.has(message.executor)) orchestrator.tell({ type: 'retire', executors: [message.executor] })
         hasReady = true
         if (isServing) ready.resolve()
         return
@@ -153,6 +156,11 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       default:
         return
     }
+  }
+
+  /** An orchestrator that was started meanwhile does not know which executors are to end. */
+  function retire(): void {
+    orchestrator.tell({ type: 'retire', executors: executors.retired() })
   }
 
   function finishIfDone(): void {
@@ -183,9 +191,8 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     ready: () => ready.promise,
     finished: finished.promise,
     async reload() {
-      const old = await executors.replace()
-      for (const id of old) retired.add(id)
-      orchestrator.tell({ type: 'retire', executors: old })
+      await executors.replace()
+      retire()
     },
     async shutdown() {
       isStopping = true

@@ -16,7 +16,7 @@ export interface Ended {
 }
 
 /** A line of `--json`. */
-export interface PawlEvent extends Record<string, string | number | null | undefined> {
+export interface PawlEvent extends Record<string, string | number | string[] | null | undefined> {
   event: string
   pid?: number
 }

@@ -1,7 +1,8 @@
 // Which executor gets a job, and what becomes of jobs that are answered, stopped or moved.
 import { CancelledFailure } from '@temporalio/common'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { order, settled, startCrew, watched } from './support/crew.ts'
+import type { Holding } from '../../../src/worker/protocol.ts'
+import { answered, order, settled, startCrew, watched } from './support/crew.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -198,11 +199,26 @@ describe('an executor whose code is replaced', () => {
     expect(story.at(-1)).toBe('drained 1')
   })
 
-  it('is drained at once if it holds nothing, or is not known at all', async () => {
+  it('is drained at once if it holds nothing', async () => {
     const { pool, executor, story } = startCrew()
     await executor(1)
     pool.retire(1)
-    pool.retire(7)
-    expect(story).toEqual(['ready 1', 'drained 1', 'drained 7'])
+    expect(story).toEqual(['ready 1', 'drained 1'])
+  })
+
+  it('and that connects only then, perhaps to another orchestrator, is drained once all has ended that it holds', async () => {
+    const { pool, executor, story, adopted } = startCrew()
+    pool.retire(1)
+    expect(story).toEqual([])
+    const held = (job: string): Holding => ({ job, order: order(job), begun: true })
+    const old = await executor(1, { holding: [{ ...held('over'), outcome: answered('kept') }, held('running')] })
+    expect(await adopted[0]?.running).toEqual({ result: 'kept' })
+    expect(story).not.toContain('drained 1')
+    const unplaced = watched(pool.dispatch(order('new')))
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(unplaced).toEqual({ outcome: 'no executor' })
+    await old.answer('running', 'done')
+    expect(await adopted[1]?.running).toEqual({ result: 'done' })
+    expect(story.at(-1)).toBe('drained 1')
   })
 })

@@ -1,0 +1,98 @@
+// One executor's process, as its parent sees it: it loads the module, serves, and ends.
+import type { ChildProcess } from 'node:child_process'
+import { basename } from 'node:path'
+import { WorkerError } from '../errors.ts'
+import type { ExecutorToParent, ParentToExecutor } from '../protocol.ts'
+import { type ExecutorScript, forkExecutor, tell } from './processes.ts'
+
+/** How it ended. */
+export interface ProcessExit {
+  code: number | null
+  signal: string | null
+}
+
+/** What its parent is told, in this order. */
+export interface ExecutorListener {
+  /** It has loaded this file of the user's, or misses it; told only if `script.reportsFiles`. */
+  onFile(path: string): void
+  /** It has loaded the module and made the services. */
+  onLoaded(): void
+  /** It cannot load the module. Told once; its end follows. */
+  onFailed(error: WorkerError): void
+  /** Its death is certain. */
+  onExit(exit: ProcessExit): void
+}
+
+/** A process. */
+export interface ExecutorProcess {
+  /** None if the system refused to start it: `onFailed` and `onExit` follow. */
+  readonly pid: number | undefined
+  isLoaded(): boolean
+  tell(message: ParentToExecutor): void
+  kill(): void
+}
+
+/** Starts a process that has `loadTimeoutMs` to load the module. @throws WorkerError `no_typescript_loader`. */
+export function startExecutorProcess(script: ExecutorScript, loadTimeoutMs: number, listener: ExecutorListener): ExecutorProcess {
+  const { module } = script
+  const child = forkExecutor(script)
+  let isLoaded = false
+  let hasFailed = false
+
+  const fail = (error: WorkerError): void => {
+    if (hasFailed) return
+    hasFailed = true
+    listener.onFailed(error)
+  }
+  const hangs = setTimeout(() => {
+    fail(moduleHangs(module, loadTimeoutMs))
+    child.kill('SIGKILL')
+  }, loadTimeoutMs)
+
+  child.on('message', (message: ExecutorToParent) => {
+    switch (message?.pawl) {
+      case 'files':
+        for (const path of message.files) listener.onFile(path)
+        return
+      case 'loaded':
+        isLoaded = true
+        clearTimeout(hangs)
+        return listener.onLoaded()
+      case 'start_failed':
+        return fail(new WorkerError(message.code, message.message))
+    }
+  })
+  endOf(child, (exit, cause) => {
+    clearTimeout(hangs)
+    if (cause)
+      fail(new WorkerError('worker_start_failed', `An executor could not be started: ${cause.message}. pawl retries it.`, { cause }))
+    // A module may end its process in ways that say nothing; a kill is no fault of the module's.
+    else if (!isLoaded && exit.signal === null) fail(moduleExited(module, exit.code))
+    listener.onExit(exit)
+  })
+  return {
+    pid: child.pid,
+    isLoaded: () => isLoaded,
+    tell: (message) => tell(child, message),
+    kill: () => void child.kill('SIGKILL'),
+  }
+}
+
+/** Calls back once, when the process has ended, or with the reason why it was never started. */
+function endOf(child: ChildProcess, ended: (exit: ProcessExit, cause?: Error) => void): void {
+  child.once('exit', (code, signal) => ended({ code, signal }))
+  child.on('error', (cause) => {
+    // Of a process that runs, the exit tells all there is to know.
+    if (child.pid === undefined) ended({ code: null, signal: null }, cause)
+  })
+}
+
+function moduleHangs(module: string, loadTimeoutMs: number): WorkerError {
+  const text = `${basename(module)} did not load, and make its services, within ${loadTimeoutMs / 1_000} s. Fix what it waits for, or raise loadTimeoutMs.`
+  return new WorkerError('module_hangs', text)
+}
+
+function moduleExited(module: string, code: number | null): WorkerError {
+  const text = `${basename(module)} ended its process (exit code ${code}) while it loaded. Its error output says why; let it throw instead of exiting.`
+  return new WorkerError('module_exited', text)
+}

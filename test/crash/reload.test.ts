@@ -1,0 +1,202 @@
+// New code takes the place of old: what the old holds ends there, once; what cannot be loaded changes nothing; deaths in between do not
+// matter.
+import { randomUUID } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { until } from '../support/until.ts'
+import { startVersions, type Versions } from './support/versions.ts'
+
+const LONG_MS = 60_000
+
+describe('a reload', () => {
+  let its: Versions
+  let version = 1
+
+  beforeAll(async () => {
+    its = await startVersions()
+    await its.supervisor.ready()
+  })
+  afterAll(() => its.close())
+
+  const textOf = async (text: string) => (await (await its.say(text)).result()).text
+  const served = () =>
+    until('both executors serve', () => its.supervisor.pids().length === 2 && its.supervisor.pids().every(isReady), LONG_MS)
+  const isReady = (pid: number) => its.events.some((event) => event.event === 'worker_ready' && event.pid === pid)
+  const diedOf = (pid: number) => its.events.filter((event) => event.event === 'worker_died' && event.pid === pid)
+  const gone = (pids: number[]) => until('the old ones are gone', () => pids.every((pid) => diedOf(pid).length > 0), LONG_MS)
+
+  it('lets calls of every effect end on the executors that hold them, once, and gives new ones to new code', async () => {
+    const old = its.supervisor.pids()
+    const tools = ['look', 'put', 'charge']
+    const [thinker, ...users] = [randomUUID(), ...tools.map(() => randomUUID())]
+    const holds = [
+      its.ledger.holdNext({ stage: 'model', session: thinker }),
+      ...tools.map((what) => its.ledger.holdNext({ stage: 'entered', what })),
+    ]
+    const runs = [await its.say('think', thinker), ...(await Promise.all(tools.map((tool, i) => its.say(`use ${tool}`, users[i]))))]
+    const held = await Promise.all(holds)
+    await its.write(`v${++version}`)
+    await its.supervisor.reload()
+    expect(await textOf('hello')).toBe('v2: hello')
+    expect(its.supervisor.pids()).toEqual(expect.arrayContaining(old))
+    for (const mark of held) mark.release()
+    const texts = await Promise.all(runs.map(async (run) => (await run.result()).text))
+    expect(texts).toEqual(['v1: think', ...tools.map((tool) => `v2: ${tool} by v1`)])
+    for (const session of users) expect(its.ledger.marks({ session, stage: 'entered' })).toHaveLength(1)
+    expect(its.ledger.marks({ session: thinker })).toHaveLength(1)
+    await gone(old)
+    expect(old.flatMap(diedOf)).toMatchObject(old.map(() => ({ code: 0, calls: [] })))
+    await served()
+  })
+
+  it('lets them end there, too, when the orchestrator dies while they do', async () => {
+    const old = its.supervisor.pids()
+    const hold = its.ledger.holdNext({ stage: 'entered', what: 'charge' })
+    const run = await its.say('use charge')
+    const mark = await hold
+    await its.write(`v${++version}`)
+    await its.supervisor.reload()
+    const orchestrator = its.supervisor.orchestratorPid() ?? expect.fail('no orchestrator')
+    process.kill(orchestrator, 'SIGKILL')
+    await until('another one serves', () => its.events.filter(({ event }) => event === 'orchestrator_ready').length > 1, LONG_MS)
+    // Of the new code alone, though the old executors have met the new orchestrator.
+    for (let i = 0; i < 4; i++) expect(await textOf('hello')).toBe(`v${version}: hello`)
+    mark.release()
+    expect((await run.result()).text).toBe(`v${version}: charge by v${version - 1}`)
+    expect(its.ledger.marks({ session: run.sessionId, stage: 'entered' })).toHaveLength(1)
+    await gone(old)
+    await served()
+  })
+
+  it('goes through while an executor is being replaced after a death, and when one dies that loads', async () => {
+    const old = its.supervisor.pids()
+    const [first, second] = old
+    process.kill(first ?? 0, 'SIGKILL')
+    await gone([first ?? 0])
+    await its.write(`v${++version}`, { top: `while (!existsSync(${JSON.stringify(its.path('gate'))})) await sleep(20)` })
+    const before = its.events.length
+    const reloading = its.supervisor.reload()
+    const started = () => its.events.slice(before).flatMap((event) => (event.event === 'worker_started' ? event.pid : []))
+    await until('the new ones load', () => started().length >= 2)
+    process.kill(started()[0] ?? 0, 'SIGKILL')
+    expect(await textOf('hello')).toBe(`v${version - 1}: hello`)
+    await writeFile(its.path('gate'), '')
+    await reloading
+    expect(await textOf('hello')).toBe(`v${version}: hello`)
+    await gone([second ?? 0])
+    await served()
+    expect(its.supervisor.pids()).not.toContain(second)
+    expect(started().filter((pid) => diedOf(pid).length > 1)).toEqual([])
+  })
+
+  it('that begins before another one is done takes its place', async () => {
+    await its.write('never', { top: 'await new Promise(() => setInterval(() => {}, 1000))' })
+    const first = its.supervisor.reload()
+    const refused = expect(first).rejects.toMatchObject({ name: 'WorkerError', code: 'reload_superseded' })
+    await its.write(`v${++version}`)
+    await its.supervisor.reload()
+    await refused
+    expect(await textOf('hello')).toBe(`v${version}: hello`)
+    await served()
+  })
+
+  it.each([
+    ['throws', { top: "throw new Error('no luck')" }, 'module_failed', /no luck \(at .*agents\.mjs:\d+/],
+    ['throws in services', { services: "throw new Error('no database')" }, 'services_failed', /no database \(at .*agents\.mjs:\d+/],
+    ['ends its process', { top: 'process.exit(0)' }, 'module_exited', /exit code 0/],
+    ['takes its process down', { top: "process.kill(process.pid, 'SIGKILL')" }, 'module_dies', /SIGKILL/],
+  ])('of a module that %s changes nothing, and says why', async (_, broken, code, why) => {
+    const old = await until('two serve', () => its.supervisor.pids().length === 2 && its.supervisor.pids())
+    await its.write('broken', broken)
+    await expect(its.supervisor.reload()).rejects.toMatchObject({ name: 'WorkerError', code, message: expect.stringMatching(why) })
+    await until('the new ones are gone', () => its.supervisor.pids().length === 2, LONG_MS)
+    expect(its.supervisor.pids()).toEqual(old)
+    expect(await textOf('hello')).toBe(`v${version}: hello`)
+  })
+
+  it('that failed leaves nothing behind: an executor that dies then is replaced as soon as the module loads', async () => {
+    const errorsBefore = its.errors.length
+    await its.write('broken', { top: "throw new Error('still no luck')" })
+    await expect(its.supervisor.reload()).rejects.toMatchObject({ code: 'module_failed' })
+    process.kill(its.supervisor.pids()[0] ?? 0, 'SIGKILL')
+    await until('its successor cannot load', () => its.errors.length > errorsBefore, LONG_MS)
+    expect(its.errors.at(-1)).toMatchObject({ code: 'module_failed', message: expect.stringContaining('still no luck') })
+    expect(await textOf('hello')).toBe(`v${version}: hello`)
+    await its.write(`v${++version}`)
+    await served()
+    await its.supervisor.reload()
+    expect(await textOf('hello')).toBe(`v${version}: hello`)
+  })
+
+  it('is refused by workers that shut down', async () => {
+    const ended = its.supervisor.shutdown()
+    await expect(its.supervisor.reload()).rejects.toMatchObject({ code: 'worker_stopping' })
+    await ended
+    expect(its.supervisor.pids()).toEqual([])
+  })
+})
+
+describe('a module that cannot be loaded', () => {
+  it('that hangs is given up after its time, and the code before it keeps serving', async () => {
+    const its = await startVersions({ processes: 1, loadTimeoutMs: 15_000 })
+    try {
+      await its.supervisor.ready()
+      await its.write('hangs', { services: 'await new Promise(() => setInterval(() => {}, 1000))' })
+      const reloading = expect(its.supervisor.reload()).rejects.toMatchObject({
+        code: 'module_hangs',
+        message: expect.stringContaining('15 s'),
+      })
+      expect((await (await its.say('hello')).result()).text).toBe('v1: hello')
+      await reloading
+      expect((await (await its.say('hello')).result()).text).toBe('v1: hello')
+    } finally {
+      await its.close()
+    }
+  })
+
+  it('at first is what ready() rejects with; pawl keeps trying, and serves once it can', async () => {
+    const its = await startVersions({}, { services: "throw new Error('no database')" })
+    try {
+      await expect(its.supervisor.ready()).rejects.toMatchObject({
+        code: 'services_failed',
+        message: expect.stringContaining('no database'),
+      })
+      const run = await its.say('hello')
+      await its.write('v2')
+      expect((await run.result()).text).toBe('v2: hello')
+    } finally {
+      await its.close()
+    }
+  })
+
+  it('after it has been served keeps the orchestrator up: nothing is begun, no attempt is counted, and each failure is one error', async () => {
+    const its = await startVersions()
+    try {
+      await its.supervisor.ready()
+      const orchestrator = its.supervisor.orchestratorPid()
+      await its.write('broken', { top: "throw new Error('no luck')" })
+      for (const pid of its.supervisor.pids()) process.kill(pid, 'SIGKILL')
+      await until('three attempts to load it', () => its.errors.length >= 3, LONG_MS)
+      const run = await its.say('use charge')
+      await until('two more', () => its.errors.length >= 5, LONG_MS)
+      const starts = its.events.filter(({ event }) => event === 'worker_started').length
+      // The first two, and after the deaths at most two at once, then one at a time: each has an error, or is being tried.
+      expect(starts).toBeLessThanOrEqual(2 + its.errors.length + 2)
+      for (const error of its.errors) expect(error).toMatchObject({ code: 'module_failed', message: expect.stringContaining('no luck') })
+      await its.write('v2')
+      expect((await run.result()).text).toBe('v2: charge by v2')
+      expect(its.ledger.marks({ session: run.sessionId }).map(({ stage, attempt }) => `${stage} ${attempt}`)).toEqual([
+        'model 1',
+        'entered 1',
+        'model 1',
+      ])
+      expect(await its.pawl.session(run.sessionId).errors()).toEqual([])
+      expect(its.supervisor.orchestratorPid()).toBe(orchestrator)
+      const pidsOf = (name: string) => its.events.flatMap((event) => (event.event === name ? event.pid : [])).sort()
+      const alive = its.supervisor.pids()
+      expect(pidsOf('worker_died')).toEqual(pidsOf('worker_started').filter((pid) => !alive.includes(pid)))
+    } finally {
+      await its.close()
+    }
+  })
+})

@@ -1,0 +1,192 @@
+// `pawl dev` watches: what is saved is served, what cannot be loaded is said, and nothing that runs notices.
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Pawl } from 'pawl/client'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { userFolder } from './cli/folder.ts'
+import { eventsIn, type PawlEvent, type PawlProcess, pawl } from './cli/processes.ts'
+
+const START_MS = 60_000
+
+/** An agent that answers with a greeting, and a tool that keeps its caller waiting until a file is there. Both are of an imported file. */
+const AGENTS = `
+import { defineAgent } from 'pawl'
+import { scripted } from 'pawl/testing'
+import { greeting, wait } from './greeting.ts'
+
+const blocksOf = (message: any) => (typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : message.content)
+const model = scripted(({ messages }: any) => {
+  const last = blocksOf(messages.at(-1)).at(-1)
+  if (last.type === 'tool_result') return \`\${greeting} after \${JSON.stringify(last.content)}\`
+  const [, file] = /^wait for (\\S+)$/.exec(last.text) ?? []
+  if (file) return [{ type: 'tool_use', id: 'toolu_1', name: 'wait', input: { file } }]
+  return \`\${greeting} to: \${last.text}\`
+})
+export const agents = [defineAgent({ name: 'greeter', instructions: 'Greet.', model, tools: [wait] })]
+`
+
+const greets = (greeting: string, imports = ''): string => `
+import { appendFileSync, existsSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { defineTool } from 'pawl'
+import { z } from 'zod'
+${imports}
+export const greeting: string = ${JSON.stringify(greeting)}
+export const wait = defineTool({
+  name: 'wait',
+  description: 'Waits for a file.',
+  input: z.object({ file: z.string() }),
+  effect: 'external',
+  async execute({ file }) {
+    appendFileSync(\`\${file}.entered\`, \`\${greeting}\\n\`)
+    while (!existsSync(file)) await sleep(20)
+    return greeting
+  },
+})
+`
+
+let folder: string
+let dev: PawlProcess
+let client: Pawl
+const started: PawlProcess[] = []
+const path = (name: string) => join(folder, name)
+
+function start(args: string[]): PawlProcess {
+  const { temporalAddress, databaseUrl } = inject('stack')
+  const process = pawl(args, { cwd: folder, env: { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl } })
+  started.push(process)
+  return process
+}
+
+/** Saves a file as a program does that writes it in place. */
+async function save(name: string, text: string): Promise<void> {
+  await mkdir(dirname(path(name)), { recursive: true })
+  await writeFile(path(name), text)
+}
+
+/** What happens next, after what is done. */
+async function after(name: 'reloaded' | 'reload_failed', act: () => Promise<unknown>): Promise<PawlEvent> {
+  const before = eventsIn(dev.stdout()).filter(({ event }) => event === name).length
+  await act()
+  return dev.event(name, before + 1)
+}
+
+/** What the agent answers. */
+async function answer(text: string, taskQueue = 'watched'): Promise<string> {
+  const run = await client.session(randomUUID(), { agent: 'greeter', taskQueue }).send(text)
+  return (await run.result()).text
+}
+
+beforeAll(async () => {
+  folder = await userFolder()
+  await save('greeting.ts', greets('Hello'))
+  await save('agents.ts', AGENTS)
+  dev = start(['dev', 'agents.ts', '--json', '--task-queue', 'watched'])
+  await dev.event('ready')
+  const { temporalAddress: address, namespace, databaseUrl: postgres } = inject('stack')
+  client = await Pawl.connect({ temporal: { address, namespace }, postgres })
+}, START_MS)
+
+afterAll(async () => {
+  await client.close()
+  for (const process of started) process.kill('SIGTERM')
+  await Promise.all(started.map((process) => process.ended))
+  await rm(folder, { recursive: true, force: true })
+}, START_MS)
+
+describe('pawl dev', () => {
+  it('serves what is saved, to a session that is in the middle of a call, too: that call ends as it began', async () => {
+    expect(await answer('anybody')).toBe('Hello to: anybody')
+    const orchestrators = () => eventsIn(dev.stdout()).filter(({ event }) => event === 'orchestrator_started').length
+    const chat = start(['chat', 'greeter', '--task-queue', 'watched'])
+    chat.type('wait for gate\n')
+    await chat.says(/→ wait/)
+    await expect.poll(() => readFileSync(path('gate.entered'), 'utf8'), { timeout: START_MS }).toBe('Hello\n')
+
+    const reloaded = await after('reloaded', () => save('greeting.ts', greets('Good morning')))
+    expect(reloaded).toEqual({ event: 'reloaded', module: 'agents.ts', files: ['greeting.ts'], ms: expect.any(Number) })
+    expect(await answer('anybody')).toBe('Good morning to: anybody')
+    await save('gate', '')
+    await chat.says(/greeter › Good morning after .*"Hello"/)
+    expect(readFileSync(path('gate.entered'), 'utf8')).toBe('Hello\n')
+    chat.endInput()
+    expect(await chat.ended).toMatchObject({ code: 0, stdout: expect.not.stringContaining('attempt') })
+    expect(orchestrators()).toBe(1)
+  }, 120_000)
+
+  it('watches what is imported newly, and no longer what is not', async () => {
+    await save('lib/name.ts', "export const name = 'Ann'\n")
+    await after('reloaded', () => save('greeting.ts', greets('Hi', "import { name } from './lib/name.ts'\nexport { name }")))
+    expect(await after('reloaded', () => save('lib/name.ts', "export const name = 'Bob'\n"))).toMatchObject({ files: ['lib/name.ts'] })
+    await after('reloaded', () => save('greeting.ts', greets('Hey')))
+    await save('lib/name.ts', "export const name = 'Cid'\n")
+    expect(await after('reloaded', () => save('greeting.ts', greets('Hey there')))).toMatchObject({ files: ['greeting.ts'] })
+  }, 120_000)
+
+  it.each([
+    ['cannot be parsed', "export const greeting: string = 'Hello", /greeting\.ts:1:\d+/],
+    ['throws', greets('Hello').replace('export', 'nowhere()\nexport'), /nowhere is not defined \(at .*greeting\.ts:7:1\)/],
+    ['imports what is missing', greets('Hello', "import './not/there.ts'"), /not\/there\.ts/],
+  ])(
+    'keeps serving the code before one that %s, says why, and recovers at the next save',
+    async (_, broken, why) => {
+      await after('reloaded', () => save('greeting.ts', greets('Well')))
+      const failed = await after('reload_failed', () => save('greeting.ts', broken))
+      expect(failed).toMatchObject({
+        module: 'agents.ts',
+        files: ['greeting.ts'],
+        code: 'module_failed',
+        message: expect.stringMatching(why),
+      })
+      expect(await answer('you')).toBe('Well to: you')
+      await after('reloaded', () => save('greeting.ts', greets('Well again')))
+      expect(await answer('you')).toBe('Well again to: you')
+    },
+    120_000,
+  )
+
+  it('tries again when the file appears that was missing, and when a file is saved as it was', async () => {
+    await after('reload_failed', () => save('greeting.ts', greets('Found', "import './later/found.ts'")))
+    await after('reloaded', () => save('later/found.ts', 'export {}\n'))
+    expect(await answer('you')).toBe('Found to: you')
+    await after('reload_failed', () => rm(path('later'), { recursive: true }))
+    await after('reload_failed', () => save('greeting.ts', greets('Found', "import './later/found.ts'")))
+    await after('reloaded', () => save('later/found.ts', 'export {}\n'))
+  }, 120_000)
+
+  it('notices what editors save by renaming, time and again', async () => {
+    for (const greeting of ['Ahoy', 'Ahoy there']) {
+      await after('reloaded', async () => {
+        await save('greeting.ts~', greets(greeting))
+        await rename(path('greeting.ts~'), path('greeting.ts'))
+      })
+      expect(await answer('you')).toBe(`${greeting} to: you`)
+    }
+  }, 120_000)
+
+  it('reloads once for several saves in quick succession', async () => {
+    const reloads = () => eventsIn(dev.stdout()).filter(({ event }) => event === 'reloaded' || event === 'reload_failed').length
+    const before = reloads()
+    await after('reloaded', async () => {
+      for (const text of [greets('One'), '', greets('Two'), 'broken(', greets('Three')]) await save('greeting.ts', text)
+    })
+    // Saved as it is, it changes nothing.
+    await save('greeting.ts', greets('Three'))
+    expect(await answer('you')).toBe('Three to: you')
+    await after('reloaded', () => save('greeting.ts', greets('Four')))
+    expect(reloads()).toBe(before + 2)
+  }, 120_000)
+
+  it('does not watch with --no-watch, and pawl worker never does', async () => {
+    await after('reloaded', () => save('greeting.ts', greets('Old')))
+    const calm = start(['dev', 'agents.ts', '--json', '--no-watch', '--processes', '1', '--task-queue', 'calm', '--data', 'calm'])
+    const worker = start(['worker', 'agents.ts', '--json', '--processes', '1', '--task-queue', 'worker'])
+    await Promise.all([calm.event('ready'), worker.event('ready')])
+    await after('reloaded', () => save('greeting.ts', greets('New')))
+    expect(await answer('you')).toBe('New to: you')
+    expect(await answer('you', 'calm')).toBe('Old to: you')
+    expect(await answer('you', 'worker')).toBe('Old to: you')
+  }, 120_000)
+})

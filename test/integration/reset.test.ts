@@ -1,0 +1,165 @@
+// `temporal workflow reset`: the session resumes from what was stored, and what was done is neither repeated nor forgotten.
+import { randomUUID } from 'node:crypto'
+import { type Agent, defineAgent, defineTool } from 'pawl'
+import type { SessionHandle } from 'pawl/client'
+import { scripted } from 'pawl/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { openStore, type Store } from '../../src/store/index.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { answersIn, inOrder, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { gate, until } from '../support/until.ts'
+
+const TIMEOUT = { timeoutMs: 40_000 }
+
+let here: Deployment
+let player: Stage
+let store: Store
+
+beforeAll(async () => {
+  here = await deploy()
+  player = stage()
+  store = openStore({ postgres: here.stack.databaseUrl })
+  await here.startWorker({ agents: [player.agent] })
+})
+afterAll(async () => {
+  await store?.close()
+  await here?.stop()
+})
+
+/** Resets the session's workflow to just before the first (or the last) activity of that name was scheduled. */
+async function resetBefore(activity: string, session: SessionHandle, which: 'first' | 'last' = 'first', runId?: string): Promise<void> {
+  const handle = here.temporal.workflow.getHandle(`pawl:${session.id}`, runId)
+  const { events } = await handle.fetchHistory()
+  const scheduled = (events ?? []).filter((event) => event.activityTaskScheduledEventAttributes?.activityType?.name === activity)
+  const found = which === 'first' ? scheduled[0] : scheduled.at(-1)
+  const finished = found?.activityTaskScheduledEventAttributes?.workflowTaskCompletedEventId
+  await here.temporal.workflowService.resetWorkflowExecution({
+    namespace: here.stack.namespace,
+    workflowExecution: { workflowId: `pawl:${session.id}`, runId: (await handle.describe()).runId },
+    reason: 'a test',
+    workflowTaskFinishEventId: finished ?? expect.fail(`no ${activity} in the history`),
+    requestId: randomUUID(),
+  })
+}
+
+/** The store has all that the workflow has, in one line, and nothing was set aside. */
+async function expectOneStory(session: SessionHandle): Promise<void> {
+  const { seq } = await session.state()
+  await until('all is stored', async () => ((await store.head(session.id))?.seq ?? 0) >= seq)
+  const events = await eventsOf(session)
+  expect(events.map((event) => event.seq)).toEqual(Array.from({ length: events.length }, (_, index) => index + 1))
+  expect(await store.head(session.id)).toMatchObject({ seq, epoch: (await session.state()).epoch })
+}
+
+describe('a session whose workflow is reset', () => {
+  it('to before a call that has completed does not repeat it, and the conversation continues', async () => {
+    const { session, requests, count } = player.play(here.pawl, { model: inOrder([use('pay', 'it')], 'paid', 'gladly') })
+    expect(await (await session.send('pay')).result(TIMEOUT)).toMatchObject({ text: 'paid' })
+    await resetBefore('executeTool', session)
+    expect(await (await session.send('thanks')).result(TIMEOUT)).toMatchObject({ run: 2, text: 'gladly' })
+    expect(count('pay')).toBe(1)
+    expect(saidIn(requests.at(-1)!)).toEqual(['pay', 'thanks'])
+    expect(answersIn(requests.at(-1)!)).toBe(2)
+    expect(ofType(await eventsOf(session), 'session_resumed')).toMatchObject([{ resetOf: expect.stringMatching(/^[0-9a-f-]{36}$/) }])
+    await expectOneStory(session)
+  })
+
+  it('within an external body does not enter it again, and asks verify once its time is over', async () => {
+    const entered = gate()
+    let entries = 0
+    const wire = defineTool({
+      name: 'wire',
+      description: 'Wires money.',
+      input: z.object({ what: z.string() }),
+      effect: 'external',
+      timeout: '1s',
+      execute: () => {
+        entries += 1
+        entered.open()
+        return new Promise(() => undefined)
+      },
+      verify: () => ({ happened: true, result: 'it has arrived' }),
+    })
+    const model = scripted((request) => (answersIn(request) === 0 ? [use('wire', 'it')] : 'wired'))
+    const queue = `${here.taskQueue}-wire`
+    await here.startWorker({ agents: [defineAgent({ name: 'wirer', instructions: '', model, tools: [wire] }) as Agent], taskQueue: queue })
+    const session = here.pawl.session(`wired-${queue}`, { agent: 'wirer', taskQueue: queue }) as SessionHandle
+    const run = await session.send('wire it')
+    await entered.pass()
+    await resetBefore('executeTool', session)
+    expect(await run.result(TIMEOUT)).toMatchObject({ run: 1, text: 'wired' })
+    expect(entries).toBe(1)
+    expect(ofType(await eventsOf(session), 'tool_resolved')).toMatchObject([{ by: 'verify', happened: true }])
+    await expectOneStory(session)
+  })
+
+  it('in the middle of a run completes that run, without the effects that it has had', async () => {
+    const held = gate()
+    const { session, count } = player.play(here.pawl, {
+      model: inOrder([use('pay', 'it')], [use('look', 'around')], 'all done'),
+      look: (_input, ctx) => (ctx.turn === 2 ? held.pass(ctx.signal) : 'seen'),
+    })
+    const run = await session.send('pay')
+    await held.reached
+    await resetBefore('callModel', session)
+    held.open()
+    expect(await run.result(TIMEOUT)).toMatchObject({ run: 1, text: expect.stringMatching(/all done|nothing more/) })
+    expect(count('pay')).toBe(1)
+    await expectOneStory(session)
+  })
+
+  it('to before messages were sent keeps them, once', async () => {
+    const { session, requests } = player.play(here.pawl, {})
+    for (const said of ['one', 'two', 'three']) await (await session.send(said)).result(TIMEOUT)
+    await resetBefore('callModel', session)
+    await (await session.send('four')).result(TIMEOUT)
+    expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two', 'three', 'four'])
+    expect(ofType(await eventsOf(session), 'message_received')).toHaveLength(4)
+    await expectOneStory(session)
+  })
+
+  it('twice, and read back by another worker, tells one story', async () => {
+    const own = await deploy()
+    try {
+      const { session, requests, count } = player.play(own.pawl, { model: inOrder([use('pay', 'it')], 'paid', 'two', 'three', 'four') })
+      const first = await own.startWorker({ agents: [player.agent] })
+      await (await session.send('pay')).result(TIMEOUT)
+      const before = (await own.temporal.workflow.getHandle(`pawl:${session.id}`).describe()).runId
+      await resetBefore('executeTool', session)
+      await (await session.send('two')).result(TIMEOUT)
+      // Of the execution that the reset made, and then of the one before it.
+      await resetBefore('callModel', session, 'last')
+      await (await session.send('three')).result(TIMEOUT)
+      await resetBefore('callModel', session, 'first', before)
+      await first.stop()
+      await own.startWorker({ agents: [player.agent] })
+      expect(await (await session.send('four')).result(TIMEOUT)).toMatchObject({ run: 4 })
+      await own.startWorker({ agents: [player.agent] })
+      expect(saidIn(requests.at(-1)!)).toEqual(['pay', 'two', 'three', 'four'])
+      expect(count('pay')).toBe(1)
+      await expectOneStory(session)
+    } finally {
+      await own.stop()
+    }
+  })
+
+  it('before anything of it was stored has lost nothing of its history', async () => {
+    const own = await deploy()
+    try {
+      const { session, requests } = player.play(own.pawl, {})
+      const storeless = await own.startWorker({ agents: [player.agent], postgres: 'postgres://nobody@127.0.0.1:1/nothing' })
+      await (await session.send('one', { isNew: true })).result(TIMEOUT)
+      await (await session.send('two')).result(TIMEOUT)
+      await resetBefore('callModel', session)
+      await storeless.stop()
+      await own.startWorker({ agents: [player.agent] })
+      await (await session.send('three')).result(TIMEOUT)
+      expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two', 'three'])
+      await expectOneStory(session)
+    } finally {
+      await own.stop()
+    }
+  })
+})

@@ -1,0 +1,193 @@
+// What `pawl dev` watches, and what it does and says when something is saved.
+import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type Announcer, announceToPeople } from '../../src/cli/announce.ts'
+import { type FileWatch, type SavedFile, watchFiles } from '../../src/cli/file-watch.ts'
+import { type ReloadOnSave, reloadOnSave } from '../../src/cli/reload-on-save.ts'
+import { WorkerError } from '../../src/worker/errors.ts'
+import { startBackoff } from '../../src/worker/parent/backoff.ts'
+
+let folder: string
+const path = (name: string) => join(folder, name)
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'pawl-watching-'))
+})
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true })
+  vi.restoreAllMocks()
+})
+
+describe('a watch over files', () => {
+  let watch: FileWatch
+  let told: SavedFile[][]
+  const next = async (act: () => void): Promise<SavedFile[]> => {
+    const before = told.length
+    act()
+    await expect.poll(() => told.length, { timeout: 20_000 }).toBeGreaterThan(before)
+    return told[before] ?? []
+  }
+
+  beforeEach(() => {
+    told = []
+    watch = watchFiles((files) => told.push(files))
+    writeFileSync(path('a.ts'), 'one')
+    writeFileSync(path('b.ts'), 'one')
+    for (const name of ['a.ts', 'b.ts']) watch.add(path(name), Date.now())
+  })
+  afterEach(() => watch.close())
+
+  it('tells once of files that are saved together, however often', async () => {
+    const saved = await next(() => {
+      for (let i = 0; i < 20; i++) writeFileSync(path('a.ts'), `${i}`)
+      writeFileSync(path('b.ts'), 'two')
+    })
+    expect(saved).toEqual([
+      { path: path('a.ts'), isNew: true },
+      { path: path('b.ts'), isNew: true },
+    ])
+    expect(told).toHaveLength(1)
+  })
+
+  it('tells a file that is saved as it was from one with another content', async () => {
+    expect(await next(() => utimesSync(path('a.ts'), new Date(), new Date()))).toEqual([{ path: path('a.ts'), isNew: false }])
+    expect(
+      await next(() => {
+        writeFileSync(path('a.ts'), '')
+        writeFileSync(path('a.ts'), 'one')
+      }),
+    ).toEqual([{ path: path('a.ts'), isNew: false }])
+    expect(await next(() => appendFileSync(path('a.ts'), '!'))).toEqual([{ path: path('a.ts'), isNew: true }])
+  })
+
+  it('follows a file that is replaced, deleted and written again, and a folder that is', async () => {
+    for (const text of ['two', 'three']) {
+      writeFileSync(path('a.tmp'), text)
+      expect(await next(() => renameSync(path('a.tmp'), path('a.ts')))).toEqual([{ path: path('a.ts'), isNew: true }])
+    }
+    expect(await next(() => rmSync(path('a.ts')))).toEqual([{ path: path('a.ts'), isNew: true }])
+    expect(await next(() => writeFileSync(path('a.ts'), 'four'))).toEqual([{ path: path('a.ts'), isNew: true }])
+    mkdirSync(path('lib'))
+    writeFileSync(path('lib/c.ts'), 'one')
+    watch.add(path('lib/c.ts'), Date.now())
+    await next(() => rmSync(path('lib'), { recursive: true }))
+    await next(() => {
+      mkdirSync(path('lib'))
+      writeFileSync(path('lib/c.ts'), 'two')
+    })
+    expect(await next(() => writeFileSync(path('lib/c.ts'), 'three'))).toEqual([{ path: path('lib/c.ts'), isNew: true }])
+  })
+
+  it('tells of what was saved before it heard of the file, and of a file that appears where one was missing', async () => {
+    const since = Date.now() - 60_000
+    writeFileSync(path('late.ts'), 'one')
+    expect(await next(() => watch.add(path('late.ts'), since))).toEqual([{ path: path('late.ts'), isNew: true }])
+    watch.add(path('later'), Date.now())
+    expect(await next(() => mkdirSync(path('later')))).toEqual([{ path: path('later'), isNew: true }])
+    expect(await next(() => writeFileSync(path('later/found.ts'), ''))).toEqual([{ path: path('later'), isNew: true }])
+  })
+
+  it('forgets what it is not to keep', async () => {
+    watch.keepOnly(new Set([path('b.ts')]))
+    writeFileSync(path('a.ts'), 'two')
+    expect(await next(() => writeFileSync(path('b.ts'), 'two'))).toEqual([{ path: path('b.ts'), isNew: true }])
+  })
+})
+
+describe('reloading on a save', () => {
+  let reloads: ReloadOnSave
+  let outcomes: { resolve(): void; reject(error: unknown): void }[]
+  let said: string[]
+  const reload = () => new Promise<void>((resolve, reject) => outcomes.push({ resolve, reject }))
+  const reloading = (count: number) => expect.poll(() => outcomes.length, { timeout: 20_000 }).toBe(count)
+  const announcer = {
+    reloading: () => undefined,
+    progress: () => undefined,
+    reloaded: ({ files }) => said.push(`reloaded ${files.map((file) => file.split('/').at(-1)).join(' ')}`),
+    reloadFailed: ({ code }) => said.push(`failed ${code}`),
+  } as Partial<Announcer> as Announcer
+
+  beforeEach(() => {
+    outcomes = []
+    said = []
+    writeFileSync(path('agents.ts'), 'one')
+    writeFileSync(path('tools.ts'), 'one')
+    reloads = reloadOnSave(path('agents.ts'), announcer)
+    reloads.onFile(path('tools.ts'))
+  })
+  afterEach(() => reloads.end())
+
+  it('says what was saved once it serves, though a later save has begun another reload', async () => {
+    reloads.begin({ reload })
+    writeFileSync(path('agents.ts'), 'two')
+    await reloading(1)
+    writeFileSync(path('tools.ts'), 'two')
+    await reloading(2)
+    outcomes[0]?.reject(new WorkerError('reload_superseded', 'Another one.'))
+    outcomes[1]?.resolve()
+    await expect.poll(() => said).toEqual(['reloaded agents.ts tools.ts'])
+  })
+
+  it('counts what is saved while the workers start', async () => {
+    writeFileSync(path('agents.ts'), 'two')
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    expect(outcomes).toHaveLength(0)
+    reloads.begin({ reload })
+    await reloading(1)
+  })
+
+  it('does not reload for a file that is saved as it was, unless the module failed', async () => {
+    reloads.begin({ reload })
+    writeFileSync(path('tools.ts'), 'one')
+    writeFileSync(path('agents.ts'), 'two')
+    await reloading(1)
+    outcomes[0]?.reject(new WorkerError('services_failed', 'No database.'))
+    await expect.poll(() => said).toEqual(['failed services_failed'])
+    writeFileSync(path('tools.ts'), 'one')
+    await reloading(2)
+    outcomes[1]?.resolve()
+    await expect.poll(() => said).toEqual(['failed services_failed', 'reloaded tools.ts'])
+  })
+})
+
+describe('what a person is told', () => {
+  it('of a reload is one line, not one for each process that comes and goes with it', () => {
+    const written: string[] = []
+    vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => written.push(String(chunk)) > 0)
+    const announcer = announceToPeople(() => [])
+    const died = (pid: number, code: number | null, calls: { sessionId: string; call: string }[] = []) =>
+      announcer.worker({ event: 'worker_died', pid, code, signal: code === null ? 'SIGKILL' : null, at: 0, calls })
+    announcer.worker({ event: 'worker_started', pid: 1 })
+    announcer.reloading()
+    announcer.worker({ event: 'worker_started', pid: 2 })
+    announcer.worker({ event: 'worker_ready', pid: 2 })
+    announcer.reloaded({ module: 'agents.ts', files: ['tools.ts'], ms: 612 })
+    died(1, 0)
+    announcer.reloading()
+    announcer.worker({ event: 'worker_started', pid: 3 })
+    announcer.reloadFailed({ module: 'agents.ts', files: [], ms: 5, code: 'module_failed', message: 'x is not defined. Fix the module.' })
+    died(3, null)
+    died(2, null, [{ sessionId: 's', call: 'c' }])
+    died(4, 0, [{ sessionId: 's', call: 'c' }])
+    expect(written).toEqual([
+      'worker 1 started\n',
+      'reloaded agents.ts in 0.6 s\n',
+      'agents.ts was not reloaded: x is not defined. Fix the module. The code before it keeps serving.\n',
+      'worker 2 died (SIGKILL) in the middle of: s c\n',
+      'worker 4 died (exit code 0) in the middle of: s c\n',
+    ])
+  })
+})
+
+describe('the pauses before a process is started again', () => {
+  it('double with each one in a row that did not serve, up to what is given', () => {
+    const backoff = startBackoff(150)
+    expect(Array.from({ length: 7 }, () => backoff.next())).toEqual([150, 300, 600, 1_200, 2_400, 4_800, 5_000])
+    expect(backoff.next(30_000)).toBe(19_200)
+    expect(backoff.next(30_000)).toBe(30_000)
+    backoff.served()
+    expect(backoff.next()).toBe(150)
+  })
+})
