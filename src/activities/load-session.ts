@@ -20,7 +20,12 @@ async function load({ store, logger }: ActivityNeeds, reader: SessionReader, inp
   const { info, client } = Context.current()
   const { workflowId = '', runId = '' } = info.workflowExecution ?? {}
   const sessionId = sessionIdOf(workflowId)
-  const unopened = await storeLeftBehind(sessionId, runId, { store, reader, client, logger, abandoned: input.abandoned === true }, input.after)
+  const unopened = await storeLeftBehind(
+    sessionId,
+    runId,
+    { store, reader, client, logger, abandoned: input.abandoned === true },
+    input.after,
+  )
   await repeatMessages(sessionId, unopened, client)
   // From here on the store knows that this execution has what those before it left behind.
   const resumed = await store.resume(sessionId, runId)

@@ -71,7 +71,7 @@ it('a server that is away for 3 s in the middle of external calls has nobody ask
 
 it('a server that gives the attempts up takes their results all the same, whether the bodies ended before or after', async () => {
   const during = await Promise.all([held('entrust'), held('dawdle')])
-  const after = []
+  const after: Awaited<ReturnType<typeof held>>[] = []
   for (const tool of TOOLS) after.push(await held(tool))
   network.hold()
   for (const { mark } of during) mark.release()

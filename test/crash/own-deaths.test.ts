@@ -157,7 +157,9 @@ describe('a result of more than 64 MB', () => {
 
   it('is recorded as completed, with a note of how it begins', async () => {
     const run = await roomy.start(call('gush'))
-    expect((await run.result()).text).toMatch(/^Done: The call completed\. Its result has 641\d+ bytes, more than could be recorded .*begins:\nx+$/)
+    expect((await run.result()).text).toMatch(
+      /^Done: The call completed\. Its result has 641\d+ bytes, more than could be recorded .*begins:\nx+$/,
+    )
     expect(roomy.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
     expect(await roomy.errors(run.sessionId, 0)).toEqual([])
   })

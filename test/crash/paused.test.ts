@@ -88,7 +88,10 @@ describe('an orchestrator that is paused for longer than stuckLoopMs', () => {
 describe('a worker of which all processes are paused', () => {
   it('for longer than the heartbeat timeout has its external effects taken once it is resumed, and asks nobody', async () => {
     const parent = await rig.serve('supervise')
-    const pids = (): number[] => [parent.pid, ...parent.lines.flatMap((line) => /^(?:worker|orchestrator) (\d+)$/.exec(line)?.[1] ?? []).map(Number)]
+    const pids = (): number[] => [
+      parent.pid,
+      ...parent.lines.flatMap((line) => /^(?:worker|orchestrator) (\d+)$/.exec(line)?.[1] ?? []).map(Number),
+    ]
     await until(() => pids().length === 4)
     const external = [await held('dawdle'), await held('entrust')]
     const put = await held('put')

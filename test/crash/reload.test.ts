@@ -92,10 +92,10 @@ describe('a reload', () => {
   it('that begins before another one is done takes its place', async () => {
     await its.write('never', { top: 'await new Promise(() => setInterval(() => {}, 1000))' })
     const first = its.supervisor.reload()
-    const refused = expect(first).rejects.toMatchObject({ name: 'WorkerError', code: 'reload_superseded' })
+    first.catch(() => undefined)
     await its.write(`v${++version}`)
     await its.supervisor.reload()
-    await refused
+    await expect(first).rejects.toMatchObject({ name: 'WorkerError', code: 'reload_superseded' })
     expect(await textOf('hello')).toBe(`v${version}: hello`)
     await served()
   })
@@ -142,12 +142,10 @@ describe('a module that cannot be loaded', () => {
     try {
       await its.supervisor.ready()
       await its.write('hangs', { services: 'await new Promise(() => setInterval(() => {}, 1000))' })
-      const reloading = expect(its.supervisor.reload()).rejects.toMatchObject({
-        code: 'module_hangs',
-        message: expect.stringContaining('15 s'),
-      })
+      const reloading = its.supervisor.reload()
+      reloading.catch(() => undefined)
       expect((await (await its.say('hello')).result()).text).toBe('v1: hello')
-      await reloading
+      await expect(reloading).rejects.toMatchObject({ code: 'module_hangs', message: expect.stringContaining('15 s') })
       expect((await (await its.say('hello')).result()).text).toBe('v1: hello')
     } finally {
       await its.close()

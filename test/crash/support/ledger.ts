@@ -80,7 +80,7 @@ export async function startLedger(): Promise<Ledger> {
     marks: (filter = {}) => marks.filter((mark) => fits(mark, filter)),
     holdNext: (filter) => next(filter, true),
     reached: async (filter) => marks.find((mark) => fits(mark, filter)) ?? next(filter, false),
-    apply: ({ stage: _, at: __, ...mark }) => void marks.push({ ...mark, stage: 'applied', at: Date.now() }),
+    apply: (mark) => void marks.push({ ...mark, stage: 'applied', at: Date.now() }),
     close: () => closeServer(server),
   }
 }

@@ -23,7 +23,9 @@ interface Fate {
 
 const prompt = fc.nat(100).map((ms): Fate => ({ arrivesMs: [ms], answeredMs: ms * 2 }))
 const slow = fc.tuple(fc.nat(2_400), fc.nat(2_400)).map(([there, back]): Fate => ({ arrivesMs: [there], answeredMs: there + back }))
-const twice = fc.tuple(fc.nat(500), fc.nat(500)).map(([first, second]): Fate => ({ arrivesMs: [first, second], answeredMs: first + second }))
+const twice = fc
+  .tuple(fc.nat(500), fc.nat(500))
+  .map(([first, second]): Fate => ({ arrivesMs: [first, second], answeredMs: first + second }))
 const lost = fc.constant<Fate>({ arrivesMs: [] })
 const unanswered = fc.nat(4_000).map((ms): Fate => ({ arrivesMs: [ms] }))
 const tooLate = fc.integer({ min: RPC_TIMEOUT_MS, max: 15_000 }).map((ms): Fate => ({ arrivesMs: [ms] }))
@@ -53,7 +55,7 @@ function startServer(each: readonly Fate[]) {
     return new Promise<HeartbeatAnswer>((resolve, reject) => {
       const { answeredMs } = fate
       if (answeredMs === undefined) after(RPC_TIMEOUT_MS, () => reject(new Error('deadline exceeded')))
-      else after(Math.max(0, ...fate.arrivesMs), () => void after(answeredMs, () => resolve(server.isGivenUp ? 'lost' : 'mine')))
+      else after(Math.max(0, ...fate.arrivesMs), () => after(answeredMs, () => resolve(server.isGivenUp ? 'lost' : 'mine')))
     })
   }
   return { server, send, stop: () => clearInterval(patience) }
@@ -62,10 +64,13 @@ function startServer(each: readonly Fate[]) {
 /** Takes a lease, asks for leave after a while, and has a body at work if it is given. What the server knew last of an attempt stays so. */
 async function play(each: readonly Fate[], waitMs: number, encodeMs: number): Promise<Outcome> {
   const { server, send, stop } = startServer(each)
-  const leases = startLeases((message: ToSender) => toSender(message), async (report) => {
-    if (encodeMs > 0) await new Promise((resolve) => setTimeout(resolve, encodeMs))
-    return [{ data: Buffer.from(JSON.stringify(report)) }]
-  })
+  const leases = startLeases(
+    (message: ToSender) => toSender(message),
+    async (report) => {
+      if (encodeMs > 0) await new Promise((resolve) => setTimeout(resolve, encodeMs))
+      return [{ data: Buffer.from(JSON.stringify(report)) }]
+    },
+  )
   const toSender = heartbeatSender(send, (message) => leases.receive(message))
   const { ticket } = order('t_1_1_0', { once: true })
   const lease = leases.take({ ...ticket, heartbeatTimeoutMs: HEARTBEAT_TIMEOUT_MS }, () => undefined)
@@ -82,7 +87,8 @@ async function play(each: readonly Fate[], waitMs: number, encodeMs: number): Pr
   )
   for (let passed = 0; passed < BODY_MS; passed += STEP_MS) {
     await vi.advanceTimersByTimeAsync(STEP_MS)
-    if (at.outcome === 'entered') expect([at.wasKnown, server.begun], 'what the server knows when the body is entered, and later').toEqual([true, true])
+    if (at.outcome === 'entered')
+      expect([at.wasKnown, server.begun], 'what the server knows when the body is entered, and later').toEqual([true, true])
   }
   lease.release()
   stop()
