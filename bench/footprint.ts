@@ -82,7 +82,9 @@ async function sayTimes(place: Place, executors: number, starts: number): Promis
     ready.push((last?.at ?? Number.NaN) - (forked?.at ?? Number.NaN))
     await worker.stop()
   }
-  console.log(`from start to serving: p50 ${Math.round(quantile(serving, 0.5))} ms; an executor from fork to ready: p50 ${Math.round(quantile(ready, 0.5))} ms`)
+  console.log(
+    `from start to serving: p50 ${Math.round(quantile(serving, 0.5))} ms; an executor from fork to ready: p50 ${Math.round(quantile(ready, 0.5))} ms`,
+  )
 }
 
 async function sayFloor({ address, namespace }: Place): Promise<void> {
@@ -97,7 +99,10 @@ async function sayFloor({ address, namespace }: Place): Promise<void> {
   await bundles.remove()
 }
 
-async function sayWorker(place: Place, { executors, sessions, idleMs }: { executors: number; sessions: number; idleMs: number }): Promise<void> {
+async function sayWorker(
+  place: Place,
+  { executors, sessions, idleMs }: { executors: number; sessions: number; idleMs: number },
+): Promise<void> {
   const worker = await start(place, executors)
   const pawl = await Pawl.connect({
     temporal: { address: place.address, namespace: place.namespace },
@@ -124,7 +129,11 @@ async function sayWorker(place: Place, { executors, sessions, idleMs }: { execut
 
 function everyPid(worker: BenchWorker): [string, number][] {
   const { parent, orchestrator, executors } = worker.pids()
-  return [['parent', parent], ['orchestrator', orchestrator], ...executors.map((pid, index): [string, number] => [`executor ${index + 1}`, pid])]
+  return [
+    ['parent', parent],
+    ['orchestrator', orchestrator],
+    ...executors.map((pid, index): [string, number] => [`executor ${index + 1}`, pid]),
+  ]
 }
 
 async function look(worker: BenchWorker, { address, databaseUrl }: Place): Promise<Look[]> {

@@ -29,7 +29,10 @@ export async function run(args: string[]): Promise<void> {
   const turns = values.turns.split(',').map(Number)
   const measured = await withResumeBench(async (bench) => [
     ...(await ofExecutors(bench, turns, Number(values.kills))),
-    { what: `orchestrator killed: ${SESSIONS} sessions at work again`, ms: await ofOrchestrators(bench, Number(values['orchestrator-kills'])) },
+    {
+      what: `orchestrator killed: ${SESSIONS} sessions at work again`,
+      ms: await ofOrchestrators(bench, Number(values['orchestrator-kills'])),
+    },
     { what: 'whole worker killed beside a second one', ms: await times(Number(values['worker-kills']), () => bench.killWorker()) },
   ])
   const results = measured

@@ -60,7 +60,9 @@ export async function run(args: string[]): Promise<void> {
       }
       sayRow(sessions, floor, pawl)
     }
-    console.log(`${executors} executors and their orchestrator against ${executors + 1} bare workers; load average ${loadavg()[0]?.toFixed(1)}`)
+    console.log(
+      `${executors} executors and their orchestrator against ${executors + 1} bare workers; load average ${loadavg()[0]?.toFixed(1)}`,
+    )
   } finally {
     await Promise.all(sides.map((side) => side.stop()))
     await bundles.remove()
@@ -88,7 +90,11 @@ async function startFloor(client: Client, processes: number, setting: WorkerSett
   return { runTurns, stop }
 }
 
-async function startPawl(client: Client, processes: number, place: Pick<WorkerSetting, 'address' | 'namespace' | 'databaseUrl'>): Promise<Side> {
+async function startPawl(
+  client: Client,
+  processes: number,
+  place: Pick<WorkerSetting, 'address' | 'namespace' | 'databaseUrl'>,
+): Promise<Side> {
   const { address, namespace, databaseUrl } = place
   const supervisor = await superviseWorkers({
     module: fileURLToPath(new URL('turn/agent.ts', import.meta.url)),
