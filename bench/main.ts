@@ -2,6 +2,8 @@
 const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<void> }>> = {
   turn: () => import('./turn.ts'),
   resume: () => import('./resume.ts'),
+  throughput: () => import('./throughput.ts'),
+  footprint: () => import('./footprint.ts'),
   lists: () => import('./lists.ts'),
   store: () => import('./store.ts'),
   flushes: () => import('./flushes.ts'),

@@ -47,6 +47,11 @@ export async function tasksOf(client: Client, workflowId: string): Promise<DoneT
   return tasks
 }
 
+/** How many events a chain of executions has. */
+export async function historyLengthOf(client: Client, workflowId: string): Promise<number> {
+  return (await chainOf(client, workflowId)).length
+}
+
 /** All events of a chain of executions, the oldest first. */
 async function chainOf(client: Client, workflowId: string): Promise<Event[]> {
   const executions: Event[][] = []

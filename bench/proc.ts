@@ -1,0 +1,51 @@
+// What Linux says of a process: its memory, its CPU time, its connections.
+import { readdir, readFile, readlink } from 'node:fs/promises'
+
+/** Memory of a process, in megabytes. */
+export interface Memory {
+  /** Its share: pages that several processes have count for each in part. */
+  pss: number
+  rss: number
+}
+
+/** Ticks of `/proc/<pid>/stat` in a second: Linux says 100 to every program. */
+const TICKS = 100
+
+/** Its memory now. */
+export async function memoryOf(pid: number): Promise<Memory> {
+  const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8')
+  const mbOf = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(rollup)?.[1] ?? Number.NaN) / 1_024
+  return { pss: mbOf('Pss'), rss: mbOf('Rss') }
+}
+
+/** Milliseconds of CPU that it has used so far. */
+export async function cpuMsOf(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+  // The name may contain spaces; what follows it does not.
+  const [user = 0, system = 0] = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 13)
+    .map(Number)
+  return ((user + system) * 1_000) / TICKS
+}
+
+/** How many connections it has to each of these ports. */
+export async function connectionsOf(pid: number, ports: readonly number[]): Promise<number[]> {
+  const descriptors = await readdir(`/proc/${pid}/fd`)
+  const links = await Promise.all(descriptors.map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => '')))
+  const inodes = new Set(links.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? []))
+  const tables = await Promise.all(['tcp', 'tcp6'].map((table) => readFile(`/proc/${pid}/net/${table}`, 'utf8').catch(() => '')))
+  const remotes = tables.flatMap((table) =>
+    table
+      .split('\n')
+      .slice(1)
+      .map((line) => line.trim().split(/\s+/))
+      .flatMap(([, , remote = '', state, , , , , , inode = '']) => (state === '01' && inodes.has(inode) ? [portOf(remote)] : [])),
+  )
+  return ports.map((port) => remotes.filter((remote) => remote === port).length)
+}
+
+function portOf(address: string): number {
+  return Number.parseInt(address.split(':')[1] ?? '', 16)
+}

@@ -1,0 +1,137 @@
+// The worker whose processes the benchmark kills, and one kill of each kind, measured.
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { Client, Connection } from '@temporalio/client'
+import { Pawl } from 'pawl/client'
+import { startStack } from 'pawl/testing'
+import { historyLengthOf } from '../turn/history.ts'
+import { type BenchWorker, startWorker } from '../worker/start.ts'
+
+const QUIET_MS = 1_000
+const TASK_QUEUE = 'bench-resume'
+const AGENT = 'resume'
+/** A session of so many turns is made once, and speaks again for each kill: what that adds to its history is little beside it. */
+const KEPT_FROM_TURNS = 200
+
+/** A call that was entered, as the executor told. */
+interface Entered {
+  sessionId: string
+  what: string
+  attempt: number
+  pid: number
+  at: number
+}
+
+/** The kills. */
+export interface ResumeBench {
+  /** Milliseconds to the call running again, and the session's history events. */
+  killExecutor(turns: number, end: 'tool' | 'model'): Promise<{ ms: number; events: number }>
+  /** Milliseconds until the last of so many sessions, each within a tool call at the kill, runs its next one. */
+  killOrchestrator(sessions: number): Promise<number>
+  /** Milliseconds until a second worker runs the call of one whose processes are all killed. */
+  killWorker(): Promise<number>
+}
+
+/** Starts a stack and a worker on it. */
+export async function withResumeBench<T>(use: (bench: ResumeBench) => Promise<T>): Promise<T> {
+  const stack = await startStack()
+  const folder = await mkdtemp(join(tmpdir(), 'pawl-bench-'))
+  const file = join(folder, 'entered')
+  process.env.BENCH_ENTERED = file
+  const temporal = { address: stack.temporalAddress, namespace: stack.namespace }
+  const connection = await Connection.connect({ address: temporal.address })
+  const client = new Client({ connection, namespace: temporal.namespace })
+  const pawl = await Pawl.connect({ temporal, postgres: stack.databaseUrl, taskQueue: TASK_QUEUE })
+  const module = fileURLToPath(new URL('agent.mjs', import.meta.url))
+  const start = () => startWorker({ module, processes: 2, temporal, taskQueue: TASK_QUEUE, postgres: stack.databaseUrl })
+  let worker = await start()
+  const kept = new Map<number, string>()
+  let names = 0
+
+  async function entered(sessionId: string, what: string, attempt: number): Promise<Entered> {
+    for (;;) {
+      const lines = (await readFile(file, 'utf8').catch(() => '')).split('\n').slice(0, -1)
+      const found = lines.map((line) => JSON.parse(line) as Entered).find((one) => isIt(one, sessionId, what, attempt))
+      if (found) return found
+      await sleep(10)
+    }
+  }
+
+  async function quiet(): Promise<BenchWorker> {
+    await worker.serving()
+    await sleep(QUIET_MS)
+    return worker
+  }
+
+  async function speak(turns: number, end: string, sessionId?: string) {
+    const name = `call ${++names}`
+    const session = pawl.session(sessionId, { agent: AGENT })
+    return { name, session, handle: await session.send(JSON.stringify({ name, turns, end })) }
+  }
+
+  /** A session with so many turns behind it, and how many the next run is to add. */
+  async function sessionWith(turns: number): Promise<{ id?: string; more: number }> {
+    if (turns < KEPT_FROM_TURNS) return { more: turns }
+    const known = kept.get(turns)
+    if (known !== undefined) return { id: known, more: 0 }
+    const { session, handle } = await speak(turns, 'nothing')
+    await handle.result()
+    kept.set(turns, session.id)
+    return { id: session.id, more: 0 }
+  }
+
+  async function killExecutor(turns: number, end: 'tool' | 'model'): Promise<{ ms: number; events: number }> {
+    const { id, more } = await sessionWith(turns)
+    await quiet()
+    const { name, session, handle } = await speak(more, end, id)
+    const { pid } = await entered(session.id, name, 1)
+    const events = await historyLengthOf(client, `pawl:${session.id}`)
+    const at = Date.now()
+    process.kill(pid, 'SIGKILL')
+    const again = await entered(session.id, name, 2)
+    await handle.result()
+    return { ms: again.at - at, events }
+  }
+
+  async function killOrchestrator(sessions: number): Promise<number> {
+    const { pids } = await quiet()
+    const spoken = await Promise.all(Array.from({ length: sessions }, () => speak(2, 'outlived')))
+    await Promise.all(spoken.map(({ name, session }) => entered(session.id, name, 1)))
+    const at = Date.now()
+    process.kill(pids().orchestrator, 'SIGKILL')
+    const after = await Promise.all(spoken.map(({ name, session }) => entered(session.id, `${name} after`, 1)))
+    await Promise.all(spoken.map(({ handle }) => handle.result()))
+    return Math.max(...after.map((one) => one.at)) - at
+  }
+
+  async function killWorker(): Promise<number> {
+    const victim = await quiet()
+    const { name, session, handle } = await speak(24, 'tool')
+    await entered(session.id, name, 1)
+    const second = await start()
+    await sleep(QUIET_MS)
+    const at = Date.now()
+    victim.kill()
+    worker = second
+    const again = await entered(session.id, name, 2)
+    await handle.result()
+    return again.at - at
+  }
+
+  try {
+    return await use({ killExecutor, killOrchestrator, killWorker })
+  } finally {
+    await worker.stop()
+    await pawl.close()
+    await connection.close()
+    await stack.stop()
+    await rm(folder, { recursive: true })
+  }
+}
+
+function isIt(one: Entered, sessionId: string, what: string, attempt: number): boolean {
+  return one.sessionId === sessionId && one.what === what && one.attempt === attempt
+}

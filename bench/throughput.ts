@@ -1,0 +1,128 @@
+// `npm run bench -- throughput`: many sessions at once, in turns a second, against the bare loop of `bench -- turn` with as many processes.
+import { loadavg } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { Client, Connection } from '@temporalio/client'
+import { Pawl } from 'pawl/client'
+import { startStack } from 'pawl/testing'
+import { superviseWorkers } from 'pawl/worker'
+import { cpuMsOf } from './proc.ts'
+import { sampleOf } from './statistics.ts'
+import { bundleFloor } from './turn/floor-bundle.ts'
+import { AGENT, TASK_QUEUE } from './turn/work.ts'
+import { startWorkers, type WorkerSetting } from './turn/workers.ts'
+
+/** One side at work. */
+interface Side {
+  runTurns(turns: number): Promise<unknown>
+  /** The process in whose loop all of the side's sessions meet, if there is one. */
+  narrowest?: number
+  stop(): Promise<unknown>
+}
+
+/** A round of one side. */
+interface Round {
+  perSecond: number
+  /** How much of a core the narrowest process used. */
+  busy: number
+}
+
+/** Runs the benchmark. */
+export async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      sessions: { type: 'string', default: '100' },
+      turns: { type: 'string', default: '20' },
+      rounds: { type: 'string', default: '3' },
+      executors: { type: 'string', default: '2' },
+      bytes: { type: 'string', default: '1000' },
+    },
+  })
+  const [turns, rounds, executors] = [Number(values.turns), Number(values.rounds), Number(values.executors)]
+  process.env.BENCH_RESULT_BYTES = values.bytes
+  const stack = await startStack()
+  const connection = await Connection.connect({ address: stack.temporalAddress })
+  const client = new Client({ connection, namespace: stack.namespace })
+  const bundles = await bundleFloor()
+  const { temporalAddress: address, namespace, databaseUrl } = stack
+  const sides = [
+    await startFloor(client, executors + 1, { address, namespace, databaseUrl, eager: 'on', floorBundle: bundles.on }),
+    await startPawl(client, executors, { address, namespace, databaseUrl }),
+  ] as const
+  try {
+    for (const side of sides) await side.runTurns(5)
+    for (const sessions of values.sessions.split(',').map(Number)) {
+      const [floor, pawl]: [Round[], Round[]] = [[], []]
+      for (let round = 0; round < rounds; round++) {
+        floor.push(await measure(sides[0], sessions, turns))
+        pawl.push(await measure(sides[1], sessions, turns))
+      }
+      sayRow(sessions, floor, pawl)
+    }
+    console.log(
+      `${executors} executors and their orchestrator against ${executors + 1} bare workers; load average ${loadavg()[0]?.toFixed(1)}`,
+    )
+  } finally {
+    await Promise.all(sides.map((side) => side.stop()))
+    await bundles.remove()
+    await connection.close()
+    await stack.stop()
+  }
+}
+
+/** All sessions begin at once; what counts is when the last one has ended. */
+async function measure({ runTurns, narrowest }: Side, sessions: number, turns: number): Promise<Round> {
+  const cpuBefore = narrowest === undefined ? 0 : await cpuMsOf(narrowest)
+  const startedAt = performance.now()
+  await Promise.all(Array.from({ length: sessions }, () => runTurns(turns)))
+  const ms = performance.now() - startedAt
+  const cpuMs = narrowest === undefined ? 0 : (await cpuMsOf(narrowest)) - cpuBefore
+  return { perSecond: (sessions * turns * 1_000) / ms, busy: cpuMs / ms }
+}
+
+async function startFloor(client: Client, processes: number, setting: WorkerSetting): Promise<Side> {
+  const stop = await startWorkers('floor', processes, setting)
+  const runTurns = (turns: number): Promise<unknown> => {
+    const workflowId = `floor-${crypto.randomUUID()}`
+    return client.workflow.execute('floor', { workflowId, taskQueue: TASK_QUEUE.floor, args: [workflowId, turns] })
+  }
+  return { runTurns, stop }
+}
+
+async function startPawl(
+  client: Client,
+  processes: number,
+  place: Pick<WorkerSetting, 'address' | 'namespace' | 'databaseUrl'>,
+): Promise<Side> {
+  const { address, namespace, databaseUrl } = place
+  const supervisor = await superviseWorkers({
+    module: fileURLToPath(new URL('turn/agent.ts', import.meta.url)),
+    processes,
+    temporal: { address, namespace },
+    taskQueue: TASK_QUEUE.pawl,
+    postgres: databaseUrl,
+  })
+  await supervisor.ready()
+  const pawl = await Pawl.connect({ temporal: client, taskQueue: TASK_QUEUE.pawl, postgres: databaseUrl })
+  const narrowest = supervisor.orchestratorPid()
+  return {
+    runTurns: async (turns) => (await pawl.session(undefined, { agent: AGENT }).send(String(turns))).result(),
+    ...(narrowest !== undefined && { narrowest }),
+    async stop() {
+      await pawl.close()
+      await supervisor.shutdown()
+    },
+  }
+}
+
+function sayRow(sessions: number, floor: readonly Round[], pawl: readonly Round[]): void {
+  const rates = (side: readonly Round[]): number[] => side.map(({ perSecond }) => perSecond)
+  const ratio = sampleOf(pawl.map(({ perSecond }, round) => perSecond / (floor[round]?.perSecond ?? Number.NaN)))
+  const text = (side: readonly Round[]): string => `${sampleOf(rates(side)).median.toFixed(0)} turns/s`
+  const busy = sampleOf(pawl.map((round) => round.busy)).median
+  console.log(
+    `${String(sessions).padStart(4)} sessions: floor ${text(floor)}, pawl ${text(pawl)}, ratio ${ratio.median.toFixed(2)} ± ${ratio.noise.toFixed(2)}; ` +
+      `the orchestrator used ${busy.toFixed(2)} of a core`,
+  )
+}

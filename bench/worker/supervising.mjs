@@ -1,0 +1,12 @@
+// A worker in processes of its own, as `pawl worker` is one: starts what it is told to, and tells what happens to its processes.
+// Plain JavaScript, so that no loader counts as memory or time of pawl's.
+import { once } from 'node:events'
+import { superviseWorkers } from 'pawl/worker'
+
+const tell = (event) => process.connected && process.send({ ...event, at: Date.now() })
+
+const [options] = await once(process, 'message')
+const supervisor = await superviseWorkers({ ...options, onEvent: tell })
+process.once('disconnect', () => void supervisor.shutdown())
+await supervisor.ready()
+tell({ event: 'serving' })
