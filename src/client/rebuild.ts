@@ -131,7 +131,7 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
       const last = entries.at(-1)
       if (!last) return head
       const before = head?.seq ?? 0
-      head = await store.flush(done.sessionId, page.epoch, entries)
+      head = await store.flush(done.sessionId, page.epoch, entries, { executionId: execution.executionId })
       done.events += Math.min(last.seq, head.seq) - Math.min(last.seq, before)
       values.push(...valuesIn(page.events))
       after = Math.max(last.seq, head.seq)

@@ -6,9 +6,11 @@ import type { Message } from '../../../src/session/content.ts'
 import { continues } from '../../../src/session/digest.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
+import type { JsonObject } from '../../../src/session/json.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript.ts'
-import { type Entered, type SoundSession, soundSessions } from './sound-session.ts'
+import { callsOfTurn } from '../../../src/session/turn-calls.ts'
+import { type Entered, movedSessions, type SoundSession, soundSessions } from './sound-session.ts'
 
 const RUNS = { numRuns: 250 }
 
@@ -184,6 +186,48 @@ describe('the transcript', () => {
     expect(rows.slice(messages.length).every((row) => row.run === null && row.turn === null)).toBe(true)
     expect(rows.slice(0, messages.length).every((row) => row.run !== null && row.turn !== null)).toBe(true)
     expect(new Set(rows.map((row) => row.messageId)).size).toBe(rows.length)
+  })
+})
+
+describe('the metadata of a run', () => {
+  it('is that of the message that opened it, in the transcript at once and in the state from the first answer on', () => {
+    fc.assert(
+      fc.property(movedSessions, ({ events }) => {
+        const said = new Map<string, JsonObject | undefined>()
+        let state: SessionState | undefined
+        let opener: string | undefined
+        transcriptOf(events, (event, { newestRun }) => {
+          state = fold(state, [event])
+          if (event.type === 'message_received') said.set(event.messageId, event.metadata)
+          if (event.type === 'run_started') opener = event.messageId
+          if (!state?.current || opener === undefined || state.current.run !== newestRun.run) return
+          expect(newestRun.metadata).toEqual(said.get(opener) ?? {})
+          if (event.type === 'model_completed') expect(state.current.metadata).toEqual(said.get(opener) ?? {})
+        })
+      }),
+      RUNS,
+    )
+  })
+})
+
+describe('the calls of a turn', () => {
+  it('are folded from the events of that turn alone as from all of them', () => {
+    let compared = 0
+    fc.assert(
+      fc.property(movedSessions, ({ events }) => {
+        let state: SessionState | undefined
+        for (const [index, event] of events.entries()) {
+          state = fold(state, [event])
+          const { phase, answerSeq = 0, calls } = state?.current ?? {}
+          if (phase !== 'tools') continue
+          const first = events.findIndex(({ seq }) => seq === answerSeq)
+          expect(callsOfTurn(events.slice(first, index + 1))).toEqual(calls)
+          compared += 1
+        }
+      }),
+      RUNS,
+    )
+    expect(compared).toBeGreaterThan(RUNS.numRuns)
   })
 })
 
