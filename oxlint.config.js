@@ -4,7 +4,9 @@ import { defineConfig } from 'oxlint'
 
 /**
  * The import directions of the house. `values`: folders whose code a folder may use, `types`: folders of which it may name types
- * only, `packages`: packages it must not touch. Every folder may use `session`, which uses nobody.
+ * only, `packages`: packages it must not touch, `packageTypes`: those of which it may name types only. Every folder may use `session`,
+ * which uses nobody.
+ * A room of a folder has a rule of its own, may use what lies directly in the folder, and `rooms`: the folder's other rooms it may use.
  */
 const HOUSE = {
   session: { values: [], types: [], packages: ['node:*', '@temporalio/*', 'pg', 'zod'] },
@@ -14,8 +16,26 @@ const HOUSE = {
   // Of connect, what both it and the client say while they wait: nothing of Temporal.
   store: { values: ['connect'], types: ['agent'], packages: ['@temporalio/*'] },
   workflows: { values: [], types: ['activities'], packages: ['node:*', '@temporalio/worker', '@temporalio/client', 'pg', 'zod'] },
-  activities: { values: ['agent', 'store', 'models'], types: [], packages: ['@temporalio/workflow', 'pg'] },
-  worker: { values: ['activities', 'agent', 'connect', 'store', 'models'], types: ['workflows'], packages: ['@temporalio/workflow'] },
+  jobs: { values: ['agent', 'models'], types: ['activities'], packages: ['@temporalio/*', 'pg'] },
+  activities: { values: ['agent', 'jobs', 'store'], types: [], packages: ['@temporalio/workflow', 'pg'] },
+  // What its rooms share, whether their process has the SDK or not, and what `pawl/worker` exports.
+  worker: { values: ['agent', 'connect'], types: ['jobs'], packages: [], packageTypes: ['@temporalio/*', 'pg'] },
+  // Its process must outlive whatever a package can do.
+  'worker/parent': { values: [], types: ['agent', 'connect'], rooms: [], packages: [], packageTypes: 'all' },
+  'worker/orchestrator': {
+    values: ['activities', 'agent', 'connect', 'jobs', 'store'],
+    types: ['workflows'],
+    rooms: [],
+    packages: ['@temporalio/workflow'],
+  },
+  // Its process runs user code, and neither SDK nor pool of pawl's beside it.
+  'worker/executor': { values: ['agent', 'jobs'], types: [], rooms: [], packages: ['@temporalio/*', 'pg'] },
+  'worker/one-process': {
+    values: ['agent', 'connect', 'store'],
+    types: [],
+    rooms: ['orchestrator', 'executor'],
+    packages: ['@temporalio/workflow'],
+  },
   client: {
     values: ['connect', 'store'],
     types: ['agent'],
@@ -34,33 +54,54 @@ const HOUSE = {
 /** How deep folders lie in src/: an import's path starts with as many `../` as its file lies deep. */
 const DEPTHS = [1, 2, 3]
 
-const folders = readdirSync(new URL('src', import.meta.url), { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
-  .map((entry) => entry.name)
-const homeless = folders.filter((folder) => !(folder in HOUSE))
+const foldersIn = (path) =>
+  readdirSync(new URL(path, import.meta.url), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+const FOLDERS = foldersIn('src')
+/** A folder whose rooms have rules has one for each. */
+const roomsOf = (folder) => (Object.keys(HOUSE).some((place) => place.startsWith(`${folder}/`)) ? foldersIn(`src/${folder}`) : [])
+const homeless = FOLDERS.flatMap((folder) => [folder, ...roomsOf(folder).map((room) => `${folder}/${room}`)]).filter(
+  (place) => !(place in HOUSE),
+)
 if (homeless.length > 0) throw new Error(`src/${homeless[0]} has no import rule: say in oxlint.config.js what it may import.`)
 
 const OWN_PACKAGE = { group: ['pawl', 'pawl/*'], message: 'Inside src/ import by path: the package name would load a second copy.' }
 
-/** The rule of one folder for its files of one depth. */
-function directionsOf(folder, depth) {
-  const { values, types, packages } = HOUSE[folder]
-  const up = '../'.repeat(depth)
-  const others = Object.keys(HOUSE).filter((other) => other !== folder && other !== 'session' && !values.includes(other))
+/** What is neither a path nor of Node; a negated group would let the other patterns' paths pass, too. */
+const ANY_PACKAGE = '^([a-mo-zA-Z0-9@]|n[^o]|no[^d]|nod[^e]|node[^:])'
+
+/** What a message of lint says a place may import. */
+const allowedIn = ({ values, types, rooms = [] }) =>
+  ['session', ...values, ...rooms, ...types.map((other) => `types of ${other}`)].join(', ')
+
+/** The rule of one folder, or room, for its files of one depth. */
+function directionsOf(place, depth) {
+  const rule = HOUSE[place]
+  const { values, types, rooms = [], packages, packageTypes = [] } = rule
+  const [folder, room] = place.split('/')
+  const toFolder = '../'.repeat(room === undefined ? depth - 1 : depth)
+  const up = `${toFolder}../`
+  const others = FOLDERS.filter((other) => other !== folder && other !== 'session' && !values.includes(other))
   const forbidden = folder === 'session' ? [...others, ...values] : others.filter((other) => !types.includes(other))
+  const closed = room === undefined ? [] : roomsOf(folder).filter((other) => other !== room && !rooms.includes(other))
   const patterns = [
     {
-      group: [...forbidden.map((other) => `${up}${other}/**`), `${up}index.ts`],
-      message: `${folder} may import ${['session', ...values].join(', ')}${types.map((other) => `, types of ${other}`).join('')}.`,
+      group: [...forbidden.map((other) => `${up}${other}/**`), ...closed.map((other) => `${toFolder}${other}/**`), `${up}index.ts`],
+      message: `${place} may import ${allowedIn(rule)}.`,
     },
     OWN_PACKAGE,
   ]
   if (types.length > 0) {
-    const message = `Of ${types.join(', ')}, ${folder} may import types only (import type).`
+    const message = `Of ${types.join(', ')}, ${place} may import types only (import type).`
     patterns.push({ group: types.map((other) => `${up}${other}/**`), allowTypeImports: true, message })
   }
-  if (packages.length > 0) patterns.push({ group: packages, message: `${folder} must do without this package.` })
-  return { files: [`src/${folder}/${'*/'.repeat(depth - 1)}*.ts`], rules: { 'no-restricted-imports': ['error', { patterns }] } }
+  if (packages.length > 0) patterns.push({ group: packages, message: `${place} must do without this package.` })
+  if (packageTypes.length > 0) {
+    const which = packageTypes === 'all' ? { regex: ANY_PACKAGE } : { group: packageTypes }
+    patterns.push({ ...which, allowTypeImports: true, message: `${place} may name this package's types only (import type).` })
+  }
+  return { files: [`src/${place}/${'*/'.repeat(depth - 1)}*.ts`], rules: { 'no-restricted-imports': ['error', { patterns }] } }
 }
 
 export default defineConfig({
@@ -93,7 +134,7 @@ export default defineConfig({
     'typescript/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
   },
   overrides: [
-    ...Object.keys(HOUSE).flatMap((folder) => DEPTHS.map((depth) => directionsOf(folder, depth))),
+    ...Object.keys(HOUSE).flatMap((place) => DEPTHS.map((depth) => directionsOf(place, depth))),
     {
       // What a user declares with must not load a worker's SDK.
       files: ['src/index.ts'],
@@ -104,7 +145,7 @@ export default defineConfig({
             patterns: [
               { group: ['./worker/**', '!./worker/definition.ts'], message: 'Of worker, only its definition: the rest loads the SDK.' },
               {
-                group: ['activities', 'workflows', 'store', 'client', 'cli', 'local', 'service', 'testing', 'connect'].map(
+                group: ['activities', 'jobs', 'workflows', 'store', 'client', 'cli', 'local', 'service', 'testing', 'connect'].map(
                   (other) => `./${other}/**`,
                 ),
               },

@@ -138,8 +138,8 @@ export interface FlushResult {
 
 /** How something is loaded that a session cannot open without. */
 export interface Loading {
-  /** Wait (by Temporal's retries, which leave no history) until it can be had; else the activity soon says what it waits for. */
-  untilLoaded?: true
+  /** What the workflow knows that it waits for: as long as it is that, Temporal retries, which leaves no history. Else the activity soon says it. */
+  waitsFor?: NotYet['notYet']['code']
   /** A person has decided to go without the events of executions that cannot be read. */
   abandoned?: true
 }

@@ -25,15 +25,17 @@ export class CannotLoad extends PawlError {
 }
 
 /** Loads, beating meanwhile. Gives what is waited for if the workflow does not know it yet; else it throws, and Temporal tries again. */
-export function loading<R>({ untilLoaded }: Loading, load: () => Promise<R>): Promise<R | NotYet> {
-  return beating(() => (untilLoaded ? loadOnce(load) : loadSoon(load)))
+export function loading<R>({ waitsFor }: Loading, load: () => Promise<R>): Promise<R | NotYet> {
+  return beating(() => (waitsFor ? loadOnce(waitsFor, load) : loadSoon(load)))
 }
 
-async function loadOnce<R>(load: () => Promise<R>): Promise<R> {
+async function loadOnce<R>(waitsFor: string, load: () => Promise<R>): Promise<R | NotYet> {
   try {
     return await load()
   } catch (error) {
-    throw ApplicationFailure.create({ type: 'NotYet', message: asCannotLoad(error).message, nextRetryDelay: RETRY_MS })
+    const { code, message } = asCannotLoad(error)
+    if (code !== waitsFor) return { notYet: { code, reason: message } }
+    throw ApplicationFailure.create({ type: 'NotYet', message, nextRetryDelay: RETRY_MS })
   }
 }
 

@@ -93,6 +93,12 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     return { kind, input, attempt, ticket }
   }
 
+  /** The sender of an update waits: executors that are just starting are waited for, too. */
+  function answered<R>(result: R | undefined): R {
+    if (result === undefined) throw noExecutor(worker)
+    return result
+  }
+
   return {
     callModel,
     executeTool,
@@ -102,11 +108,11 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     },
     async resolveTool(input) {
       const call = `resolve:${callIdOf(input.run, input.turn, input.index)}`
-      return (await run(orderOf('resolveTool', input, question(), { call, tool: input.tool }))) ?? { kind: 'not_served' }
+      return answered(await run(orderOf('resolveTool', input, question(), { call, tool: input.tool })))
     },
     async checkAnswer(input) {
       const { call, tool } = aboutCall(input)
-      return (await run(orderOf('checkAnswer', input, question(), { call: `answer:${call}`, tool }))) ?? { kind: 'not_served' }
+      return answered(await run(orderOf('checkAnswer', input, question(), { call: `answer:${call}`, tool })))
     },
   }
 }

@@ -97,7 +97,10 @@ async function temporalClient(options: ConnectOptions, found?: TemporalAddress):
   if (temporal instanceof Client) return { client: temporal, close: nothing }
   if (temporal instanceof Connection) {
     const namespace = options.namespace ?? resolveTemporal().namespace
-    return { client: new Client({ connection: temporal, namespace, ...(dataConverter && { dataConverter: absoluteConverter(dataConverter) }) }), close: nothing }
+    return {
+      client: new Client({ connection: temporal, namespace, ...(dataConverter && { dataConverter: absoluteConverter(dataConverter) }) }),
+      close: nothing,
+    }
   }
   if (!found) warnIfAssumed(temporal, logger)
   const where = { ...found, ...temporal, ...(options.namespace !== undefined && { namespace: options.namespace }) }

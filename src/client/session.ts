@@ -18,7 +18,6 @@ import {
   workflowIdOf,
 } from '../session/protocol.ts'
 import { SAY_WHERE_TO } from '../session/requests.ts'
-import type { SessionState } from '../session/state.ts'
 import type { Store } from '../store/store.ts'
 import { sessionAskingOf, transcriptOf } from './asking.ts'
 import { type Asked, ask, takenIn } from './updates.ts'

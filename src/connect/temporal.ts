@@ -69,7 +69,10 @@ export async function connectClient(
       connectTimeout: CONNECT_TIMEOUT_MS,
       interceptors: [boundCalls, ...interceptors()],
     })
-    return { client: new Client({ connection, namespace, ...(dataConverter && { dataConverter: absoluteConverter(dataConverter) }) }), close: () => connection.close() }
+    return {
+      client: new Client({ connection, namespace, ...(dataConverter && { dataConverter: absoluteConverter(dataConverter) }) }),
+      close: () => connection.close(),
+    }
   } catch (cause) {
     throw noTemporal(where.address, cause)
   }

@@ -48,7 +48,7 @@ export async function executeTool(needs: JobNeeds, job: Job, input: ExecuteToolI
 }
 
 /** The call's id, from the place of its request. */
-export function callIdOfInput({ run, turn, resolution }: ToolCallInput): string {
+function callIdOfInput({ run, turn, resolution }: ToolCallInput): string {
   return callIdOf(run, turn, resolution.index)
 }
 

@@ -31,7 +31,10 @@ export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInp
   if (verdict?.happened === true) {
     const problem = await outputProblem(tool, verdict.result)
     const telling = problem === undefined ? tool : tellingOf(tool, problem)
-    return { kind: 'happened', ...(await recordResult(telling, verdict.result, ctx, shelvingFor(needs, job, startedAt, tool.verifyTimeoutMs))) }
+    return {
+      kind: 'happened',
+      ...(await recordResult(telling, verdict.result, ctx, shelvingFor(needs, job, startedAt, tool.verifyTimeoutMs))),
+    }
   }
   if (verdict?.happened === false) return { kind: 'not_happened' }
   return { kind: 'cannot_tell', message: 'verify cannot tell.' }

@@ -186,8 +186,9 @@ export function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>)
 }
 
 /** What `verify` needs of it: on what terms it was agreed to does not matter any longer. */
-function withoutTerms({ approval: _, client: __, invalid: ___, ...resolution }: Resolution): Resolution {
-  return resolution
+function withoutTerms(resolution: Resolution): Resolution {
+  const { approval: _, client: __, invalid: ___, ...needed } = resolution
+  return needed
 }
 
 /** Arguments are dropped first, the oldest before the newer ones: without them `verify` cannot be asked, but the intent is still known. */

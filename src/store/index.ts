@@ -20,7 +20,6 @@ import { safeKey } from './text.ts'
 import { upkeepOf } from './upkeep.ts'
 import { flush } from './writer.ts'
 
-export { checkPostgresUrl } from './address.ts'
 export { StoreError } from './errors.ts'
 export type * from './lists/index.ts'
 export type * from './store.ts'

@@ -26,8 +26,8 @@ import {
 /** The event, with each member that rows are made of as they need it: the same object if nothing had to be adjusted. */
 export function soundEvent(event: SessionEvent): { event: SessionEvent; adjusted: Adjustment[] } {
   const adjusted: Adjustment[] = []
-  const members: Members = Object.hasOwn(MEMBERS, event.type) ? MEMBERS[event.type] : {}
-  const sound = soundMembers(event as unknown as Record<string, unknown>, { ...members, at: time }, '', adjusted)
+  const members = CHECKED.get(event.type) ?? OF_ANY_TYPE
+  const sound = soundMembers(event as unknown as Record<string, unknown>, members, '', adjusted)
   return { event: sound as unknown as SessionEvent, adjusted }
 }
 
@@ -172,6 +172,9 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
   recovery_ended: { run: optional(count), strategy: text },
   session_closed: { reason: text, by: optional(text) },
 }
+
+const OF_ANY_TYPE: Members = { at: time }
+const CHECKED = new Map<string, Members>(Object.entries(MEMBERS).map(([type, members]) => [type, { ...members, ...OF_ANY_TYPE }]))
 
 /** What a session's row is made of where its events can no longer be read. */
 const STATE_MEMBERS: Members = {

@@ -62,10 +62,7 @@ export interface Holding {
 // ── parent ↔ orchestrator ──
 
 /** What an orchestrator is started with; it crosses by IPC, never by the environment, which every process of a tool inherits. */
-export interface OrchestratorOptions extends Pick<
-  SuperviseOptions,
-  'taskQueue' | 'schema' | 'migrate' | 'dataConverter' | 'interceptors'
-> {
+export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' | 'schema' | 'migrate' | 'dataConverter' | 'interceptors'> {
   /** What it leaves open, the environment says. */
   temporal: TemporalAddress & { apiKey?: string }
   postgres: string

@@ -13,7 +13,7 @@ const ASKS = 3
 
 /** Makes a checkpoint now. */
 export function makeCheckpoint({ journal, flushing }: Session, request: CheckpointRequest): { version: number } {
-  const { reason, by } = request
+  const { reason } = request
   if (typeof reason !== 'string' || reason === '' || reason.length > MAX_REASON) {
     refuse('invalid_reason', `Say why: a reason of 1 to ${MAX_REASON} characters.`)
   }

@@ -28,17 +28,19 @@ export interface Opening {
 /** The opening of one execution. */
 export function startOpening(): Opening {
   let trouble: SessionError | undefined
+  let waitsFor: Loading['waitsFor']
   let abandoned = false
   let hurried = false
   let active: CancellationScope | undefined
 
-  function enter(code: string, reason: string): void {
+  function enter({ code, reason }: NotYet['notYet']): void {
+    waitsFor = code
     trouble = { code, reason: cutText(reason, TEXT_BYTES.reason), at: Date.now(), strategy: 'automatic' }
   }
 
   /** Undefined: a person has had it tried again. */
   async function ask<R extends object>(activity: (how: Loading) => Promise<R | NotYet>): Promise<R | NotYet | undefined> {
-    const how: Loading = { ...(trouble && { untilLoaded: true }), ...(abandoned && { abandoned: true }) }
+    const how: Loading = { ...(waitsFor && { waitsFor }), ...(abandoned && { abandoned: true }) }
     active = new CancellationScope()
     try {
       const answer = await active.run(() => activity(how))
@@ -61,12 +63,11 @@ export function startOpening(): Opening {
         const answer = await ask(activity)
         if (answer === undefined) continue
         if (!('notYet' in answer)) {
-          trouble = undefined
+          trouble = waitsFor = undefined
           return answer
         }
-        const { code, reason } = answer.notYet
-        enter(code, reason)
-        if (code !== 'session_not_loaded') continue
+        enter(answer.notYet)
+        if (waitsFor !== 'session_not_loaded') continue
         hurried = false
         await condition(() => hurried, Math.min(FIRST_PAUSE_MS * 2 ** failures++, LONGEST_PAUSE_MS))
       }

@@ -32,7 +32,8 @@ export async function settleUnknown(turn: Turn, call: Call, attempt: number, los
   // Also an interrupted run records what became of what it had begun.
   return CancellationScope.nonCancellable(async () => {
     const isSurelyDead = !lost || (lost.how === 'died' && lost.confirmed)
-    const verdict = (await lateVerdict(turn, call, isSurelyDead ? 0 : mayLiveForMs(call.resolution))) ?? (await settled(turn, call, attempt))
+    const verdict =
+      (await lateVerdict(turn, call, isSurelyDead ? 0 : mayLiveForMs(call.resolution))) ?? (await settled(turn, call, attempt))
     if (verdict.kind === 'not_happened') {
       journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: false })
       return 'did_not_happen'

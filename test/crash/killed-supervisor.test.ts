@@ -32,7 +32,8 @@ describe('a supervisor that is killed', () => {
 
   async function startGroup(): Promise<Group> {
     const supervisor = await rig.serve('supervise')
-    const processes = (): number[] => supervisor.lines.flatMap((line) => /^(?:worker|orchestrator) (\d+)$/.exec(line)?.[1] ?? []).map(Number)
+    const processes = (): number[] =>
+      supervisor.lines.flatMap((line) => /^(?:worker|orchestrator) (\d+)$/.exec(line)?.[1] ?? []).map(Number)
     await until(() => processes().length === 3)
     return { supervisor, pids: () => [supervisor.pid, ...processes()] }
   }

@@ -1,4 +1,4 @@
-// A TCP proxy that can stand for a network partition: what either side says is lost, and nobody is told.
+// A TCP proxy that can stand for a network partition: what either side says is lost, or waits, and neither side is told.
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 
 /** A proxy on the loopback. */
@@ -9,6 +9,10 @@ export interface Partition {
   begin(): void
   /** The connections of before are broken, new ones pass. */
   end(): void
+  /** From now on what either side says waits. */
+  hold(): void
+  /** What waited arrives, in order. */
+  release(): void
   close(): Promise<void>
 }
 
@@ -17,6 +21,7 @@ export async function startPartition(address: string): Promise<Partition> {
   const [host = '', port] = address.split(':')
   const sockets = new Set<Socket>()
   let isOpen = true
+  let isHeld = false
   const server = createServer((client) => {
     const upstream = connect(Number(port), host)
     relay(client, upstream)
@@ -29,6 +34,7 @@ export async function startPartition(address: string): Promise<Partition> {
     from.on('data', (chunk) => {
       if (isOpen) to.write(chunk)
     })
+    if (isHeld) from.pause()
     from.on('error', () => to.destroy())
     from.on('close', () => {
       sockets.delete(from)
@@ -49,6 +55,14 @@ export async function startPartition(address: string): Promise<Partition> {
     end() {
       isOpen = true
       breakAll()
+    },
+    hold() {
+      isHeld = true
+      for (const socket of sockets) socket.pause()
+    },
+    release() {
+      isHeld = false
+      for (const socket of sockets) socket.resume()
     },
     async close() {
       breakAll()

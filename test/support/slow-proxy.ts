@@ -10,8 +10,8 @@ export interface SlowProxy {
   close(): Promise<void>
 }
 
-/** Starts a proxy before the server of `url`. It does not delay anything yet. */
-export async function startSlowProxy(url: string): Promise<SlowProxy> {
+/** Starts a proxy before the server of `url`, at a free port or the one that is given. It does not delay anything yet. */
+export async function startSlowProxy(url: string, port = 0): Promise<SlowProxy> {
   const target = new URL(url)
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
@@ -39,7 +39,7 @@ export async function startSlowProxy(url: string): Promise<SlowProxy> {
     })
     upstream.pipe(client)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
   const proxied = new URL(url)
   proxied.host = `127.0.0.1:${(server.address() as AddressInfo).port}`
   const proxy: SlowProxy = {

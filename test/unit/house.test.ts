@@ -26,6 +26,32 @@ const VIOLATIONS: Record<string, string> = {
   'src/workflows/uses-zod.ts': "export { z } from 'zod'",
   'src/activities/uses-worker.ts': "export { part } from '../worker/part.ts'",
   'src/activities/uses-workflows.ts': "export { part } from '../workflows/part.ts'",
+  'src/activities/uses-models.ts': "export { part } from '../models/part.ts'",
+  'src/jobs/uses-activities.ts': "export { part } from '../activities/part.ts'",
+  'src/jobs/uses-store.ts': "export { part } from '../store/part.ts'",
+  'src/jobs/uses-worker.ts': "export { part } from '../worker/part.ts'",
+  'src/jobs/uses-sdk.ts': "export { Context } from '@temporalio/activity'",
+  'src/jobs/names-sdk.ts': "export type { Payload } from '@temporalio/common'",
+  'src/jobs/uses-postgres.ts': "export { default } from 'pg'",
+  'src/worker/uses-sdk.ts': "export { Worker } from '@temporalio/worker'",
+  'src/worker/uses-postgres.ts': "export { default } from 'pg'",
+  'src/worker/parent/uses-agent.ts': "export { part } from '../../agent/part.ts'",
+  'src/worker/parent/uses-orchestrator.ts': "export { part } from '../orchestrator/part.ts'",
+  'src/worker/parent/names-executor.ts': "export type { Part } from '../executor/part.ts'",
+  'src/worker/parent/uses-one-process.ts': "export { part } from '../one-process/part.ts'",
+  'src/worker/parent/uses-sdk.ts': "export { Worker } from '@temporalio/worker'",
+  'src/worker/parent/uses-package.ts': "export { pino } from 'pino'",
+  'src/worker/parent/uses-part-of-package.ts': "export { z } from 'zod/v4'",
+  'src/worker/parent/later-uses-package.ts': "export const later = () => import('pino')",
+  'src/worker/orchestrator/uses-executor.ts': "export { part } from '../executor/part.ts'",
+  'src/worker/orchestrator/uses-parent.ts': "export { part } from '../parent/part.ts'",
+  'src/worker/orchestrator/uses-workflows.ts': "export { part } from '../../workflows/part.ts'",
+  'src/worker/executor/uses-orchestrator.ts': "export { part } from '../orchestrator/part.ts'",
+  'src/worker/executor/uses-activities.ts': "export { part } from '../../activities/part.ts'",
+  'src/worker/executor/uses-store.ts': "export { part } from '../../store/part.ts'",
+  'src/worker/executor/names-sdk.ts': "export type { Payload } from '@temporalio/common'",
+  'src/worker/executor/uses-postgres.ts': "export { default } from 'pg'",
+  'src/worker/one-process/uses-parent.ts': "export { part } from '../parent/part.ts'",
   'src/worker/uses-client.ts': "export { part } from '../client/part.ts'",
   'src/worker/uses-workflows.ts': "export { part } from '../workflows/part.ts'",
   'src/client/uses-worker.ts': "export { part } from '../worker/part.ts'",
@@ -49,8 +75,18 @@ const FINE: Record<string, string> = {
   'src/agent/deep/uses-session.ts': "export { part } from '../../session/part.ts'",
   'src/store/names-agent.ts': "export type { Part } from '../agent/part.ts'",
   'src/workflows/names-activities.ts': "import type { Part } from '../activities/part.ts'\nexport const part: Part = 1",
-  'src/activities/uses-models.ts': "export { part } from '../models/part.ts'",
-  'src/worker/uses-activities.ts': "export { part } from '../activities/part.ts'",
+  'src/jobs/uses-models.ts': "export { part } from '../models/part.ts'",
+  'src/jobs/names-activities.ts': "export type { Part } from '../activities/part.ts'",
+  'src/activities/uses-jobs.ts': "export { part } from '../jobs/part.ts'",
+  'src/worker/names-sdk.ts': "export type { Worker } from '@temporalio/worker'",
+  'src/worker/parent/uses-node.ts': "export { fork } from 'node:child_process'\nexport { rm } from 'node:fs/promises'",
+  'src/worker/parent/uses-what-is-shared.ts': "export { part } from '../part.ts'\nexport { part as other } from './part.ts'",
+  'src/worker/parent/names-packages.ts': "export type { Pool } from 'pg'\nexport type { Part } from '../../agent/part.ts'",
+  'src/worker/orchestrator/uses-activities.ts': "export { part } from '../../activities/part.ts'",
+  'src/worker/orchestrator/uses-sdk.ts': "export { Worker } from '@temporalio/worker'",
+  'src/worker/executor/uses-jobs.ts': "export { part } from '../../jobs/part.ts'",
+  'src/worker/one-process/uses-both.ts':
+    "export { part } from '../orchestrator/part.ts'\nexport { part as other } from '../executor/part.ts'",
   'src/client/uses-store.ts': "export { part } from '../store/part.ts'",
   'src/client/names-agent.ts': "export type { Part } from '../agent/part.ts'",
   'src/cli/uses-local.ts': "export { part } from '../local/part.ts'",
@@ -70,8 +106,10 @@ beforeAll(async () => {
     '{"compilerOptions":{"module":"nodenext","noEmit":true,"allowImportingTsExtensions":true},"include":["src","examples"]}',
   )
   // The rooms of the real house with one file in each, so that what is found was put there.
-  for (const room of await readdir(join(ROOT, 'src'), { withFileTypes: true })) {
-    if (room.isDirectory()) await put(`src/${room.name}/part.ts`, 'export const part = 1\nexport type Part = 1\n')
+  for (const room of ['', 'worker/']) {
+    for (const entry of await readdir(join(ROOT, 'src', room), { withFileTypes: true })) {
+      if (entry.isDirectory()) await put(`src/${room}${entry.name}/part.ts`, 'export const part = 1\nexport type Part = 1\n')
+    }
   }
   for (const [path, code] of Object.entries({ ...VIOLATIONS, ...FINE })) await put(path, `${code}\n`)
   await put('src/agent/chicken.ts', "import { egg } from './egg.ts'\nexport const chicken = () => egg\n")

@@ -66,7 +66,10 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
 
 /** What the SDK has to say goes to the logger, from warnings up; by itself it would print a line at each of a worker's steps. */
 function quietRuntime(logger: Logger): void {
-  const tell = ({ level, message, meta }: LogEntry): void => logger[level === 'ERROR' ? 'error' : 'warn']({ ...meta }, message)
+  const tell = ({ level, message, meta }: LogEntry): void => {
+    // The worker of pawl's own activities has none on purpose.
+    if (!message.startsWith('No workflows registered')) logger[level === 'ERROR' ? 'error' : 'warn']({ ...meta }, message)
+  }
   try {
     Runtime.install({ logger: new DefaultLogger('WARN', tell) })
   } catch {

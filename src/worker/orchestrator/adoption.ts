@@ -28,7 +28,9 @@ export function adoptionBy(client: Client, logger: Logger): (held: Holding, runn
         async (error: unknown) => {
           await reset
           await offer(() =>
-            error instanceof CancelledFailure ? client.activity.reportCancellation(ticket.taskToken) : client.activity.fail(ticket.taskToken, error),
+            error instanceof CancelledFailure
+              ? client.activity.reportCancellation(ticket.taskToken)
+              : client.activity.fail(ticket.taskToken, error),
           )
         },
       )

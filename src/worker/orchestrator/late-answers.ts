@@ -1,12 +1,13 @@
-// Answers of attempts that took long. The SDK's core has timers of its own: an attempt that did not heartbeat through the SDK itself
-// counts as timed out 5 s after its heartbeat timeout, and its answer is then dropped without a word. Ours go to the server past core.
+// Answers that the SDK's core might drop. Core has timers of its own: an attempt that did not heartbeat through the SDK itself counts as
+// timed out 5 s after its heartbeat timeout. And an answer that the server refuses, because it gave the attempt up while the answer was
+// under way, ends in a log line of core. Answers of long attempts, and effects of `external` bodies, go to the server past core.
 import { CompleteAsyncError } from '@temporalio/activity'
 import type { Client } from '@temporalio/client'
 import { CancelledFailure } from '@temporalio/common'
 import type { ActivityInterceptorsFactory, NativeConnection } from '@temporalio/worker'
 import type { Logger } from '../../agent/tool.ts'
 import { offer } from './adoption.ts'
-import { tellLateResult } from './late-results.ts'
+import { effectIn, tellLateResult } from './late-results.ts'
 
 /** What the answers are sent with. */
 export interface LateAnswersOptions {
@@ -15,7 +16,7 @@ export interface LateAnswersOptions {
   logger: Logger
 }
 
-/** An interceptor that answers for attempts older than their heartbeat timeout. It must be the outermost one. */
+/** An interceptor that sends these answers. It must be the outermost one. */
 export function lateAnswers({ connection, client, logger }: LateAnswersOptions): ActivityInterceptorsFactory {
   const { activity } = client
 
@@ -26,7 +27,7 @@ export function lateAnswers({ connection, client, logger }: LateAnswersOptions):
         if ((await offer(send)) === 'given_up') await whenGivenUp()
       })
     } catch (err) {
-      logger.warn({ err }, 'the answer of a long attempt did not reach the server')
+      logger.warn({ err }, 'the answer of an attempt did not reach the server')
     }
     throw new CompleteAsyncError()
   }
@@ -45,8 +46,8 @@ export function lateAnswers({ connection, client, logger }: LateAnswersOptions):
           if (!isLate()) throw error
           return tell(() => (error instanceof CancelledFailure ? activity.reportCancellation(taskToken) : activity.fail(taskToken, error)))
         }
-        if (!isLate()) return result
         const givenUp = { activity: activityType, workflowId: workflowExecution?.workflowId ?? '', input: input.args[0], result }
+        if (!isLate() && !effectIn(givenUp)) return result
         return tell(
           () => activity.complete(taskToken, result),
           () => tellLateResult(client, givenUp, logger),

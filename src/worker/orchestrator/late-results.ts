@@ -13,14 +13,14 @@ export interface GivenUp {
   result: unknown
 }
 
-/** Tells the workflow, if there is something to tell. Never rejects: `verify`, or a person, will be asked then. */
-export async function tellLateResult(client: Client, { activity, workflowId, input, result }: GivenUp, logger: Logger): Promise<void> {
-  if (activity !== 'executeTool') return
+/** The result of an `external` body that has had its effect; undefined for anything else, which the workflow settles without it. */
+export function effectIn({ activity, input, result }: GivenUp): LateResultSignal | undefined {
+  if (activity !== 'executeTool') return undefined
   const { kind } = result as ExecuteToolResult
   const { run, turn, resolution } = input as ExecuteToolInput
-  if (kind !== 'completed' || resolution.effect !== 'external') return
+  if (kind !== 'completed' || resolution.effect !== 'external') return undefined
   const { attempt, startedAt, worker, value, content, blob, effectId } = result as ExecuteToolResult & { kind: 'completed' }
-  const signal: LateResultSignal = {
+  return {
     callId: callIdOf(run, turn, resolution.index),
     attempt,
     startedAt,
@@ -30,9 +30,16 @@ export async function tellLateResult(client: Client, { activity, workflowId, inp
     ...(blob !== undefined && { blob }),
     ...(effectId !== undefined && { effectId }),
   }
+}
+
+/** Tells the workflow, if there is something to tell. Never rejects: `verify`, or a person, will be asked then. */
+export async function tellLateResult(client: Client, givenUp: GivenUp, logger: Logger): Promise<void> {
+  const effect = effectIn(givenUp)
+  if (!effect) return
+  const { workflowId } = givenUp
   try {
-    await client.workflow.getHandle(workflowId).signal(SIGNALS.lateResult, signal)
+    await client.workflow.getHandle(workflowId).signal(SIGNALS.lateResult, effect)
   } catch (err) {
-    logger.warn({ err, workflowId, callId: signal.callId }, 'the late result of a call could not be told to its session')
+    logger.warn({ err, workflowId, callId: effect.callId }, 'the late result of a call could not be told to its session')
   }
 }

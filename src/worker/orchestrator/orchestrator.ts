@@ -37,8 +37,7 @@ const ACTIVATION_TIMEOUT = '60s'
 
 /** What an orchestrator is made of. */
 export interface OrchestratorParts
-  extends
-    Pick<CreateWorkerOptions, 'taskQueue' | 'dataConverter' | 'interceptors' | 'tuner'>,
+  extends Pick<CreateWorkerOptions, 'taskQueue' | 'dataConverter' | 'interceptors' | 'tuner'>,
     Pick<PoolNeeds, 'kill' | 'onDrained' | 'onReady' | 'onJob' | 'onDeath'> {
   connection: NativeConnection
   namespace: string

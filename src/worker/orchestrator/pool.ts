@@ -117,7 +117,8 @@ export function startPool(needs: PoolNeeds): Pool {
       executor,
       held.map(({ order }) => order),
     )
-    for (const one of held) one.settle({ end: 'died', isAccepted: one.isAccepted, cause: causeOfDeath(executor, one), worker: executor.worker })
+    for (const one of held)
+      one.settle({ end: 'died', isAccepted: one.isAccepted, cause: causeOfDeath(executor, one), worker: executor.worker })
   }
 
   function receive(executor: Executor, message: Exclude<FromExecutor, { type: 'hello' }>): void {

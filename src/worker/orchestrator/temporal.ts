@@ -6,7 +6,10 @@ import { noTemporal, resolveTemporal, type TemporalAddress } from '../../connect
 export async function connectNative(temporal: TemporalAddress): Promise<NativeConnection> {
   const { namespace: _, apiKey, ...where } = resolveTemporal(temporal)
   try {
-    return await NativeConnection.connect({ ...where, ...(apiKey !== undefined && { apiKey: typeof apiKey === 'function' ? apiKey() : apiKey }) })
+    return await NativeConnection.connect({
+      ...where,
+      ...(apiKey !== undefined && { apiKey: typeof apiKey === 'function' ? apiKey() : apiKey }),
+    })
   } catch (cause) {
     throw noTemporal(where.address, cause)
   }

@@ -27,7 +27,9 @@ async function load(path: string, name: 'dataConverter' | 'interceptors'): Promi
     exported = (await import(pathToFileURL(file).href)) as Record<string, unknown>
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new WorkerError('module_failed', `${file} could not be loaded: ${reason}. Fix the module that the option ${name} names.`, { cause })
+    throw new WorkerError('module_failed', `${file} could not be loaded: ${reason}. Fix the module that the option ${name} names.`, {
+      cause,
+    })
   }
   const inner = exported.default as Record<string, unknown> | undefined
   const found = exported[name] ?? inner?.[name] ?? inner

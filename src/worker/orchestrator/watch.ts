@@ -1,32 +1,32 @@
 // The watch over executors: one whose event loop is stuck is killed, and one whose `external` body outlives its time is ended, before
 // anything is verified.
+import { startLooking } from '../looking.ts'
 import { type Executor, STANDS_STILL_MS } from './executors.ts'
 import type { Pool } from './pool.ts'
 
 /** How long an `external` body may run after its timeout, or after it was told to stop, before its executor ends. */
 const OVERDUE_GRACE_MS = 5_000
 const WATCH_EVERY_MS = 500
-/** A look that comes so much too late says that this process was paused, or the machine was: it has not read yet what executors said. */
-const PAUSED_MS = 1_000
 
 /** Watches the pool's executors; returns what ends the watch. */
 export function startWatch(pool: Pool, stuckLoopMs: number): () => void {
-  let lookedAt = Date.now()
-  const watching = setInterval(() => {
-    const now = Date.now()
-    const lateMs = now - lookedAt - WATCH_EVERY_MS
-    lookedAt = now
-    if (lateMs > PAUSED_MS) {
-      for (const executor of pool.executors()) executor.aliveAt += lateMs
-      return
-    }
-    for (const executor of pool.executors()) {
-      if (now - executor.aliveAt > stuckLoopMs) pool.kill(executor, 'stuck_loop')
-      const overdue = overdueOf(executor, now, stuckLoopMs)
-      if (overdue.size > 0) pool.endFor(executor, overdue)
-    }
-  }, WATCH_EVERY_MS)
-  return () => clearInterval(watching)
+  return startLooking({
+    everyMs: WATCH_EVERY_MS,
+    look(now) {
+      for (const executor of pool.executors()) {
+        if (now - executor.aliveAt > stuckLoopMs) pool.kill(executor, 'stuck_loop')
+        const overdue = overdueOf(executor, now, stuckLoopMs)
+        if (overdue.size > 0) pool.endFor(executor, overdue)
+      }
+    },
+    // They were not silent, they were not heard. How long their bodies took does not change by that.
+    afterStandstill(ms, now) {
+      for (const executor of pool.executors()) {
+        executor.aliveAt += ms
+        executor.turningSince = now
+      }
+    },
+  })
 }
 
 /** The `external` calls that had their time and a grace, both while the event loop turned; a loop that often stands still stretches it only so far. */

@@ -2,6 +2,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { startLooking } from '../looking.ts'
 import type { FromOrchestrator, OrchestratorOptions, ToOrchestrator } from '../protocol.ts'
 import { startBackoff } from './backoff.ts'
 import { cachedExecutions } from './cached-executions.ts'
@@ -43,16 +44,15 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
   let aliveAt = Date.now()
   let starts = 0
   let isStopping = false
-  let lookedAt = Date.now()
-  const watching = setInterval(() => {
-    const now = Date.now()
-    const lateMs = now - lookedAt - LOOK_EVERY_MS
-    lookedAt = now
-    // This process was paused, or the machine was: it has not read yet what the orchestrator said.
-    if (lateMs > LOOK_EVERY_MS) aliveAt += lateMs
-    else if (current && now - aliveAt > STUCK_MS) current.process.kill('SIGKILL')
-  }, LOOK_EVERY_MS)
-  watching.unref()
+  const endWatch = startLooking({
+    everyMs: LOOK_EVERY_MS,
+    look(now) {
+      if (now - aliveAt > STUCK_MS) current?.process.kill('SIGKILL')
+    },
+    afterStandstill(ms) {
+      aliveAt += ms
+    },
+  })
 
   function start(): void {
     const child = forkOrchestrator()
@@ -86,7 +86,7 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
     if (current === mine) current = undefined
     void rm(mine.path, { force: true })
     onExit({ pid: mine.process.pid ?? 0, code, signal, at: Date.now() })
-    if (isStopping) clearInterval(watching)
+    if (isStopping) endWatch()
     else setTimeout(() => !isStopping && start(), backoff.next())
   }
 

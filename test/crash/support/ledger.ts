@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
 /** A place in a body that tells the ledger that it was reached. */
-export type Stage = 'model' | 'entered' | 'applied' | 'left' | 'verify' | 'verified_too_early'
+export type Stage = 'model' | 'checked' | 'entered' | 'applied' | 'left' | 'verify' | 'verified_too_early'
 
 /** What reached a stage. */
 export interface Mark {
@@ -38,6 +38,8 @@ export interface Ledger {
   holdNext(filter: MarkFilter): Promise<HeldMark>
   /** Resolves with the first mark that fits, which may be there already. */
   reached(filter: MarkFilter): Promise<Mark>
+  /** The effect of what reached the mark, by the outside's own doing: whoever asked for it may be dead. */
+  apply(mark: Mark): void
   close(): Promise<void>
 }
 
@@ -78,6 +80,7 @@ export async function startLedger(): Promise<Ledger> {
     marks: (filter = {}) => marks.filter((mark) => fits(mark, filter)),
     holdNext: (filter) => next(filter, true),
     reached: async (filter) => marks.find((mark) => fits(mark, filter)) ?? next(filter, false),
+    apply: ({ stage: _, at: __, ...mark }) => void marks.push({ ...mark, stage: 'applied', at: Date.now() }),
     close: () => closeServer(server),
   }
 }

@@ -4,7 +4,7 @@ import type { ModelRequest, ToolUseBlock } from 'pawl'
 /** One requested call. */
 export interface PlannedCall {
   tool: string
-  input: { name: string; ms?: number; tells?: boolean }
+  input: { name: string; ms?: number; tells?: boolean; how?: string }
 }
 
 /** The calls of each turn. `crash`: the model takes its process with it instead of answering. */

@@ -64,9 +64,7 @@ describe('a value that is kept', () => {
     const blobs = memory()
     expect(await valuesOver(blobs).keep('s', LARGE, { signal })).toEqual(LARGE.ref)
     const { blob: _, ...rest } = completed(LARGE.ref) as EventOf<'tool_completed'>
-    expect(await valuesOver(blobs).hydrate('s', [completed(LARGE.ref)])).toEqual([
-      { ...rest, value: { rows: 'x'.repeat(200_000) } },
-    ])
+    expect(await valuesOver(blobs).hydrate('s', [completed(LARGE.ref)])).toEqual([{ ...rest, value: { rows: 'x'.repeat(200_000) } }])
   })
 
   it('is read from the store once an executor, and not at all where it was written', async () => {

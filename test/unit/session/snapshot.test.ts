@@ -155,6 +155,8 @@ function* states(large: typeof largeSessions extends fc.Arbitrary<infer T> ? T :
       case 'failed':
         add({ type: 'tool_failed', ...where, attempt: 1, code: 'x', message: 'x' })
         break
+      case 'requested':
+        break
     }
   }
   if (state) yield state

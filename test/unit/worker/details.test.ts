@@ -11,7 +11,7 @@ const plain = (value: unknown): Payload => payload('json/plain', JSON.stringify(
 
 /** Turns text around, as a stand-in for encryption; refuses whatever it has not encoded itself, all together as codecs do. */
 function reversing(state: { isKeyAway?: boolean } = {}): PayloadCodec {
-  const reversed = (data: Uint8Array | null | undefined): string => [...textOf(data)].toReversed().join('')
+  const reversed = (data: Uint8Array | null | undefined): string => textOf(data).split('').toReversed().join('')
   return {
     encode: async (payloads) => payloads.map(({ data }) => payload('binary/reversed', reversed(data))),
     async decode(payloads) {

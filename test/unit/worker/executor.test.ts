@@ -26,8 +26,9 @@ const agent = defineAgent({ name: 'a', instructions: '', model: scripted(() => '
 /** What an orchestrator orders to have the tool run. */
 function orderOfWork(call: string): JobOrder {
   const resolution = { tool: 'work', index: 0, effect: 'external', key: 'k', schemaDigest: agent.tools.get('work')?.schemaDigest }
-  const place = { agent: 'a', run: 1, turn: 1, context: null, metadata: {}, tags: [] }
-  return { ...order(call, { once: true }), input: { ...place, input: {}, resolution } as unknown as JobOrder['input'] }
+  const known = order(call, { once: true })
+  const place = { agent: 'a', executionId: known.ticket.executionId, run: 1, turn: 1, context: null, metadata: {}, tags: [] }
+  return { ...known, input: { ...place, input: {}, resolution } as unknown as JobOrder['input'] }
 }
 
 /** An orchestrator that a test plays. */

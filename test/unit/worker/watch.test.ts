@@ -14,7 +14,11 @@ afterEach(() => {
 })
 
 /** A watched executor that has entered the body of one call. */
-async function entered({ once }: { once?: true } = {}): Promise<{ crew: Crew; one: Played; job: string; passes(ms: number): Promise<void> }> {
+async function entered({
+  once,
+}: {
+  once?: true
+} = {}): Promise<{ crew: Crew; one: Played; job: string; passes(ms: number): Promise<void> }> {
   const crew = startCrew()
   const one = await crew.executor(1)
   endWatch = startWatch(crew.pool, STUCK_MS)

@@ -1,0 +1,94 @@
+// The heartbeat that lets an external body be entered, over a network that is slow, loses it, or outlives the process that sent it: the body
+// is never entered without a confirmed one, and never twice.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { randomUUID } from 'node:crypto'
+import type { RunHandle } from 'pawl/client'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { type Partition, startPartition } from '../support/partition.ts'
+import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
+
+/** Less than an RPC's deadline. */
+const SLOW_MS = 2_500
+/** More than that, and less than a heartbeat timeout. */
+const LOST_MS = 6_000
+
+let rig: Rig
+let network: Partition
+let workers: Supervised
+
+beforeAll(async () => {
+  rig = await startRig()
+  const { temporalAddress, namespace } = inject('stack')
+  network = await startPartition(temporalAddress)
+  workers = await rig.supervise({ temporal: { address: network.address, namespace } })
+})
+
+afterAll(async () => {
+  await rig.close()
+  await network.close()
+})
+
+interface Asking {
+  plan: Plan
+  run: RunHandle
+  /** The arguments are checked, for the second time: next, the executor asks whether it may enter the body. */
+  ask(): void
+}
+
+/** A call that is about to have its attempt confirmed. */
+async function asking(): Promise<Asking> {
+  const name = randomUUID()
+  const plan: Plan = [[{ tool: 'weigh', input: { name } }]]
+  const resolved = rig.ledger.holdNext({ stage: 'checked', what: name })
+  const run = await rig.start(plan)
+  const first = await resolved
+  const begins = rig.ledger.holdNext({ stage: 'checked', what: name })
+  first.release()
+  const { release } = await begins
+  return { plan, run, ask: release }
+}
+
+const entered = ({ run }: Asking): number => rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).length
+
+/** Entered once, as the first attempt, with nothing failed and nothing verified. */
+async function inPeace(call: Asking): Promise<void> {
+  const { plan, run } = call
+  expect((await run.result()).text).toBe(peacefulAnswer(plan))
+  const stages = rig.ledger.marks({ session: run.sessionId, what: 'weigh' }).map(({ stage, attempt }) => `${stage} ${attempt}`)
+  expect(stages).toEqual(['entered 1', 'applied 1', 'left 1'])
+  expect(await rig.errors(run.sessionId, 0)).toEqual([])
+}
+
+it('that is slow has the body wait for it', async () => {
+  const call = await asking()
+  network.hold()
+  call.ask()
+  await sleep(SLOW_MS)
+  expect(entered(call)).toBe(0)
+  network.release()
+  await inPeace(call)
+})
+
+it('that is lost has the body not entered; the call is made again, and counts as the first attempt', async () => {
+  const call = await asking()
+  network.begin()
+  call.ask()
+  await sleep(LOST_MS)
+  expect(entered(call)).toBe(0)
+  network.end()
+  await inPeace(call)
+})
+
+it('that is under way when its orchestrator dies has the body wait for the confirmation of the next one', async () => {
+  const call = await asking()
+  network.hold()
+  call.ask()
+  await sleep(SLOW_MS)
+  const from = workers.events.length
+  process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
+  await until(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_died'))
+  expect(entered(call)).toBe(0)
+  network.release()
+  await inPeace(call)
+})

@@ -1,0 +1,91 @@
+// A server that cannot be reached while external bodies run: what they have done is taken when it can be told, however late.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { RunHandle } from 'pawl/client'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { eventsOf, ofType } from '../support/events.ts'
+import { type Partition, startPartition } from '../support/partition.ts'
+import type { HeldMark } from './support/ledger.ts'
+import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
+
+/** Nobody can be asked about the one; `verify` about the other. */
+const TOOLS = ['entrust', 'dawdle'] as const
+type Tool = (typeof TOOLS)[number]
+
+const call = (tool: Tool): Plan => [[{ tool, input: { name: 'a', ...(tool === 'dawdle' && { ms: 0 }) } }]]
+
+interface Held {
+  tool: Tool
+  run: RunHandle
+  mark: HeldMark
+}
+
+let rig: Rig
+let network: Partition
+let workers: Supervised
+
+beforeAll(async () => {
+  rig = await startRig()
+  const { temporalAddress, namespace } = inject('stack')
+  network = await startPartition(temporalAddress)
+  workers = await rig.supervise({ temporal: { address: network.address, namespace } })
+})
+
+afterAll(async () => {
+  await rig.close()
+  await network.close()
+})
+
+/** Starts a run whose call is held within its body. */
+async function held(tool: Tool): Promise<Held> {
+  const mark = rig.ledger.holdNext({ stage: 'entered', what: tool })
+  const run = await rig.start(call(tool))
+  return { tool, run, mark: await mark }
+}
+
+/** Its body was entered once and had its effect once; no question was asked of anyone. */
+async function inOneGo({ tool, run }: Held): Promise<void> {
+  expect((await run.result()).text).toBe(peacefulAnswer(call(tool)))
+  const marks = rig.ledger.marks({ session: run.sessionId, what: tool })
+  expect(marks.filter(({ stage }) => stage === 'entered')).toHaveLength(1)
+  expect(marks.filter(({ stage }) => stage === 'applied')).toHaveLength(1)
+  expect(marks.filter(({ stage }) => stage === 'verify')).toEqual([])
+  const events = await eventsOf(rig.pawl.session(run.sessionId))
+  expect(ofType(events, 'tool_unknown')).toEqual([])
+  expect(ofType(events, 'tool_completed')).toHaveLength(1)
+}
+
+it('a server that is away for 3 s in the middle of external calls has nobody asked, and nothing verified', async () => {
+  const [during, after] = [await held('entrust'), await held('dawdle')]
+  network.hold()
+  await sleep(1_500)
+  during.mark.release()
+  await sleep(1_500)
+  network.release()
+  after.mark.release()
+  for (const one of [during, after]) {
+    await inOneGo(one)
+    expect(await rig.errors(one.run.sessionId, 0)).toEqual([])
+  }
+})
+
+it('a server that gives the attempts up takes their results all the same, whether the bodies ended before or after', async () => {
+  const during = await Promise.all([held('entrust'), held('dawdle')])
+  const after = []
+  for (const tool of TOOLS) after.push(await held(tool))
+  network.hold()
+  for (const { mark } of during) mark.release()
+  await until(async () => {
+    const pending = await Promise.all([...during, ...after].map(({ run }) => rig.pendingActivities(run.sessionId)))
+    return !pending.flat().includes('executeTool')
+  })
+  network.release()
+  for (const { mark } of after) mark.release()
+  for (const one of [...during, ...after]) {
+    await inOneGo(one)
+    const events = await eventsOf(rig.pawl.session(one.run.sessionId))
+    expect(ofType(events, 'tool_resolved')).toMatchObject([{ by: 'worker', happened: true }])
+    expect(await rig.errors(one.run.sessionId, 1)).toMatchObject([{ context: `tool:${one.tool}`, attempt: 1, class: 'HeartbeatTimeout' }])
+  }
+  expect(workers.events.filter(({ event }) => event === 'worker_died' || event === 'orchestrator_died')).toEqual([])
+})

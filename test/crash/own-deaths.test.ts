@@ -1,0 +1,164 @@
+// Executors that end by what their own code does, or die at moments that no tool can see: each call resumes as its effect allows.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { isAlive, type Rig, startRig, type Supervised, until } from './support/rig.ts'
+
+const HEAP_MB = 96
+
+const call = (tool: string, how?: string): Plan => [[{ tool, input: { name: 'a', ...(how !== undefined && { how }) } }]]
+
+let rig: Rig
+let workers: Supervised
+
+// One executor: whatever runs at the same time shares it, and its death.
+beforeAll(async () => {
+  rig = await startRig()
+  workers = await rig.supervise({ processes: 1, executorMemory: HEAP_MB })
+})
+
+afterAll(() => rig.close())
+
+const executor = (): number => workers.supervisor.pids()[0] ?? expect.fail('no executor')
+const attempts = (session: string, stage: 'entered' | 'applied' | 'verify' | 'model', what?: string): number[] =>
+  rig.ledger.marks({ session, stage, ...(what !== undefined && { what }) }).map(({ attempt }) => attempt)
+
+/** The calls that the newest dead executor held. */
+async function heldByTheDead(pid: number): Promise<string[]> {
+  const died = await until(() => workers.events.find((event) => event.event === 'worker_died' && event.pid === pid))
+  return died.event === 'worker_died' ? died.calls.map(({ call: id }) => id) : []
+}
+
+describe('an executor that dies between being given a job and accepting it', () => {
+  it('has the tool call given to another one: no attempt is counted, and the body is entered once', async () => {
+    const run = await rig.start(call('permit'))
+    const { pending } = await until(async () => {
+      const end = await run.settled()
+      return end.status === 'waiting' && end
+    })
+    const digest = pending[0]?.digest ?? expect.fail('no digest')
+    await workers.serving()
+    const pid = executor()
+    process.kill(pid, 'SIGSTOP')
+    await rig.pawl.session(run.sessionId).approve('t_1_1_0', { digest })
+    await until(async () => (await rig.pendingActivities(run.sessionId)).includes('executeTool'))
+    // From there it is a moment until the executor has it.
+    await sleep(1_000)
+    process.kill(pid, 'SIGKILL')
+    expect(await heldByTheDead(pid)).toEqual(['t_1_1_0'])
+    expect((await run.result()).text).toBe(peacefulAnswer(call('permit')))
+    expect(attempts(run.sessionId, 'entered')).toEqual([1])
+    expect(await rig.errors(run.sessionId, 0)).toEqual([])
+  })
+
+  it('has the model call given to another one', async () => {
+    await workers.serving()
+    const pid = executor()
+    process.kill(pid, 'SIGSTOP')
+    const run = await rig.start(call('look'))
+    await until(async () => (await rig.pendingActivities(run.sessionId)).includes('callModel'))
+    await sleep(1_000)
+    process.kill(pid, 'SIGKILL')
+    expect(await heldByTheDead(pid)).toEqual(['model:1:1'])
+    expect((await run.result()).text).toBe(peacefulAnswer(call('look')))
+    expect(attempts(run.sessionId, 'model')).toEqual([1, 1])
+    expect(await rig.errors(run.sessionId, 0)).toEqual([])
+  })
+})
+
+describe('an executor that dies between the end of a body and its result', () => {
+  it('has verify asked about an external call, and its body is not entered again', async () => {
+    await workers.serving()
+    const run = await rig.start(call('vanish'))
+    expect((await run.result()).text).toBe(peacefulAnswer(call('vanish')))
+    expect(attempts(run.sessionId, 'entered')).toEqual([1])
+    expect(attempts(run.sessionId, 'verify')).toHaveLength(1)
+    expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:vanish', attempt: 1, class: 'WorkerDied' }])
+  })
+
+  it('has an idempotent call repeated with the same key', async () => {
+    await workers.serving()
+    const run = await rig.start(call('vanput'))
+    expect((await run.result()).text).toBe(peacefulAnswer(call('vanput')))
+    expect(attempts(run.sessionId, 'entered')).toEqual([1, 2])
+    expect(new Set(rig.ledger.marks({ session: run.sessionId, what: 'vanput' }).map(({ key }) => key)).size).toBe(1)
+    expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:vanput', attempt: 1, class: 'WorkerDied' }])
+  })
+})
+
+describe.each([
+  ['process.exit(0)', 'exit'],
+  ['process.abort()', 'abort'],
+  ['more memory than executorMemory', 'heap'],
+] as const)('an executor that a tool ends by %s', (_, how) => {
+  it('has all its calls resumed as their effects allow', async () => {
+    await workers.serving()
+    const neighbours = []
+    for (const what of ['look', 'charge'] as const) {
+      const held = rig.ledger.holdNext({ stage: 'entered', what })
+      neighbours.push({ what, run: await rig.start(call(what)), mark: await held })
+    }
+    const [external, idempotent] = [call('perish', how), call('perput', how)]
+    const once = await rig.start(external)
+    expect((await once.result()).text).toBe(peacefulAnswer(external))
+    expect(attempts(once.sessionId, 'entered')).toEqual([1])
+    expect(attempts(once.sessionId, 'verify')).toHaveLength(1)
+    for (const { what, run } of neighbours) {
+      expect((await run.result()).text).toBe(peacefulAnswer(call(what)))
+      expect(attempts(run.sessionId, 'entered')).toEqual([1, 2])
+      expect(attempts(run.sessionId, 'applied')).toEqual([2])
+      expect(rig.ledger.marks({ session: run.sessionId, stage: 'verified_too_early' })).toEqual([])
+      expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: `tool:${what}`, attempt: 1, class: 'WorkerDied' }])
+    }
+    await workers.serving()
+    const repeated = await rig.start(idempotent)
+    expect((await repeated.result()).text).toBe(peacefulAnswer(idempotent))
+    expect(attempts(repeated.sessionId, 'entered')).toEqual([1, 2])
+    for (const [run, what] of [
+      [once, 'perish'],
+      [repeated, 'perput'],
+    ] as const) {
+      expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: `tool:${what}`, attempt: 1, class: 'WorkerDied' }])
+    }
+  })
+})
+
+describe('a detached process of a tool', () => {
+  it('outlives its executor, whose death is confirmed all the same', async () => {
+    await workers.serving()
+    const held = rig.ledger.holdNext({ stage: 'entered', what: 'beget' })
+    const run = await rig.start(call('beget'))
+    const { pid, note } = await held
+    const { child } = note as { child: number }
+    try {
+      process.kill(pid, 'SIGKILL')
+      // The same name for the second child: its parent is the one that answers.
+      const second = await rig.ledger.reached({ session: run.sessionId, stage: 'entered', attempt: 2 })
+      process.kill((second.note as { child: number }).child, 'SIGKILL')
+      expect(isAlive(child)).toBe(true)
+      expect((await run.result()).text).toBe(peacefulAnswer(call('beget')))
+      expect(rig.ledger.marks({ session: run.sessionId, stage: 'verified_too_early' })).toEqual([])
+      expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:beget', attempt: 1, class: 'WorkerDied' }])
+    } finally {
+      process.kill(child, 'SIGKILL')
+    }
+  })
+})
+
+describe('a result of more than 64 MB', () => {
+  let roomy: Rig
+
+  beforeAll(async () => {
+    roomy = await startRig()
+    await roomy.supervise({ processes: 1 })
+  })
+
+  afterAll(() => roomy.close())
+
+  it('is recorded as completed, with a note of how it begins', async () => {
+    const run = await roomy.start(call('gush'))
+    expect((await run.result()).text).toMatch(/^Done: The call completed\. Its result has 641\d+ bytes, more than could be recorded .*begins:\nx+$/)
+    expect(roomy.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
+    expect(await roomy.errors(run.sessionId, 0)).toEqual([])
+  })
+})

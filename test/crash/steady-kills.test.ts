@@ -1,0 +1,144 @@
+// One process killed again and again beside working sessions: nothing is lost, nothing is done twice, and everything still moves forward.
+// PAWL_SOAK_S and PAWL_SOAK_SESSIONS make a soak of it.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { RunHandle } from 'pawl/client'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { seededRandom } from '../retail/random.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { type Plan, type PlannedCall, peacefulAnswer } from './support/plan.ts'
+import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
+
+const SECONDS = Number(process.env.PAWL_SOAK_S ?? 12)
+const SESSIONS = Number(process.env.PAWL_SOAK_SESSIONS ?? 8)
+const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 1_000_000))
+const again = `seed ${seed}, again with PAWL_SEED`
+
+/** How often an executor is killed. */
+const EVERY_MS = 1_000
+/** How long an orchestrator serves before it is killed. */
+const SERVES_MS = 1_000
+const CALLS_IN_RUN = 5
+const SHORT_MS = 100
+/** Longer than an orchestrator serves, so that most bodies outlive one. */
+const LONG_MS = 1_500
+
+/** Far more than half of the killed calls take to run again, even on a busy machine. */
+const RESUMED_MS = 2_000
+
+const random = seededRandom(seed)
+const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] ?? expect.fail('nothing to pick from')
+
+let rig: Rig
+let workers: Supervised
+
+beforeAll(async () => {
+  rig = await startRig()
+  workers = await rig.supervise({ processes: 3 })
+})
+
+afterAll(() => rig.close())
+
+/** Executors that serve. */
+const ready = (): number[] =>
+  workers.supervisor.pids().filter((pid) => workers.events.some((event) => event.event === 'worker_ready' && event.pid === pid))
+
+/** One run after another until time is up: what each one did and how long it took. */
+async function work(untilMs: number, planOf: () => Plan): Promise<{ plan: Plan; run: RunHandle; ms: number }[]> {
+  const runs = []
+  while (Date.now() < untilMs) {
+    const plan = planOf()
+    const startedAt = performance.now()
+    const run = await rig.start(plan)
+    expect((await run.result({ timeoutMs: 240_000 })).text).toBe(peacefulAnswer(plan))
+    runs.push({ plan, run, ms: performance.now() - startedAt })
+  }
+  return runs
+}
+
+const sessionsAtWork = async (untilMs: number, planOf: () => Plan) =>
+  (await Promise.all(Array.from({ length: SESSIONS }, () => work(untilMs, planOf)))).flat()
+
+const turns = (tools: readonly string[], ms: number): Plan =>
+  Array.from({ length: CALLS_IN_RUN }, (_, turn): PlannedCall[] => [{ tool: pick(tools), input: { name: `n${turn}`, ms } }])
+
+/** How often each call's body was entered, and took effect. */
+function effects(session: string): Map<string, { entered: number; applied: number; tool: string }> {
+  const calls = new Map<string, { entered: number; applied: number; tool: string }>()
+  for (const { callId, stage, what } of rig.ledger.marks({ session })) {
+    if (stage !== 'entered' && stage !== 'applied') continue
+    const counts = calls.get(callId) ?? { entered: 0, applied: 0, tool: what }
+    counts[stage] += 1
+    calls.set(callId, counts)
+  }
+  return calls
+}
+
+const middleOf = (figures: readonly number[]): number => figures.toSorted((a, b) => a - b)[Math.floor(figures.length / 2)] ?? 0
+
+it(`an executor is killed every second beside ${SESSIONS} sessions (${again}): all finish, none much later than its own calls`, async () => {
+  const peace = middleOf((await sessionsAtWork(Date.now() + 1, () => turns(['dawdle'], SHORT_MS))).map(({ ms }) => ms))
+  const endAt = Date.now() + SECONDS * 1_000
+  let kills = 0
+  const killing = (async () => {
+    while (Date.now() < endAt) {
+      await sleep(EVERY_MS)
+      // A machine that takes longer to start one is killed less often, and not to death.
+      await workers.serving(2)
+      process.kill(pick(ready()), 'SIGKILL')
+      kills += 1
+    }
+  })()
+  const runs = await sessionsAtWork(endAt, () => turns(['dawdle', 'put', 'look'], SHORT_MS))
+  await killing
+
+  const overMs = []
+  for (const { plan, run, ms } of runs) {
+    const calls = effects(run.sessionId)
+    expect(calls.size).toBe(plan.length)
+    for (const { tool, applied } of calls.values()) {
+      if (tool === 'dawdle') expect(applied).toBe(1)
+      else expect(applied).toBeGreaterThan(0)
+    }
+    const keys = rig.ledger.marks({ session: run.sessionId, what: 'put' }).map(({ callId, key }) => `${callId} ${key}`)
+    expect(new Set(keys).size).toBe(new Set(keys.map((key) => key.split(' ')[0])).size)
+    const hits = (await rig.errors(run.sessionId, 0)).length
+    overMs.push({ hits, ms: ms - peace })
+  }
+  const resumed = workers.events.flatMap((event) => (event.event === 'call_resumed' ? [event.ms] : []))
+  const hit = overMs.filter(({ hits }) => hits > 0)
+  const worst = Math.max(...overMs.map(({ ms, hits }) => ms - hits * 1_000))
+  console.log(
+    `steady kills: ${kills} kills, ${runs.length} runs of ${Math.round(peace)} ms in peace, ${hit.length} of them hit, ` +
+      `half of those by less than ${Math.round(middleOf(hit.map(({ ms }) => ms)))} ms; the slowest took ${Math.round(worst)} ms more than ` +
+      `its calls and a second for each kill; resumed within ${Math.max(...resumed)} ms, half within ${middleOf(resumed)} ms; ${again}`,
+  )
+  expect(hit.length).toBeGreaterThan(0)
+  expect(middleOf(resumed)).toBeLessThan(RESUMED_MS)
+  expect(worst).toBeLessThan(3 * peace + 5_000)
+})
+
+it(`the orchestrator is killed again and again beside ${SESSIONS} sessions (${again}): each body finishes once and is reported once`, async () => {
+  const endAt = Date.now() + SECONDS * 1_000
+  const before = workers.events.length
+  const since = (name: string): number => workers.events.slice(before).filter(({ event }) => event === name).length
+  const killing = (async () => {
+    for (let kills = 0; Date.now() < endAt; kills++) {
+      await until(() => since('orchestrator_ready') === kills)
+      await sleep(SERVES_MS)
+      process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
+    }
+  })()
+  const runs = await sessionsAtWork(endAt, () => turns(['dawdle'], LONG_MS))
+  await killing
+
+  let errors = 0
+  for (const { plan, run } of runs) {
+    for (const counts of effects(run.sessionId).values()) expect(counts).toEqual({ entered: 1, applied: 1, tool: 'dawdle' })
+    const completed = ofType(await eventsOf(rig.pawl.session(run.sessionId)), 'tool_completed')
+    expect(completed.map(({ callId }) => callId)).toEqual(plan.map((_, turn) => `t_1_${turn + 1}_0`))
+    errors += (await rig.errors(run.sessionId, 0)).length
+  }
+  console.log(`orchestrator killed ${since('orchestrator_died')} times beside ${runs.length} runs; ${errors} failed attempts; ${again}`)
+  expect(since('orchestrator_died')).toBeGreaterThan(1)
+  expect(since('worker_died')).toBe(0)
+})

@@ -1,0 +1,192 @@
+// Sessions whose past cannot be loaded for a while: each waits in a state that says why, opens by itself or as a person decides, and every
+// message that was sent meanwhile is answered.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Agent } from 'pawl'
+import type { SessionHandle } from 'pawl/client'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import type { Unopened } from '../../src/session/protocol.ts'
+import { codeOf } from '../support/codes.ts'
+import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { type Played, saidIn, type Stage, stage } from '../support/scenes.ts'
+import { type SlowProxy, startSlowProxy } from '../support/slow-proxy.ts'
+import { until } from '../support/until.ts'
+
+const TIMEOUT = { timeoutMs: 90_000 }
+/** The workflow is told after ten seconds what it waits for. */
+const TOLD_WITHIN_MS = 60_000
+
+let here: Deployment
+let player: Stage
+let worker: RunningWorker
+let store: SlowProxy
+let port: number
+
+beforeAll(async () => {
+  const { databaseUrl } = inject('stack')
+  store = await startSlowProxy(databaseUrl)
+  port = Number(new URL(store.url).port)
+  here = await deploy({ stack: { ...inject('stack'), databaseUrl: store.url } })
+  player = stage()
+  worker = await here.startWorker({ agents: [player.agent as Agent] })
+})
+afterAll(async () => {
+  await here?.stop()
+  await store?.close()
+})
+
+const takeStoreAway = (): Promise<void> => store.close()
+/** What is asked of it is not answered. */
+const silenceStore = (): void => {
+  store.delayMs = 600_000
+}
+async function bringStoreBack(): Promise<void> {
+  await store.close()
+  store = await startSlowProxy(inject('stack').databaseUrl, port)
+}
+
+const workflowOf = (id: string) => here.temporal.workflow.getHandle(`pawl:${id}`)
+const errorOf = async (id: string) => (await workflowOf(id).query<Unopened>('state')).error
+const terminate = (id: string) => workflowOf(id).terminate('by an operator')
+
+/** A session that has answered once. Its events are stored, unless the store is away. */
+async function answered(): Promise<Played> {
+  const played = player.play(here.pawl, { model: () => 'hello' })
+  await (await played.session.send('one', { isNew: true })).result(TIMEOUT)
+  return played
+}
+
+async function stored({ id, session }: Played): Promise<void> {
+  await until('all is stored', async () => (await here.pawl.sessions.get(id)).flushedSeq >= (await session.state()).seq)
+}
+
+/** Says it, and waits until the session says why it cannot be opened. */
+async function sayInVain({ id, session }: Pick<Played, 'id' | 'session'>, text: string, code: string): Promise<void> {
+  await session.send(text, { messageId: text })
+  await until(`it says ${code}`, async () => (await errorOf(id))?.code === code, TOLD_WITHIN_MS)
+}
+
+const said = ({ requests }: Played): string[] => saidIn(requests.at(-1) ?? expect.fail('no model was asked'))
+
+describe('a session that is to be opened while the store is away', () => {
+  it('says so, refuses what is asked of it, and opens by itself with all that was sent', { timeout: 240_000 }, async () => {
+    const played = await answered()
+    const { session, id } = played
+    await stored(played)
+    await terminate(id)
+    await takeStoreAway()
+    await sayInVain(played, 'two', 'archive_unavailable')
+    expect(await errorOf(id)).toMatchObject({ strategy: 'automatic', reason: expect.stringContaining('side store') })
+    expect(await codeOf(session.resume())).toBe('archive_unavailable')
+    expect(await codeOf(session.recover({ strategy: 'abandon' }))).toBe('recovers_by_itself')
+    await expect(session.state()).rejects.toMatchObject({ code: 'session_unavailable', message: expect.stringContaining('side store') })
+    await session.send('three', { messageId: 'three' })
+    await bringStoreBack()
+    await session.run('three').result(TIMEOUT)
+    expect(said(played)).toEqual(['one', 'two', 'three'])
+  })
+
+  it('keeps what was sent through a termination before it was ever open', { timeout: 240_000 }, async () => {
+    const played = await answered()
+    const { session, id } = played
+    await stored(played)
+    await terminate(id)
+    await takeStoreAway()
+    await sayInVain(played, 'two', 'archive_unavailable')
+    await terminate(id)
+    await workflowOf(id).describe()
+    await bringStoreBack()
+    await session.send('three', { messageId: 'three' })
+    await session.run('two').result(TIMEOUT)
+    await session.run('three').result(TIMEOUT)
+    expect(said(played).sort()).toEqual(['one', 'three', 'two'])
+    expect(ofType(await eventsOf(session), 'message_received').filter(({ messageId }) => messageId === 'two')).toHaveLength(1)
+  })
+
+  it('waits in an error, too, when loading it fails for good, and opens when a person has it tried again', {
+    timeout: 240_000,
+  }, async () => {
+    const played = await answered()
+    const { session, id } = played
+    await stored(played)
+    await terminate(id)
+    silenceStore()
+    await sayInVain(played, 'two', 'archive_unavailable')
+    await failPendingActivity(id)
+    await until('it says so', async () => (await errorOf(id))?.code === 'session_not_loaded')
+    await bringStoreBack()
+    await session.recover({ strategy: 'restart_run' })
+    await session.run('two').result(TIMEOUT)
+    expect(said(played)).toEqual(['one', 'two'])
+  })
+
+  it('that is a fork says so, and begins when the store is back', { timeout: 240_000 }, async () => {
+    const played = await answered()
+    await stored(played)
+    const { toSeq: seq, digest } = await workflowOf(played.id).executeUpdate<{ toSeq: number; digest: string }, [object]>('fork', {
+      args: [{}],
+    })
+    const id = `fork-${randomUUID()}`
+    silenceStore()
+    await here.temporal.workflow.start('pawlSession', {
+      workflowId: `pawl:${id}`,
+      taskQueue: here.taskQueue,
+      args: [{ sessionId: id, fork: { from: played.id, seq, digest, keys: 'carried' } }],
+    })
+    await until('it says so', async () => (await errorOf(id))?.code === 'archive_unavailable', TOLD_WITHIN_MS)
+    await failPendingActivity(id)
+    await until('it says so', async () => (await errorOf(id))?.code === 'session_not_loaded')
+    const fork = player.play(here.pawl, { model: () => 'hello' }, { id })
+    await fork.session.send('two', { messageId: 'two' })
+    await bringStoreBack()
+    // Nobody has it tried again: it does so by itself after a while.
+    await fork.session.run('two').result(TIMEOUT)
+    expect(said(fork)).toEqual(['one', 'two'])
+  })
+})
+
+/** As an operator can: `temporal activity fail`. */
+async function failPendingActivity(id: string): Promise<void> {
+  await until('it asks again, and is failed', async () => {
+    const { raw } = await workflowOf(id).describe()
+    const activityId = raw.pendingActivities?.[0]?.activityId ?? ''
+    const failure = { message: 'by an operator', applicationFailureInfo: { nonRetryable: true } }
+    const { namespace } = inject('stack')
+    return here.temporal.workflowService.respondActivityTaskFailedById({ namespace, workflowId: `pawl:${id}`, activityId, failure })
+  })
+}
+
+describe('a session that was terminated before its events were stored', () => {
+  /** Terminated while the store was away, and then there is no worker on the task queue that it ran on, to say what it held. */
+  async function unreadable(): Promise<Played & { elsewhere: SessionHandle }> {
+    await takeStoreAway()
+    const played = await answered()
+    await terminate(played.id)
+    await worker.stop()
+    await bringStoreBack()
+    const taskQueue = `${here.taskQueue}-other`
+    await here.startWorker({ agents: [player.agent as Agent], taskQueue })
+    const elsewhere = here.pawl.session(played.id, { agent: player.agent.name, taskQueue }) as SessionHandle
+    await sayInVain({ id: played.id, session: elsewhere }, 'two', 'execution_unreadable')
+    return { ...played, elsewhere }
+  }
+
+  it('waits for them, and has them once they can be read', { timeout: 240_000 }, async () => {
+    const played = await unreadable()
+    expect(await codeOf(played.elsewhere.recover({ strategy: 'restart_run' }))).toBe('recovers_by_itself')
+    await sleep(3_000)
+    expect((await errorOf(played.id))?.code).toBe('execution_unreadable')
+    worker = await here.startWorker({ agents: [player.agent as Agent] })
+    await played.elsewhere.run('two').result(TIMEOUT)
+    expect(said(played)).toEqual(['one', 'two'])
+  })
+
+  it('goes without them when a person abandons them', { timeout: 240_000 }, async () => {
+    const played = await unreadable()
+    await played.elsewhere.recover({ strategy: 'abandon', by: 'me' })
+    await played.elsewhere.run('two').result(TIMEOUT)
+    expect(said(played)).toEqual(['two'])
+    worker = await here.startWorker({ agents: [player.agent as Agent] })
+  })
+})
