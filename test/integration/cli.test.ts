@@ -155,6 +155,17 @@ describe('pawl dev', () => {
     expect(answered.stdout).not.toContain('attempt')
     await stop(next)
   }, 60_000)
+
+  it(
+    'has a worker beside it that ends with one error if its module cannot be loaded: what runs it may start it again',
+    async () => {
+      const { temporalAddress, databaseUrl } = await dev.event('ready')
+      const env = { TEMPORAL_ADDRESS: String(temporalAddress), DATABASE_URL: String(databaseUrl) }
+      const ended = await start(['worker', 'broken.mjs', '--task-queue', 'broken'], { env }).ended
+      expect(ended).toMatchObject({ code: 1, stderr: expect.stringMatching(/^module_failed: .*does-not-exist\.mjs.*\n$/) })
+    },
+    START_MS,
+  )
 })
 
 describe('a session', () => {

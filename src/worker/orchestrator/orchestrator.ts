@@ -162,24 +162,27 @@ function bothOf(sessions: Worker, own: Worker): TemporalWorker {
   const stop = (worker: Worker): void => {
     if (worker.getState() === 'RUNNING') worker.shutdown()
   }
+  const stopBoth = (): void => {
+    stop(sessions)
+    stop(own)
+  }
   let isStopped = false
   return {
     async run() {
-      if (isStopped) return
       const running = [sessions.run(), own.run()]
+      // Asked to stop before they ran, they run for a moment all the same: without that the SDK does not let go of the connection.
+      if (isStopped) stopBoth()
       try {
         await Promise.all(running)
       } finally {
         // One that fails takes the other along.
-        stop(sessions)
-        stop(own)
+        stopBoth()
         await Promise.allSettled(running)
       }
     },
     shutdown() {
       isStopped = true
-      stop(sessions)
-      stop(own)
+      stopBoth()
     },
     state: () => sessions.getState().toLowerCase(),
     status() {

@@ -48,6 +48,8 @@ export interface Executors {
   retired(): number[]
   /** It holds nothing any more, and ends. */
   release(id: number): void
+  /** No more are started, in place of those that die either. */
+  stopStarting(): void
   /** Ends all; no more are started. */
   shutdown(how: 'SIGKILL' | 'released'): void
   pids(): number[]
@@ -90,7 +92,8 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
   let isStopping = false
 
   const membersOf = (team: Team): Executor[] => [...running.values()].filter((one) => one.team === team && !one.isReleased)
-  const isWanted = (team: Team): boolean => !isStopping && (team === serving || team === coming?.team)
+  const isCurrent = (team: Team): boolean => team === serving || team === coming?.team
+  const isWanted = (team: Team): boolean => !isStopping && isCurrent(team)
 
   function spawn(team: Team): void {
     const script = { id: ++lastId, module: options.module, memoryMb: options.memoryMb, reportsFiles: options.onFile !== undefined }
@@ -177,6 +180,12 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
     setTimeout(() => one.process.kill(), DISPOSE_MS).unref()
   }
 
+  function stopStarting(): void {
+    isStopping = true
+    if (coming) drop(coming, stopping())
+    for (const { reject } of switching.splice(0)) reject(stopping())
+  }
+
   return {
     start() {
       for (let i = 0; i < options.count; i++) spawn(serving)
@@ -204,15 +213,14 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
         fill(team)
       })
     },
-    retired: () => [...running.values()].filter(({ team, isReleased }) => !isReleased && !isWanted(team)).map(({ id }) => id),
+    retired: () => [...running.values()].filter(({ team, isReleased }) => !isReleased && !isCurrent(team)).map(({ id }) => id),
     release(id) {
       const one = running.get(id)
       if (one) setTimeout(() => release(one), LINGER_MS)
     },
+    stopStarting,
     shutdown(how) {
-      isStopping = true
-      if (coming) drop(coming, stopping())
-      for (const { reject } of switching.splice(0)) reject(stopping())
+      stopStarting()
       for (const one of running.values()) {
         // One that still loads holds nothing.
         if (how === 'released' && one.process.isLoaded()) release(one)

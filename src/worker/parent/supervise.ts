@@ -68,8 +68,9 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
   connected.promise.catch(() => undefined)
   let isServing = false
   let hasReady = false
-  let isReadySettled = false
-  void ready.promise.finally(() => (isReadySettled = true)).catch(() => undefined)
+  let isConnected = false
+  /** Whether the caller of `ready` is told, or will be. */
+  let isSettled = false
   let isStopping = false
 
   const executors: Executors = keepExecutors({
@@ -85,9 +86,10 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       finishIfDone()
     },
     onFailed(error) {
-      // The first one of a start is what the caller of `ready` is told.
-      if (isReadySettled) log.error({ err: error }, 'the module could not be loaded: pawl tries again, less and less often')
-      else ready.reject(error)
+      if (!isSettled) ready.reject(error)
+      // Nobody can have called `ready` before.
+      else if (isConnected) log.error({ err: error }, 'the module could not be loaded: pawl tries again, less and less often')
+      isSettled = true
     },
   })
 
@@ -125,11 +127,12 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
   function receive(message: FromOrchestrator, pid: number): void {
     switch (message.type) {
       case 'connected':
+        isConnected = true
         return connected.resolve()
       case 'serving':
         isServing = true
         tellOf({ event: 'orchestrator_ready', pid })
-        if (hasReady) ready.resolve()
+        resolveIfReady()
         return
       case 'failed': {
         const error = new WorkerError(message.code, message.message, { cause: message.cause })
@@ -142,7 +145,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
         const newPid = executors.ready(message.executor)
         if (newPid !== undefined) tellOf({ event: 'worker_ready', pid: newPid })
         hasReady = true
-        if (isServing) ready.resolve()
+        resolveIfReady()
         return
       }
       case 'kill':
@@ -156,6 +159,12 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       default:
         return
     }
+  }
+
+  function resolveIfReady(): void {
+    if (!isServing || !hasReady) return
+    isSettled = true
+    ready.resolve()
   }
 
   /** An orchestrator that was started meanwhile does not know which executors are to end. */
@@ -196,6 +205,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     },
     async shutdown() {
       isStopping = true
+      executors.stopStarting()
       orchestrator.shutdown()
       if (orchestrator.pid() === undefined) executors.shutdown('released')
       const late = setTimeout(kill, DRAIN_MS)
