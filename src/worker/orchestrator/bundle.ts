@@ -35,7 +35,7 @@ export async function workflowBundle(
       workflowsPath: here(`../../workflows/index.${extension}`),
       preloadModules: [here(`../../workflows/preloaded.${extension}`)],
       payloadConverterPath,
-      workflowInterceptorModules: [here(`../workflows/resets.${extension}`), ...(options.workflowInterceptors ?? [])],
+      workflowInterceptorModules: [here(`../../workflows/resets.${extension}`), ...(options.workflowInterceptors ?? [])],
       logger: SILENT,
     })
     return { workflowBundle: { code }, payloadConverterPath: options.payloadConverterPath ?? TOTAL_CONVERTER }
