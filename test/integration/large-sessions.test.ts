@@ -206,7 +206,7 @@ describe.concurrent('texts of two megabytes', () => {
     await (await session.send('and now')).result(TIMEOUT)
     const events = await eventsOf(session)
     for (const event of events) expect(jsonBytes(event)).toBeLessThan(20_000)
-    expect(ofType(events, 'message_rejected').map(({ code }) => code)).toContain('agent_mismatch')
+    expect(ofType(events, 'message_rejected').map(({ code }) => code)).toContain('invalid_message')
     expect(jsonBytes(ofType(events, 'approval_decided')[0]?.reason)).toBeLessThanOrEqual(4_000)
   })
 

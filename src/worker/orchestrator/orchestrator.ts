@@ -118,7 +118,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
   }
   const { workflowModules: _, ...workerInterceptors } = interceptors ?? {}
   const activities = createActivities(needs, reader, flusher)
-  const { flush, loadSession, loadFork, findPlace, ...userCode } = activities
+  const { flush, loadSession, loadCalls, loadFork, findPlace, ...userCode } = activities
   const taskQueue = parts.taskQueue ?? DEFAULT_TASK_QUEUE
   const common = {
     connection,
@@ -145,7 +145,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
   const own = await Worker.create({
     ...common,
     taskQueue: ownTaskQueue(taskQueue),
-    activities: { flush, loadSession, loadFork, findPlace },
+    activities: { flush, loadSession, loadCalls, loadFork, findPlace },
     maxConcurrentActivityTaskPolls: OWN_POLLS,
   })
   const adopt = adoptionBy(client, logger)
