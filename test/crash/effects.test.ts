@@ -209,7 +209,7 @@ describe('a supervised process', () => {
   )
 
   it.each(['overlook', 'overput'] as const)(
-    'that holds a call (%s) past its time is killed, and the call made again with its key',
+    'that holds a call (%s) past its time keeps running: the attempt failed, and the call is made again with its key',
     async (what) => {
       await workers.serving()
       const run = await rig.start(call(what, 60_000))
@@ -217,7 +217,7 @@ describe('a supervised process', () => {
       const marks = rig.ledger.marks({ session: run.sessionId, what })
       expect(marks.map(({ stage, attempt }) => `${stage} ${attempt}`)).toEqual(['entered 1', 'entered 2', 'applied 2'])
       expect(new Set(marks.map(({ key }) => key)).size).toBe(1)
-      expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ attempt: 1, class: 'WorkerDied', code: 'overdue' }])
+      expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ attempt: 1, class: 'Timeout', code: 'timeout' }])
     },
   )
 
