@@ -80,14 +80,6 @@ describe('a supervisor', () => {
     await end(other)
   }
 
-  it('that is killed alone has its processes finish a call of each effect as in peace', async () => {
-    const { group, calls } = await holdAll('entered')
-    process.kill(group.pid, 'SIGKILL')
-    await until(() => !isAlive(group.pid))
-    await finishedInPeace(calls)
-    await until(() => !pidsOf(group).some(isAlive))
-  })
-
   it('that is killed with all its processes after the effects, before the replies, has none of them done a second time', async () => {
     const { group, calls } = await holdAll('left')
     for (const pid of pidsOf(group)) process.kill(pid, 'SIGKILL')
