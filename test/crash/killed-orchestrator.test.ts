@@ -82,6 +82,22 @@ describe('an orchestrator that is killed', () => {
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })
 
+  it('again as soon as another one serves, for longer than any heartbeat timeout, costs no attempt', async () => {
+    const plans = [call('dawdle', 20_000), call('dawdle', 20_000)]
+    const runs = []
+    for (const plan of plans) {
+      const run = await rig.start(plan)
+      runs.push(run)
+      await rig.ledger.reached({ session: run.sessionId, stage: 'entered' })
+    }
+    for (const until = Date.now() + 15_000; Date.now() < until; ) await replaced()
+    for (const [index, run] of runs.entries()) {
+      expect((await run.result()).text).toBe(peacefulAnswer(plans[index] ?? []))
+      expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' })).toHaveLength(1)
+      expect(await rig.errors(run.sessionId, 0)).toEqual([])
+    }
+  })
+
   it('and the executor that holds a call killed after it: the death is confirmed, and the call is resumed by its effect', async () => {
     await workers.serving()
     const mark = rig.ledger.holdNext({ stage: 'entered', what: 'put' })

@@ -14,8 +14,11 @@ import type { FromExecutor, Holding, ToExecutor } from '../protocol.ts'
 import { orchestratorLine } from './line.ts'
 
 const ALIVE_EVERY_MS = 1_000
-/** How long an answer is kept for another orchestrator: whoever dies after it was sent may not have brought it to the server. */
-const KEEP_ANSWERS_MS = 30_000
+/**
+ * How long an answer is kept for another orchestrator: the one it was sent to may die before it has brought it to the server. That takes
+ * milliseconds while the server answers; what an `external` body did cannot be had by another attempt, so its answer is kept longer.
+ */
+const KEEP_ANSWER_MS = { repeatable: 5_000, external: 30_000 }
 
 /** What an executor is made of. */
 export interface ExecutorOptions {
@@ -41,6 +44,8 @@ interface Held {
   entered?: { at: number; timeoutMs: number }
   progress?: Json
   outcome?: Outcome
+  /** Of an outcome: how long it is still kept while an orchestrator is there. Without one it stays. */
+  keepMs: number
 }
 
 /** Starts an executor. */
@@ -64,7 +69,13 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
     worker,
     killsOverdue: ownProcess,
   }
-  setInterval(() => line.post({ type: 'alive' }), ALIVE_EVERY_MS).unref()
+  let connected: Channel<ToExecutor, FromExecutor> | undefined
+
+  setInterval(() => {
+    if (!connected) return
+    line.post({ type: 'alive' })
+    for (const [job, one] of held) if (one.outcome && (one.keepMs -= ALIVE_EVERY_MS) <= 0) held.delete(job)
+  }, ALIVE_EVERY_MS).unref()
 
   function receive(message: ToExecutor): void {
     switch (message.type) {
@@ -81,7 +92,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
   }
 
   async function run({ job, order, along }: ToExecutor & { type: 'job' }): Promise<void> {
-    const one: Held = { order, stop: new AbortController(), begun: false }
+    const one: Held = { order, stop: new AbortController(), begun: false, keepMs: keepMsOf(order) }
     held.set(job, one)
     line.post({ type: 'accepted', job })
     const outcome = await outcomeOf(() =>
@@ -100,8 +111,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
     )
     one.outcome = outcome
     line.post({ type: 'done', job, outcome })
-    if (ownProcess) setTimeout(() => held.delete(job), KEEP_ANSWERS_MS).unref()
-    else held.delete(job)
+    if (!ownProcess) held.delete(job)
   }
 
   function linkOf(job: string, one: Held) {
@@ -137,10 +147,16 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
   return {
     connect(channel) {
       channel.onMessage(receive)
+      channel.onClose(() => connected === channel && (connected = undefined))
+      connected = channel
+      // Told of once more: the countdown begins anew with whom they are told to.
+      for (const one of held.values()) one.keepMs = keepMsOf(one.order)
       line.connect(channel, { type: 'hello', executor: id, pid: process.pid, worker, holding: holdings() })
     },
   }
 }
+
+const keepMsOf = ({ ticket }: JobOrder): number => (ticket.once ? KEEP_ANSWER_MS.external : KEEP_ANSWER_MS.repeatable)
 
 /** How the job ended, as data. */
 async function outcomeOf(work: () => Promise<unknown>): Promise<Outcome> {

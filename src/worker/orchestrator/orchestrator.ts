@@ -19,6 +19,7 @@ import { adoptionBy } from './adoption.ts'
 import { workflowBundle } from './bundle.ts'
 import { eventsFrom } from './events-along.ts'
 import { detailsBy, totalCodecs } from './details.ts'
+import { dispatcherTo } from './dispatch.ts'
 import { memoryLog } from './event-log.ts'
 import { publishEvents } from './events-channel.ts'
 import { type FromSender, heartbeatSender, sendBy, type ToSender } from './heartbeats.ts'
@@ -97,7 +98,6 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
   )
   const { kill, onDrained, onReady, onJob, onDeath } = parts
   const pool = startPool({
-    leases,
     eventsFor: eventsFrom(log),
     answerRequest: requestsOver(reader, shelf, client),
     logger,
@@ -107,15 +107,9 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     ...(onJob && { onJob }),
     ...(onDeath && { onDeath }),
   })
+  const { dispatch, adopt } = dispatcherTo(pool, leases)
   const worker = `${hostname()}:${process.pid}`
-  const needs = {
-    client,
-    store,
-    log,
-    logger,
-    worker,
-    dispatch: pool.dispatch,
-  }
+  const needs = { client, store, log, logger, worker, dispatch }
   const { workflowModules: _, ...workerInterceptors } = interceptors ?? {}
   const activities = createActivities(needs, reader, flusher)
   const { flush, loadSession, loadCalls, loadFork, findPlace, ...userCode } = activities
@@ -148,12 +142,12 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     activities: { flush, loadSession, loadCalls, loadFork, findPlace },
     maxConcurrentActivityTaskPolls: OWN_POLLS,
   })
-  const adopt = adoptionBy(client, logger)
+  const answerFor = adoptionBy(client, logger)
   return {
     client,
     worker: bothOf(sessions, own),
     pool,
-    connect: (channel) => pool.connect(channel, adopt),
+    connect: (channel) => pool.connect(channel, (executor, held) => answerFor(held, adopt(executor, held))),
     settle: () => flusher.idle(),
   }
 }

@@ -1,29 +1,23 @@
-// The executors of an orchestrator: which one gets a job, and what becomes of the job when its executor dies, stands still or is to end.
+// The executors of an orchestrator: which one gets a job, and how that ends when its executor dies, stands still or is to end.
 import { randomUUID } from 'node:crypto'
-import type { JobListener } from '../../activities/needs.ts'
 import type { Logger } from '../../agent/tool.ts'
 import type { JobOrder } from '../../jobs/contract.ts'
 import type { Channel } from '../channel.ts'
 import type { FromExecutor, Holding, KillReason, ToExecutor } from '../protocol.ts'
-import { failureOf, givenUpMoving, stoppedUnbegun, workerDied } from './failures.ts'
 import { type Assignment, type AssignmentEnd, causeOfDeath, type Executor, heardOf, newExecutor, takesJobs } from './executors.ts'
 import type { EventsFor } from './events-along.ts'
-import type { Lease, Leases } from './leases.ts'
 import type { AnswerRequest } from './requests.ts'
 
 /** How long a job waits for an executor before its call counts as not begun. */
 const NO_EXECUTOR_MS = 1_000
 /** An executor that has not acknowledged a job by then is passed over, if another one could do it. */
 const ACKNOWLEDGED_WITHIN_MS = 300
-/** Times that one job is given to executors that die, or stand still, before they accept it. */
-const MOST_PLACINGS = 5
 
 /** How long after its line has closed a process may take to end. */
 const HUNG_UP_MS = 2_000
 
 /** What the pool works with. */
 export interface PoolNeeds {
-  leases: Leases
   eventsFor: EventsFor
   answerRequest: AnswerRequest
   /** Has the parent kill the executor; absent where executors have no process of their own. */
@@ -37,15 +31,28 @@ export interface PoolNeeds {
   logger: Logger
 }
 
+/** What an executor is given: a job on its way, whoever has it. */
+export type Given = Pick<Assignment, 'order' | 'lease' | 'listener'>
+
+/** A job in an executor's hands, and how that will end. */
+export interface Placed {
+  executor: Executor
+  assignment: Assignment
+  ended: Promise<AssignmentEnd>
+}
+
 /** The executors. */
 export interface Pool {
-  /** Connects an executor: its first message is a hello. `adopt` is told of what it holds from an earlier orchestrator. */
-  connect(
-    channel: Channel<FromExecutor, ToExecutor>,
-    adopt: (held: Holding, running: Promise<{ result: unknown } | undefined>) => void,
-  ): void
-  /** Has a job carried out; undefined if no executor could take it on. Rejects with what the activity is to fail with. */
-  dispatch(order: JobOrder, listener?: JobListener): Promise<{ result: unknown } | undefined>
+  /** Connects an executor: its first message is a hello. `takeOver` is told of each job that it holds from an earlier orchestrator. */
+  connect(channel: Channel<FromExecutor, ToExecutor>, takeOver: (executor: Executor, held: Holding) => void): void
+  /** Resolves once an executor takes jobs, or after a while. */
+  someone(): Promise<void>
+  /** Gives the job to an executor; undefined if none takes jobs. */
+  give(job: Given): Placed | undefined
+  /** What an executor has held since before this orchestrator was there is assigned to it. */
+  keep(executor: Executor, held: Holding, job: Given): Placed
+  /** Tells the executor that has it to stop; one that has not accepted it yet does not begin it. */
+  stop(placed: Placed, why: 'cancelled' | 'lost'): void
   /** The process is known to be dead. The answer: whether `onDeath` tells of it, as it does of those that were connected. */
   exited(executor: number): boolean
   /** No new jobs for it, be it connected or yet to connect; `onDrained` follows once it is connected and holds nothing. */
@@ -59,30 +66,18 @@ export interface Pool {
   kill(executor: Executor, why: KillReason): void
 }
 
-/** A job on its way: who has it now, and what is known of it whoever has it. */
-interface Placing {
-  order: JobOrder
-  lease: Lease
-  listener: JobListener
-  at?: { executor: Executor; assignment: Assignment }
-  /** Told once, perhaps while no executor had it. */
-  isStopped: boolean
-  /** Whether an executor had accepted it before it was taken back. */
-  mayHaveBegun: boolean
-}
-
 /** Starts a pool without executors. */
 export function startPool(needs: PoolNeeds): Pool {
   const executors = new Map<number, Executor>()
   const arrivals = new Set<() => void>()
 
-  function connect(channel: Channel<FromExecutor, ToExecutor>, adopt: Parameters<Pool['connect']>[1]): void {
+  function connect(channel: Channel<FromExecutor, ToExecutor>, takeOver: Parameters<Pool['connect']>[1]): void {
     let executor: Executor | undefined
     channel.onMessage((message) => {
       if (message.type === 'hello') {
         executor = newExecutor(channel, message)
         executors.set(executor.id, executor)
-        for (const held of message.holding) adopt(held, adopted(executor, held))
+        for (const held of message.holding) takeOver(executor, held)
         // Only now: until all that it holds is taken over, it may seem to hold nothing.
         if (retired.has(executor.id) || hasExited.has(executor.id)) endDrained(executor)
         needs.onReady?.(executor)
@@ -185,20 +180,49 @@ export function startPool(needs: PoolNeeds): Pool {
     end(executor, assignment, { end: 'moved' })
   }
 
-  function give(executor: Executor, assignment: Assignment): void {
-    const { id, order } = assignment
-    executor.assignments.set(id, assignment)
+  function give(job: Given): Placed | undefined {
+    const { order } = job
+    const executor = pick(order)
+    if (!executor) return undefined
+    const placed = place(executor, { id: randomUUID(), ...job, isAccepted: false })
+    const { assignment } = placed
     const along = needs.eventsFor(executor, order)
-    needs.onJob?.(order, executor)
-    executor.channel.send({ type: 'job', job: id, order, ...(along && { along }) })
+    executor.channel.send({ type: 'job', job: assignment.id, order, ...(along && { along }) })
     const look = (): void => {
-      if (assignment.isAccepted || executor.assignments.get(id) !== assignment) return
+      if (assignment.isAccepted || executor.assignments.get(assignment.id) !== assignment) return
       executor.isSilent = true
       if (pick(order)?.isSilent === false) return takeBack(executor, assignment)
       // Whichever speaks first gets it.
       setTimeout(look, ACKNOWLEDGED_WITHIN_MS).unref()
     }
     setTimeout(look, ACKNOWLEDGED_WITHIN_MS).unref()
+    return placed
+  }
+
+  function keep(executor: Executor, { job: id, entered, outcome }: Holding, job: Given): Placed {
+    const since = entered && { entered: { at: Date.now() - entered.agoMs, timeoutMs: entered.timeoutMs } }
+    const placed = place(executor, { id, ...job, isAccepted: true, ...since })
+    if (outcome) end(executor, placed.assignment, { end: 'done', outcome })
+    return placed
+  }
+
+  function place(executor: Executor, job: Omit<Assignment, 'settle'>): Placed {
+    let settle: (end: AssignmentEnd) => void = () => undefined
+    const ended = new Promise<AssignmentEnd>((resolve) => {
+      settle = resolve
+    })
+    const assignment: Assignment = { ...job, settle }
+    executor.assignments.set(job.id, assignment)
+    needs.onJob?.(job.order, executor)
+    return { executor, assignment, ended }
+  }
+
+  function stop({ executor, assignment }: Placed, why: 'cancelled' | 'lost'): void {
+    if (executor.assignments.get(assignment.id) !== assignment) return
+    assignment.stoppedAt = Date.now()
+    executor.channel.send({ type: 'stop', job: assignment.id, why })
+    // Its executor may have taken it this very moment: then it says itself what came of it.
+    setTimeout(() => assignment.isAccepted || end(executor, assignment, { end: 'stopped' }), ACKNOWLEDGED_WITHIN_MS).unref()
   }
 
   /** One that speaks before one that stands still, the one that has the session before others, then the least busy. */
@@ -210,8 +234,8 @@ export function startPool(needs: PoolNeeds): Pool {
     return candidates.toSorted((a, b) => cost(a) - cost(b))[0]
   }
 
-  /** Resolves when an executor has come, or after a while. */
-  function arrival(): Promise<void> {
+  function someone(): Promise<void> {
+    if ([...executors.values()].some(takesJobs)) return Promise.resolve()
     return new Promise((resolve) => {
       const wake = (): void => {
         clearTimeout(timer)
@@ -223,106 +247,12 @@ export function startPool(needs: PoolNeeds): Pool {
     })
   }
 
-  /** An assignment of the job, and how it will end. */
-  function assign(
-    { id, order, lease, listener }: Pick<Assignment, 'id' | 'order' | 'lease' | 'listener'>,
-    more: Partial<Pick<Assignment, 'isAccepted' | 'entered'>> = {},
-  ): { assignment: Assignment; ended: Promise<AssignmentEnd> } {
-    let settle: (end: AssignmentEnd) => void = () => undefined
-    const ended = new Promise<AssignmentEnd>((resolve) => {
-      settle = resolve
-    })
-    return { assignment: { id, order, lease, listener, isAccepted: false, ...more, settle }, ended }
-  }
-
-  /** A job that is to be placed; a stop goes to whichever executor has it. */
-  function placingOf(order: JobOrder, listener: JobListener = {}): Placing {
-    const lease = needs.leases.take(order.ticket, (why) => {
-      placing.isStopped = true
-      const { at } = placing
-      if (!at || at.executor.assignments.get(at.assignment.id) !== at.assignment) return
-      at.assignment.stoppedAt = Date.now()
-      at.executor.channel.send({ type: 'stop', job: at.assignment.id, why })
-      // Its executor may have taken it this very moment: then it says itself what came of it.
-      setTimeout(() => at.assignment.isAccepted || end(at.executor, at.assignment, { end: 'stopped' }), ACKNOWLEDGED_WITHIN_MS).unref()
-    })
-    const placing: Placing = { order, lease, listener, isStopped: false, mayHaveBegun: false }
-    return placing
-  }
-
-  async function dispatch(order: JobOrder, listener?: JobListener): Promise<{ result: unknown } | undefined> {
-    const placing = placingOf(order, listener)
-    try {
-      // From its second attempt on any call begins once the server has heard of the attempt: one that was handed to a process that is
-      // frozen or gone says nothing against the call. If the server cannot be reached, it begins all the same.
-      if (order.attempt.number > 1) await placing.lease.announce().catch(() => undefined)
-      return await place(placing)
-    } finally {
-      placing.lease.release()
-    }
-  }
-
-  async function place(placing: Placing): Promise<{ result: unknown } | undefined> {
-    const { order, lease, listener } = placing
-    for (let placings = 0; placings < MOST_PLACINGS; placings++) {
-      // Picked and given in one go: the next job must see that this one is there.
-      if (!pick(order)) await arrival()
-      const executor = pick(order)
-      if (placing.isStopped) throw placing.mayHaveBegun ? workerDied(order, lease.report, 'neighbour') : stoppedUnbegun()
-      if (!executor) return undefined
-      const { assignment, ended } = assign({ id: randomUUID(), order, lease, listener })
-      placing.at = { executor, assignment }
-      give(executor, assignment)
-      const result = await resultOf(await ended, placing)
-      if (result !== 'again') return result
-    }
-    throw givenUpMoving(order)
-  }
-
-  /** What the activity answers, or `again` if another executor is to have the job. */
-  async function resultOf(how: AssignmentEnd, placing: Placing): Promise<{ result: unknown } | 'again'> {
-    const { order, lease } = placing
-    placing.mayHaveBegun ||= placing.at?.assignment.isAccepted === true
-    switch (how.end) {
-      case 'done':
-        if (how.outcome.kind === 'answered') return { result: how.outcome.result }
-        throw await failureOf(how.outcome, lease)
-      case 'moved':
-        return 'again'
-      case 'died':
-        if (!how.isAccepted) return 'again'
-        throw workerDied(order, { ...lease.report, worker: how.worker }, how.cause)
-      case 'stopped':
-        throw stoppedUnbegun()
-    }
-  }
-
-  /** Takes over a job that an executor has held since before this orchestrator was there. */
-  async function adopted(executor: Executor, held: Holding): Promise<{ result: unknown } | undefined> {
-    const { job, order, begun, entered, progress, outcome } = held
-    const ticket = { ...order.ticket, report: { ...order.ticket.report, begun, ...(progress !== undefined && { progress }) } }
-    const known: JobOrder = { ...order, ticket }
-    const placing = placingOf(known)
-    const { lease, listener } = placing
-    try {
-      const { assignment, ended } = assign(
-        { id: job, order: known, lease, listener },
-        { isAccepted: true, ...(entered && { entered: { at: Date.now() - entered.agoMs, timeoutMs: entered.timeoutMs } }) },
-      )
-      placing.at = { executor, assignment }
-      executor.assignments.set(job, assignment)
-      needs.onJob?.(known, executor)
-      if (outcome) end(executor, assignment, { end: 'done', outcome })
-      const result = await resultOf(await ended, placing)
-      return result === 'again' ? await place(placing) : result
-    } finally {
-      lease.release()
-    }
-  }
-
   return {
     connect,
-    dispatch,
+    someone,
+    give,
+    keep,
+    stop,
     kill,
     endFor,
     executors: () => executors.values(),

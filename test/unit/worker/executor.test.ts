@@ -123,6 +123,36 @@ describe('an executor whose orchestrator has died', () => {
     expect(second.of('hello')[0]?.holding).toMatchObject([{ job: 'k2', outcome: { kind: 'answered', result: { value: 'worked' } } }])
   })
 
+  it('brings along for long what an external body answered, and anything answered just before, however long nobody is there', async () => {
+    vi.useFakeTimers()
+    try {
+      const executor = anExecutor()
+      const first = orchestrator(executor)
+      const broken = { ...orderOfWork('read'), kind: 'verifyTool' as const }
+      const { once: _, ...ticket } = broken.ticket
+      first.say({ type: 'job', job: 'external', order: orderOfWork('external') })
+      await vi.advanceTimersByTimeAsync(1)
+      first.say({ type: 'answer', request: first.of('request')[0]?.request ?? 0, value: true })
+      await vi.advanceTimersByTimeAsync(1)
+      bodies.at(-1)?.finish('worked')
+      first.say({ type: 'job', job: 'repeatable', order: { ...broken, ticket } })
+      await vi.advanceTimersByTimeAsync(3_000)
+      expect(new Set(first.of('done').map(({ job }) => job))).toEqual(new Set(['external', 'repeatable']))
+      first.die()
+      await vi.advanceTimersByTimeAsync(60_000)
+      const second = orchestrator(executor)
+      await vi.advanceTimersByTimeAsync(20_000)
+      second.die()
+      const third = orchestrator(executor)
+      await vi.advanceTimersByTimeAsync(1)
+      const held = (one: typeof first) => one.of('hello')[0]?.holding.map(({ job }) => job)
+      expect(held(second)).toEqual(['external', 'repeatable'])
+      expect(held(third)).toEqual(['external'])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
   it('asks the next one again what was not answered, after its hello', async () => {
     const executor = anExecutor()
     const first = orchestrator(executor)

@@ -231,6 +231,12 @@ describe('what an executor holds from an earlier orchestrator', () => {
     expect(ofDeath(seen.error)).toEqual({ attempt: 1, begun: true, failed: [], worker: 'host:1001', progress: 7, cause: 'crash' })
   })
 
+  it('is told to the server at once, as the next orchestrator may be dead before its first regular heartbeat', async () => {
+    const { executor, leases } = startCrew()
+    await executor(1, { holding: [holding('a', { begun: true }), holding('b', { outcome: answered('kept') })] })
+    expect([leases.get('a')?.announced, leases.get('b')?.announced]).toEqual([1, 0])
+  })
+
   it('may begin later: it is still its own', async () => {
     const { executor, leases } = startCrew()
     const one = await executor(1, { holding: [holding('a')] })

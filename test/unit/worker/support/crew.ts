@@ -3,6 +3,7 @@ import { vi } from 'vitest'
 import type { JobKind, JobOrder, Outcome } from '../../../../src/jobs/contract.ts'
 import type { AttemptReport } from '../../../../src/session/attempts.ts'
 import { loopback } from '../../../../src/worker/channel.ts'
+import { type Dispatcher, dispatcherTo } from '../../../../src/worker/orchestrator/dispatch.ts'
 import type { Lease, Leases } from '../../../../src/worker/orchestrator/leases.ts'
 import { type Pool, type PoolNeeds, startPool } from '../../../../src/worker/orchestrator/pool.ts'
 import { requestsOver } from '../../../../src/worker/orchestrator/requests.ts'
@@ -35,7 +36,7 @@ export interface Played {
 
 /** A crew. */
 export interface Crew {
-  pool: Pool
+  pool: Pool & Dispatcher
   /** By call. */
   leases: Map<string, Leased>
   /** What the pool told of: `kill 1 overdue`, `drained 1`, `died 1 with a, b`, `ready 1`, `job a on 1`. */
@@ -85,7 +86,6 @@ export function startCrew(more: Partial<PoolNeeds> = {}): Crew {
   const adopted: Crew['adopted'] = []
   const tell = (line: string): void => void story.push(line)
   const pool = startPool({
-    leases: { take: (ticket, onStop) => leaseOf(ticket.report, leases, ticket.call, onStop), receive: () => undefined } satisfies Leases,
     eventsFor: () => undefined,
     // Of a session's past nothing is asked here.
     answerRequest: requestsOver({} as never, {} as never, {} as never),
@@ -97,7 +97,9 @@ export function startCrew(more: Partial<PoolNeeds> = {}): Crew {
     logger: LOG,
     ...more,
   })
-  return { pool, leases, story, adopted, executor: (id, { holding = [] } = {}) => play(pool, id, holding, adopted) }
+  const taken: Leases = { take: ({ report, call }, onStop) => leaseOf(report, leases, call, onStop), receive: () => undefined }
+  const crew = { ...pool, ...dispatcherTo(pool, taken) }
+  return { pool: crew, leases, story, adopted, executor: (id, { holding = [] } = {}) => play(crew, id, holding, adopted) }
 }
 
 function leaseOf(first: AttemptReport, leases: Map<string, Leased>, call: string, onStop: (why: 'cancelled' | 'lost') => void): Lease {
@@ -129,11 +131,12 @@ function leaseOf(first: AttemptReport, leases: Map<string, Leased>, call: string
   }
 }
 
-async function play(pool: Pool, id: number, holding: Holding[], adopted: Crew['adopted']): Promise<Played> {
+async function play(pool: Crew['pool'], id: number, holding: Holding[], adopted: Crew['adopted']): Promise<Played> {
   const [near, far] = loopback<FromExecutor, ToExecutor>()
   const received: ToExecutor[] = []
   far.onMessage((message) => received.push(message))
-  pool.connect(near, (held, running) => {
+  pool.connect(near, (executor, held) => {
+    const running = pool.adopt(executor, held)
     running.catch(() => undefined)
     adopted.push({ held, running })
   })
