@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import type { SessionHandle } from 'pawl/client'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf } from '../support/events.ts'
 import { answersIn, type Played, stage, use } from '../support/scenes.ts'
@@ -176,20 +176,19 @@ describe('the commands that ask', () => {
     }
   })
 
-  it('show a session of which nothing is stored: as it is, or what it waits for', async () => {
-    // No worker serves its agent, so no turn has begun and brought its events to the store.
+  it('show a session that waits for a worker: as it is, and what it waits for', async () => {
+    // A worker serves its queue, and brings its events to the store, but none serves its agent.
     const unserved = here.pawl.session('unserved', { agent: 'nobody-serves-me' })
     await unserved.send('hello')
-    const [open] = await json(['show', 'unserved'])
-    expect(open).toMatchObject({ session: null, state: { sessionId: 'unserved', agent: 'nobody-serves-me', status: 'running' } })
-    expect((await run(['show', 'unserved'])).stdout).toMatch(/status +running[^]*stored +nothing yet: .* once a worker serves its agent/)
+    await vi.waitFor(async () => expect((await run(['show', 'unserved'])).stdout).toMatch(/status +running[^]*stored \d/), 10_000)
+    expect((await run(['messages', 'unserved'])).stdout).toContain('hello')
+    const away = await run(['show', 'unserved'], { DATABASE_URL: 'postgres://pawl:secret@127.0.0.1:1/x' })
+    expect(away.stdout).toMatch(/status +running[^]*stored +Postgres at 127\.0\.0\.1:1\/x is unavailable/)
     const elsewhere = here.pawl.session('elsewhere', { agent: 'player', taskQueue: 'nobody-polls-this' })
     await elsewhere.send('hello')
     const queued = await run(['show', 'elsewhere'])
     expect(queued).toMatchObject({ code: 0, stdout: expect.stringMatching(/waits for +a worker on task queue "nobody-polls-this"/) })
-    const away = await run(['show', 'unserved'], { DATABASE_URL: 'postgres://pawl:secret@127.0.0.1:1/x' })
-    expect(away.stdout).toMatch(/status +running[^]*stored +Postgres at 127\.0\.0\.1:1\/x is unavailable/)
-    expect(await run(['messages', 'unserved'])).toMatchObject({ code: 1, stderr: expect.stringContaining('pawl show') })
+    expect(await run(['messages', 'elsewhere'])).toMatchObject({ code: 1, stderr: expect.stringContaining('pawl show') })
   }, 60_000)
 
   it('follow events until they are asked to end', async () => {

@@ -27,7 +27,7 @@ type Live = { stored: { code: string; reason: string } } & ({ state: SessionStat
 /** What the store says when it has, or can give, nothing of a session. */
 const UNSTORED: ReadonlySet<string> = new Set(['session_not_found', 'store_unavailable', 'schema_behind', 'no_store'])
 const STORED_NOTHING: ReadonlySet<string> = new Set(['session_not_found', 'schema_behind'])
-const NOT_YET = 'nothing yet: its events are stored once a worker serves its agent'
+const NOT_YET = 'nothing yet: a worker brings its events to the store'
 
 const OPEN: ReadonlySet<string> = new Set(['issued', 'running', 'awaiting_approval', 'awaiting_answer', 'unknown'])
 const ERRORS = 5
