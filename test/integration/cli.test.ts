@@ -51,18 +51,26 @@ describe('pawl dev', () => {
   afterAll(() => stop(dev), START_MS)
 
   it('says which processes it started, then where everything is, and nothing else', () => {
-    const [first, second, ready, ...more] = eventsIn(dev.stdout())
-    expect(first).toEqual({ event: 'worker_started', pid: expect.any(Number) })
-    expect(second).toEqual({ event: 'worker_started', pid: expect.any(Number) })
-    expect(ready).toEqual({
-      event: 'ready',
-      temporalAddress: expect.stringMatching(/:\d+$/),
-      temporalUi: expect.stringMatching(/^http:/),
-      namespace: 'default',
-      taskQueue: 'pawl',
-      databaseUrl: expect.stringMatching(/^postgres/),
-    })
-    expect(more).toEqual([])
+    const events = eventsIn(dev.stdout())
+    const of = (kind: string) => events.filter(({ event }) => event === kind)
+    const [orchestrator] = of('orchestrator_started')
+    expect(of('worker_started')).toEqual(Array(2).fill({ event: 'worker_started', pid: expect.any(Number) }))
+    expect(of('orchestrator_started')).toEqual([{ event: 'orchestrator_started', pid: expect.any(Number) }])
+    expect(of('ready')).toEqual([
+      {
+        event: 'ready',
+        temporalAddress: expect.stringMatching(/:\d+$/),
+        temporalUi: expect.stringMatching(/^http:/),
+        namespace: 'default',
+        taskQueue: 'pawl',
+        databaseUrl: expect.stringMatching(/^postgres/),
+        orchestratorPid: orchestrator?.pid,
+      },
+    ])
+    const readyPids = of('worker_ready').map(({ pid }) => pid)
+    expect(of('worker_started').map(({ pid }) => pid)).toEqual(expect.arrayContaining(readyPids))
+    expect(events.length).toBe(4 + readyPids.length)
+    expect(events.findIndex(({ event }) => event === 'ready')).toBeGreaterThanOrEqual(4)
   })
 
   it('is talked to by pipe: every line is answered, the last one before the end of the chat', async () => {

@@ -30,12 +30,12 @@ describe('a worker', () => {
   })
 
   it.each(['foo', 'mysql://127.0.0.1/x'])('is refused at once with the address %s, supervised or not', async (postgres) => {
-    const refused = { name: 'StoreError', code: 'invalid_postgres_url' }
+    const code = 'invalid_postgres_url'
     const here = await deploy()
     try {
-      await expect(here.startWorker({ agents: [stage().agent], postgres })).rejects.toMatchObject(refused)
-      await expect(here.connect({ postgres })).rejects.toMatchObject(refused)
-      await expect(superviseWorkers({ module: 'agents.mjs', postgres })).rejects.toMatchObject(refused)
+      await expect(here.startWorker({ agents: [stage().agent], postgres })).rejects.toMatchObject({ name: 'StoreError', code })
+      await expect(here.connect({ postgres })).rejects.toMatchObject({ name: 'StoreError', code })
+      await expect(superviseWorkers({ module: 'agents.mjs', postgres })).rejects.toMatchObject({ name: 'WorkerError', code })
     } finally {
       await here.stop()
     }

@@ -136,7 +136,8 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
         return
       case 'failed': {
         const error = new WorkerError(message.code, message.message, { cause: message.cause })
-        log.error({ err: error }, 'the orchestrator could not serve')
+        // Before that, the caller is told.
+        if (isConnected) log.error({ err: error }, 'the orchestrator could not serve')
         connected.reject(error)
         ready.reject(error)
         return
