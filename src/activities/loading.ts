@@ -33,8 +33,10 @@ async function loadOnce<R>(waitsFor: string, load: () => Promise<R>): Promise<R 
   try {
     return await load()
   } catch (error) {
-    const { code, message } = asCannotLoad(error)
-    if (code !== waitsFor) return { notYet: { code, reason: message } }
+    const { code, message: reason, cause } = asCannotLoad(error)
+    if (code !== waitsFor) return { notYet: { code, reason } }
+    // What it means for the session, the workflow knows: whoever looks at the activity wants to know why.
+    const message = cause instanceof Error ? cause.message : reason
     throw ApplicationFailure.create({ type: 'NotYet', message, nextRetryDelay: RETRY_MS })
   }
 }

@@ -86,7 +86,7 @@ export async function whyUnavailable(
 ): Promise<SessionNotFound | SessionUnavailable> {
   const standing = await standingOf(client, sessionId).catch((error: unknown) => ({ error }))
   if ('open' in standing && standing.open) {
-    const holdUp = standing.holdUp ?? (failed === undefined ? undefined : noWorkerOn(standing.taskQueue))
+    const holdUp = becauseOf(storeError, standing.holdUp) ?? (failed === undefined ? undefined : noWorkerOn(standing.taskQueue))
     return heldUp(sessionId, holdUp, failed ?? storeError)
   }
   const unknown = 'error' in standing ? standing.error : failed
@@ -95,6 +95,19 @@ export async function whyUnavailable(
   if (unknown === undefined || unknown instanceof WorkflowNotFoundError) return new SessionNotFound(sessionId, { cause: unknown })
   if ('error' in standing) return unreadable(sessionId, unknown)
   return new SessionUnavailable(sessionId, { what: 'has closed, and no worker has read its history in time', cause: unknown })
+}
+
+/** Before the worker has said why Postgres does not answer it: why it did not answer us. */
+function becauseOf(storeError: unknown, holdUp: HoldUp | undefined): HoldUp | undefined {
+  if (!holdUp?.passing || !(storeError instanceof Error)) return holdUp
+  return waitingForPast(storeError)
+}
+
+function waitingForPast({ message }: { message: string }): HoldUp {
+  return {
+    waitsFor: `Postgres, which holds its past (${firstSentenceOf(message)})`,
+    advice: 'It continues by itself. The first message of a session that cannot have a past need not wait: send it with { isNew: true }.',
+  }
 }
 
 function unreadable(sessionId: string, cause: unknown): SessionUnavailable {
@@ -107,12 +120,7 @@ function loadingPast({ raw, taskQueue }: WorkflowExecutionDescription): HoldUp |
   const loading = raw.pendingActivities?.find(({ activityType }) => activityType?.name?.startsWith('load'))
   if (!loading) return undefined
   const { lastFailure, lastStartedTime } = loading
-  if (lastFailure?.message) {
-    return {
-      waitsFor: `Postgres, which holds its past (${firstSentenceOf(lastFailure.message)})`,
-      advice: 'It continues by itself. The first message of a session that cannot have a past need not wait: send it with { isNew: true }.',
-    }
-  }
+  if (lastFailure?.message) return waitingForPast({ message: lastFailure.message })
   if (!lastStartedTime) return noWorkerOn(taskQueue)
   return { waitsFor: 'Postgres, which holds its past', advice: 'Ask again.', passing: true }
 }

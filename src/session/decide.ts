@@ -6,8 +6,8 @@ import type { CallState, QueuedMessage, RunState, SessionState } from './state.t
 
 /** The next step of a session. */
 export type Decision =
-  /** Nothing to do until a message, a person or a timer says something; `until`: when to decide anew (milliseconds since 1970). */
-  | { do: 'wait'; until?: number }
+  /** Nothing to do until a message, a person or an alarm says something. */
+  | { do: 'wait' }
   | { do: 'start_run'; run: number; message: QueuedMessage }
   | { do: 'start_turn'; run: number; turn: number; takes: string[] }
   | { do: 'call_model'; run: number; turn: number }
@@ -106,8 +106,7 @@ function goOnWithCalls(state: SessionState, run: RunState, due: Due): Decision {
   if (calls.length > 0) return { do: 'run_calls', run: run.run, turn: run.turn, calls }
   const exceeded = deadlineExceeded(run, due)
   if (exceeded) return { do: 'fail_run', run: run.run, ...exceeded }
-  const until = Math.min(...open.map(expiryOf), deadlineOf(run))
-  return { do: 'wait', ...(Number.isFinite(until) && { until }) }
+  return { do: 'wait' }
 }
 
 /** What the call needs from outside before anything else; nobody is asked about a call that would not be executed. */

@@ -3,12 +3,12 @@ import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import type { LogEntry } from './events.ts'
 
-const DATED = /^(\{"v":2,"seq":\d+,)"at":\d+,("type":"(\w+)")/
+const DATED = /^(\{"v":1,"seq":\d+,)"at":\d+,("type":"(\w+)")/
 const WITH_DUE_TIME = new Set(['approval_requested', 'answer_requested'])
 
 /**
  * The digest after the event `json`, given the digest before it. 128 bits, hex.
- * Of events of encoding 2 the times are left out: after a workflow task that no worker took in time (a sticky queue's timeout), the SDK
+ * The times are left out: after a workflow task that no worker took in time (a sticky queue's timeout), the SDK
  * gives the task that follows an older time than it gives on each replay of it.
  */
 export function nextDigest(prev: string, json: string): string {

@@ -300,10 +300,9 @@ export type EventBody =
   | { type: 'session_closed'; reason: 'idle' | 'requested'; by?: string }
 
 /**
- * One fact about a session. `at` is milliseconds since 1970 by the workflow's clock; `v` is the encoding's version: 2 is the same text
- * under a digest that leaves the times out.
+ * One fact about a session. `at` is milliseconds since 1970 by the workflow's clock; `v` is the encoding's version.
  */
-export type SessionEvent = { v: 1 | 2; seq: number; at: number } & EventBody
+export type SessionEvent = { v: 1; seq: number; at: number } & EventBody
 
 /** The name of an event. */
 export type EventType = SessionEvent['type']

@@ -79,7 +79,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
       return
     case 'session_resumed':
       state.epoch = event.executionId
-      state.status = event.coreVersion > 1 && state.current ? 'running' : 'idle'
+      state.status = state.current ? 'running' : 'idle'
       state.error = null
       settleStatus(state)
       return

@@ -15,8 +15,8 @@ export function ownTaskQueue(taskQueue: string): string {
 
 /** A workflow task that was killed half way is noticed after this: the shortest that leaves a slow replay room. */
 export const WORKFLOW_TASK_TIMEOUT_MS = 3_000
-/** Version of fold, decisions and event encoding; an execution keeps the one it started with. 2: checkpoints. */
-export const CORE_VERSION = 2
+/** Version of fold, decisions and event encoding; an execution keeps the one it started with. */
+export const CORE_VERSION = 1
 
 export const SIGNALS = { message: 'message', interrupt: 'interrupt', close: 'close', lateResult: 'late_result' } as const
 export const QUERIES = { state: 'state', events: 'events' } as const

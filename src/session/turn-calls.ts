@@ -5,7 +5,7 @@ import type { CallState } from './state.ts'
 
 /** What came before the turn does not matter to its calls. */
 const BEFORE = {
-  v: 2,
+  v: 1,
   seq: 0,
   at: 0,
   type: 'session_started',
@@ -13,7 +13,7 @@ const BEFORE = {
   agent: '',
   context: null,
   executionId: '',
-  coreVersion: 2,
+  coreVersion: 1,
 } as const
 
 /** The calls that the first of the events, a `model_completed`, asks for, as they are after the last one. */
@@ -21,8 +21,8 @@ export function callsOfTurn([answer, ...events]: readonly SessionEvent[]): CallS
   if (answer?.type !== 'model_completed') return []
   const { run, turn, seq, at } = answer
   const state = initialState({ ...BEFORE, tags: [] })
-  apply(state, { v: 2, seq, at, type: 'run_started', run, messageId: '' })
-  apply(state, { v: 2, seq, at, type: 'turn_started', run, turn, takes: [] })
+  apply(state, { v: 1, seq, at, type: 'run_started', run, messageId: '' })
+  apply(state, { v: 1, seq, at, type: 'turn_started', run, turn, takes: [] })
   for (const event of [answer, ...events]) apply(state, event)
   return state.current?.calls ?? []
 }

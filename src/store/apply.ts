@@ -185,7 +185,6 @@ async function append(
   const newest = entries.findLast(({ event }) => event.type === 'checkpoint_made')?.event
   const all: CheckpointFailure[] = []
   let last: StoredHead = head
-  let committed = session.committedSeq
   for (const segment of segmentsOf(entries, SEGMENT_BYTES)) {
     const events = segment.map((entry) => entry.event)
     const rows = problem === undefined ? project(projection, events, inherited) : passOver(projection, events)
@@ -198,8 +197,6 @@ async function append(
     }
     const { seq, digest } = segment.at(-1) ?? last
     last = { epoch, seq, digest }
-    const commitsFrom = inherited ? undefined : committed + 1
-    committed = seq
     const apart = guarded ? await insertGuarded(tx, schema, fixed, checkpoints, segment) : []
     rows.errors.unshift(...apart.map(checkpointErrorRow))
     await writeSegment(tx, schema, {
@@ -211,7 +208,7 @@ async function append(
       projection,
       head: last,
       executionId: options.executionId,
-      commitsFrom,
+      commitsFrom: inherited ? undefined : segment[0]?.seq,
     })
     all.push(...failures, ...apart)
     const { move } = rows

@@ -14,8 +14,6 @@ export interface LockedSession {
   columns: SessionColumns
   /** The `model_completed` whose results are not all stored. */
   openSeq: number | null
-  /** Up to where `commits` has rows; an older release writes none. */
-  committedSeq: number
   /** Somebody had its content erased, and nobody has begun it afresh since. */
   erased: boolean
 }
@@ -34,7 +32,7 @@ export async function lockSession(
     `select breaking.names as unknown, held.* from (${breakingMigrations(schema, '$2')}) breaking left join lateral (
        select agent, status, epoch, flushed_seq, digest, run, current_run, turns, open_seq, coalesce(error_raw, error::text) as error,
          input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, usd, model, provider, checkpoint,
-         parent, forked_seq, coalesce(committed_seq, 0) as committed_seq, (erased_at is not null)::text as erased
+         parent, forked_seq, (erased_at is not null)::text as erased
        from ${schema.table('sessions')} where session_id = $1 for update
      ) held on true`,
     [key, known ?? null],
@@ -48,7 +46,6 @@ function lockedOf(row: TextRow): LockedSession {
     agent: row.agent ?? '',
     head: { epoch: row.epoch ?? '', seq: Number(row.flushed_seq), digest: row.digest ?? '' },
     openSeq: row.open_seq == null ? null : Number(row.open_seq),
-    committedSeq: Number(row.committed_seq),
     erased: row.erased === 'true',
     columns: {
       ...newSessionColumns(),
@@ -86,11 +83,11 @@ export async function createSession(
   const values = [key, safe.key(agent), before.epoch, before.seq, before.digest, safe.json(context), tags.map((tag) => safe.key(tag)), at]
   const created = await tx.query(
     `insert into ${schema.table('sessions')}
-       (session_id, agent, status, epoch, flushed_seq, digest, committed_seq, origin_seq, context, tags, created_at, updated_at, raw)
-     values ($1, $2, 'idle', $3, $4, $5, $4, $4, $6::jsonb, $7, $8, $8, $9)
+       (session_id, agent, status, epoch, flushed_seq, digest, origin_seq, context, tags, created_at, updated_at, raw)
+     values ($1, $2, 'idle', $3, $4, $5, $4, $6::jsonb, $7, $8, $8, $9)
      on conflict (session_id) do nothing returning 1 as created`,
     [...values, safe.raw({ agent, context, tags })],
   )
   if (created.length === 0) return undefined
-  return { agent: safe.key(agent), head: before, openSeq: null, committedSeq: before.seq, erased: false, columns: newSessionColumns() }
+  return { agent: safe.key(agent), head: before, openSeq: null, erased: false, columns: newSessionColumns() }
 }

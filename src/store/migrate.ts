@@ -38,11 +38,8 @@ async function migrateLocked(tx: Queryable, schema: Schema): Promise<string[]> {
     storage: {
       executed: ({ context }) => appliedMigrations(context, schema),
       async logMigration({ name, context }) {
-        await context.query(`insert into ${schema.table('migrations')} (name) values ($1)`, [name])
-        // The first ones were made before there was anything to say of them.
-        if (isBreaking(await textOf(name))) {
-          await context.query(`update ${schema.table('migrations')} set breaking = true where name = $1`, [name])
-        }
+        const values = [name, isBreaking(await textOf(name))]
+        await context.query(`insert into ${schema.table('migrations')} (name, breaking) values ($1, $2)`, values)
       },
       async unlogMigration() {
         throw new StoreError('store_failed', 'Migrations only go forward: restore a backup instead.')
@@ -75,7 +72,9 @@ async function createHome(tx: Queryable, schema: Schema): Promise<void> {
   const [home] = await tx.query('select 1 as found from pg_namespace where nspname = $1', [schema.name])
   if (!home) await tx.query(schema.fill('create schema {schema}'))
   await tx.query(
-    schema.fill('create table if not exists {schema}.migrations (name text primary key, applied_at timestamptz not null default now())'),
+    schema.fill(`create table if not exists {schema}.migrations (
+      name text primary key, applied_at timestamptz not null default now(), breaking boolean not null default false
+    )`),
   )
 }
 

@@ -40,7 +40,7 @@ export async function leaveCheckpoints(tx: Queryable, schema: Schema, key: strin
 
 /** A run that is started again leaves the transcript: what users said waits again, the rest is archived. */
 async function restartRun(tx: Queryable, schema: Schema, key: string, run: number, seq: number): Promise<void> {
-  await archive(tx, schema, { key, seq, why: 'restarted', which: `run = $4 and kind <> 'user' and archived_seq is null`, values: [run] })
+  await archive(tx, schema, { key, seq, why: 'restarted', which: `run = $4 and kind <> 'user'`, values: [run] })
   await tx.query(
     `update ${schema.table('messages')} set run = null, turn = null, position = null, ordinal = 0
      where session_id = $1 and run = $2 and kind = 'user'`,

@@ -135,14 +135,14 @@ async function archiveMessages(tx: Queryable, schema: Schema, sessions: readonly
   return counted(
     await tx.query(
       `with moved as (
-         delete from ${schema.table('messages')} where session_id = any($1::text[]) returning ${kept}, archived_seq
+         delete from ${schema.table('messages')} where session_id = any($1::text[]) returning ${kept}
        ), kept as (
          insert into ${schema.table('archived_messages')} (${kept}, epoch, archived_seq, why)
          select ${kept
            .split(', ')
            .map((column) => `moved.${column}`)
            .join(', ')},
-           coalesce(event.epoch, session.epoch), coalesce(moved.archived_seq, session.flushed_seq), 'pruned'
+           coalesce(event.epoch, session.epoch), session.flushed_seq, 'pruned'
          from moved
          join ${schema.table('sessions')} session using (session_id)
          left join ${schema.table('events')} event on event.session_id = moved.session_id and event.seq = moved.seq

@@ -130,7 +130,7 @@ function eventRows(
 /** See `Store.messages`. */
 export async function readMessages(database: Queryable, schema: Schema, sessionId: string): Promise<MessageRow[]> {
   const rows = await database.query(
-    `select ${MESSAGE_COLUMNS}, blobs from ${schema.table('messages')} where session_id = $1 and archived_seq is null
+    `select ${MESSAGE_COLUMNS}, blobs from ${schema.table('messages')} where session_id = $1
      order by position nulls last, ordinal, seq`,
     [safeKey(sessionId)],
   )

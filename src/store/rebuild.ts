@@ -40,7 +40,6 @@ async function insertSession(tx: Queryable, schema: Schema, key: string, { epoch
     flushed_seq: seq,
     digest,
     origin_seq: seq,
-    committed_seq: seq,
     run,
     current_run: current?.run ?? null,
     turns,

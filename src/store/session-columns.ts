@@ -77,7 +77,7 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
       session.checkpoint = event.after?.checkpoint ?? 0
       return
     case 'session_resumed':
-      session.status = event.coreVersion > 1 && session.currentRun !== null ? 'running' : 'idle'
+      session.status = session.currentRun !== null ? 'running' : 'idle'
       session.error = null
       settleStatus(session)
       return

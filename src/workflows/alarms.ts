@@ -2,7 +2,7 @@
 // replay may be given another time than the task had.
 import { CancellationScope, sleep } from '@temporalio/workflow'
 import { checkpointAt } from '../session/checkpointing.ts'
-import { deadlineOf, type Due, dueAt, expiryOf, isGoingOn } from '../session/decide.ts'
+import { deadlineOf, type Due, expiryOf, isGoingOn } from '../session/decide.ts'
 import { isWaiting } from '../session/fold-calls.ts'
 import type { CallState, RunState, SessionState } from '../session/state.ts'
 import type { Journal } from './journal.ts'
@@ -31,14 +31,6 @@ type Moment = ({ at: number } | { forMs: number }) & {
 interface Alarm {
   scope: CancellationScope
   hasGoneOff: boolean
-}
-
-/** The alarms of an execution of core 1 are its clock. */
-export const CLOCK: Alarms = {
-  due: { call: (call) => dueAt(Date.now()).call(call), run: (run) => dueAt(Date.now()).run(run) },
-  follow: () => undefined,
-  isDead: () => true,
-  areSet: () => false,
 }
 
 /** The alarms of one execution. */

@@ -16,7 +16,7 @@ export interface AskingAgain {
 }
 
 /** The waits of one session. */
-export function startAskingAgain(coreVersion: number): AskingAgain {
+export function startAskingAgain(): AskingAgain {
   // Not of the step that waits first: others may wait on when that is stopped.
   const parent = CancellationScope.current()
   let asked = 0
@@ -36,11 +36,9 @@ export function startAskingAgain(coreVersion: number): AskingAgain {
 
   return {
     async wait() {
-      if (!round || coreVersion < 2) {
+      if (!round) {
         asked += 1
         if (asked <= ASKED_AT_ONCE) return
-        // In core 1 each waited alone.
-        if (coreVersion < 2) return sleep(waitMs())
         round = begin()
       }
       const mine = round

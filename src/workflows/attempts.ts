@@ -15,8 +15,8 @@ export interface Attempts {
   lost(lost: Lost & { how: 'died' | 'failed' }): number
 }
 
-/** Starts counting, after so many attempts; `record` is told of each failed attempt, once. Core 1 knows no unheard attempts. */
-export function countAttempts(record: (attempt: FailedAttempt) => void, coreVersion: number, before = 0): Attempts {
+/** Starts counting, after so many attempts; `record` is told of each failed attempt, once. */
+export function countAttempts(record: (attempt: FailedAttempt) => void, before = 0): Attempts {
   const used: Prior = { attempts: before, failures: 0, deaths: 0 }
   let unheard = 0
 
@@ -47,7 +47,7 @@ export function countAttempts(record: (attempt: FailedAttempt) => void, coreVers
       for (const attempt of report?.failed ?? []) add(attempt)
       const attempt = Math.max(used.attempts + 1, report?.attempt ?? 0)
       used.attempts = attempt
-      if (coreVersion > 1 && lost.how === 'died' && !report && !lost.begun && lost.failureClass === 'HeartbeatTimeout') {
+      if (lost.how === 'died' && !report && !lost.begun && lost.failureClass === 'HeartbeatTimeout') {
         const error = lostAttempt(attempt, undefined)
         count(fateOf(error))
         record(error)

@@ -63,7 +63,6 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
     },
     async attempt() {
       triedAt = workflowInfo().historyLength
-      if (journal.coreVersion < 2) return attemptDrained()
       if ((await leave(PATIENCE_MS)) || !mustWait()) return
       const recovered = enterError()
       await stored()
@@ -103,19 +102,6 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
     const reason = 'The history is full and the side store cannot be reached: the session goes on by itself when it is back.'
     journal.append({ type: 'error_entered', code: 'archive_unavailable', reason, ...about })
     return () => journal.append({ type: 'recovery_ended', ...about })
-  }
-
-  /** As executions of core 1 do it: what comes meanwhile has to be stored too. */
-  async function attemptDrained(): Promise<void> {
-    void flushing.drained()
-    const inTime = await condition(() => flushing.isDrained(), PATIENCE_MS)
-    if (!inTime && mustWait()) {
-      const recovered = enterError()
-      await flushing.drained()
-      recovered()
-      await flushing.drained()
-    }
-    if (flushing.isDrained()) await continueIfClean({ state: snapshotOf(journal.state), at: journal.watermark() })
   }
 
   /** There is no await between this check and the call: what came since the snapshot goes along, or we go on here. */

@@ -11,8 +11,7 @@ export interface Grace {
 }
 
 /** A grace time of `graceMs`. It is over when its timer has fired, whatever the clock says: see alarms.ts. */
-export function startGrace(graceMs: number, coreVersion: number): Grace {
-  if (coreVersion < 2) return clockedGrace(graceMs)
+export function startGrace(graceMs: number): Grace {
   // Not of the step that asks first: it goes on when that is stopped.
   const parent = CancellationScope.current()
   let spell: { scope: CancellationScope; isOver: boolean } | undefined
@@ -42,22 +41,6 @@ export function startGrace(graceMs: number, coreVersion: number): Grace {
     reset() {
       spell?.scope.cancel()
       spell = undefined
-    },
-  }
-}
-
-/** As executions of core 1 reckon it. */
-function clockedGrace(graceMs: number): Grace {
-  let since: number | undefined
-  const leftMs = (): number => {
-    since ??= Date.now()
-    return Math.max(0, graceMs - (Date.now() - since))
-  }
-  return {
-    isOver: () => leftMs() <= 0,
-    until: (isDone) => condition(isDone, Math.max(1, leftMs())),
-    reset() {
-      since = undefined
     },
   }
 }

@@ -55,7 +55,6 @@ export function eventsOf({ state, watermark }: Journal): EventsInput {
 
 /**
  * A journal that goes on from `base`, where `carried` is what the events up to there fold to, and begins with `tail`.
- * An execution of core version 1 makes no checkpoints.
  */
 export function openJournal(base: Watermark, carried: SessionState | undefined, coreVersion: number, tail: SessionEvent[] = []): Journal {
   const own: { event: SessionEvent; entry: LogEntry }[] = []
@@ -66,7 +65,7 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
 
   function append(body: EventBody): void {
     const event = write(body)
-    const reason = state && coreVersion > 1 ? checkpointDue(state, event, timeFor === (state.checkpoint?.version ?? 0)) : undefined
+    const reason = state ? checkpointDue(state, event, timeFor === (state.checkpoint?.version ?? 0)) : undefined
     if (reason !== undefined) checkpoint(reason)
   }
 
@@ -87,7 +86,7 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
   function write(body: EventBody): SessionEvent {
     if (hasEnded)
       throw ApplicationFailure.nonRetryable('The workflow was reset meanwhile: look at the session and ask again.', 'workflow_reset')
-    const event = { v: coreVersion > 1 ? 2 : 1, seq: last.seq + 1, at: Date.now(), ...body } as SessionEvent
+    const event = { v: 1, seq: last.seq + 1, at: Date.now(), ...body } as SessionEvent
     add(event)
     return event
   }

@@ -18,7 +18,7 @@ const MAX_STALE = 3
 export async function callModel(journal: Journal, serving: Serving, run: RunState): Promise<ModelCallEnd> {
   const { agent } = journal.state
   const { run: number, turn, startedAt } = run
-  const attempts = countAttempts((error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error }), journal.coreVersion)
+  const attempts = countAttempts((error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error }))
   let how: 'first' | 'again' | 'until_served' = 'first'
   let stale = 0
   for (;;) {

@@ -4,13 +4,14 @@ import type { LoadCallsResult, LoadForkResult, LoadSessionResult } from '../acti
 import type { EffectReport, EventBody } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { contextProblem, tagsProblem } from '../session/incoming.ts'
-import { type Carried, CORE_VERSION, type ForkStart, isAgentName, type MessageSignal, sessionIdOf } from '../session/protocol.ts'
+import { type Carried, type ForkStart, isAgentName, type MessageSignal, sessionIdOf } from '../session/protocol.ts'
 import { isObject, requestOf } from '../session/requests.ts'
 import { lacksCalls, putCallsBack } from '../session/snapshot.ts'
 import type { Start } from '../session/start.ts'
 import type { CallState, RunState, SessionState } from '../session/state.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import { loadCalls, loadFork, loadSession } from './activities.ts'
+import { coreVersionOf } from './core-version.ts'
 import { type Journal, openJournal } from './journal.ts'
 import type { Opening } from './opening.ts'
 import type { Session } from './parts.ts'
@@ -22,18 +23,10 @@ const NOTHING = { seq: 0, digest: '' }
 /** What was opened, or why nothing was. */
 type Opened = { journal: Journal; previous?: string } | { refused: { code: string; reason: string } }
 
-/** The core that this execution folds and decides with. */
-function coreVersionOf(start: Start): number {
-  const version = start.carried?.coreVersion ?? (patched('core-2') ? 2 : 1)
-  // A task that fails is given to another worker: one that knows this core.
-  if (version > CORE_VERSION) throw new Error(`pawl: this worker knows core ${CORE_VERSION}, the session needs ${version}: update it`)
-  return version
-}
-
 /** Opens the session's journal. `early` fills with what is signalled meanwhile. */
 export async function openSession(start: Start, early: readonly unknown[], opening: Opening): Promise<Opened> {
-  const coreVersion = coreVersionOf(start)
   const { carried, fork } = start
+  const coreVersion = coreVersionOf(carried, patched)
   if (carried) return openCarried(carried, coreVersion, opening)
   if (fork) return openFork(start, fork, coreVersion, opening)
   const loaded: LoadSessionResult = start.isNew ? { found: false } : await opening.load(loadSession)
@@ -43,7 +36,7 @@ export async function openSession(start: Start, early: readonly unknown[], openi
   }
   const named = start.agent === undefined ? await firstAgent(early) : { agent: start.agent, context: start.context }
   const begun = beginSession({ ...named, tags: start.tags }, coreVersion)
-  if (start.undecodable !== undefined && coreVersion > 1) {
+  if (start.undecodable !== undefined) {
     begun.journal.append({
       type: 'message_rejected',
       code: 'undecodable',
@@ -124,10 +117,10 @@ interface Maker {
 }
 
 /** A session of which nothing is known yet. */
-function beginSession(named: NamedSession, coreVersion = CORE_VERSION): { journal: Journal } {
+function beginSession(named: NamedSession, coreVersion: number): { journal: Journal } {
   const journal = openJournal(NOTHING, undefined, coreVersion)
-  const wrongContext = coreVersion > 1 ? contextProblem(named.context) : undefined
-  const wrongTags = coreVersion > 1 ? tagsProblem(named.tags) : undefined
+  const wrongContext = contextProblem(named.context)
+  const wrongTags = tagsProblem(named.tags)
   const sound = { agent: named.agent, ...(!wrongContext && { context: named.context }), ...(!wrongTags && { tags: named.tags }) }
   journal.append(started(sound, coreVersion, workflowInfo().originalExecutionRunId))
   // What makes no sense is not carried along, and not left out in silence.
@@ -186,7 +179,7 @@ function goOn(
     return journal
   }
   const failed = error !== null && error.strategy !== 'automatic'
-  if (failed || coreVersion < 2) journal.append({ type: 'run_interrupted', run: current.run, reason: 'its workflow had ended' })
+  if (failed) journal.append({ type: 'run_interrupted', run: current.run, reason: 'its workflow had ended' })
   else if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) leaveTurn(journal, current)
   return journal
 }

@@ -11,7 +11,6 @@ import { runToolCall } from './tool-call.ts'
 
 const IDLE_TIMEOUT_MS = 24 * 3_600_000
 /** Longer than that a timer need not be: the session decides anew then. */
-const LONGEST_WAIT_MS = 30 * 24 * 3_600_000
 
 /** Serves the session until it closes or goes on in a new execution. */
 export async function serve(open: Session, start: Start): Promise<void> {
@@ -26,7 +25,7 @@ export async function serve(open: Session, start: Start): Promise<void> {
     } else if (decision.do === 'start_run' && open.holds > 0) {
       await condition(() => open.holds === 0)
     } else if (decision.do === 'wait' && isGoingOn(open)) {
-      await waitForSomebody(open, decision, () => continuing.isDue())
+      await waitForSomebody(open, () => continuing.isDue())
     } else if (decision.do === 'wait' || (decision.do === 'start_run' && closing.wanted?.when === 'now')) {
       flushing.nudge()
       const spoken =
@@ -55,15 +54,14 @@ async function close(open: Session): Promise<boolean> {
 }
 
 /** The run cannot go on before somebody has said something, or nobody has in time. */
-async function waitForSomebody(session: Session, { until }: Decision & { do: 'wait' }, isDue: () => boolean): Promise<void> {
+async function waitForSomebody(session: Session, isDue: () => boolean): Promise<void> {
   const { journal, stopping, flushing } = session
   // A stop finds no step here that it could end.
   if (stopping.isRequested()) return inRun(session, async () => undefined)
   flushing.nudge()
   const wakes = (): boolean => stopping.isRequested() || nextStep(session) !== 'wait' || isDue()
   // What else it waits for has an alarm.
-  if (journal.coreVersion > 1) await condition(wakes)
-  else await condition(wakes, Math.max(1, Math.min((until ?? Number.POSITIVE_INFINITY) - Date.now(), LONGEST_WAIT_MS)))
+  await condition(wakes)
 }
 
 /** Nothing of the run is pending. */
@@ -113,7 +111,7 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
 async function inRun(session: Session, step: (run: RunState) => Promise<void>): Promise<void> {
   const run = session.journal.state.current
   if (!run) return
-  const stopped = await session.stopping.step(run, () => step(run))
+  const stopped = await session.stopping.step(() => step(run))
   if (!stopped || !isGoingOn(session)) return
   if (stopped.why === 'deadline') {
     failRun(session, run.run, 'deadline_exceeded', `The run took longer than ${stopped.limitMs} ms, its limit (limits.deadline).`)

@@ -29,8 +29,8 @@ export interface Serving {
 
 /** The serving of one session. */
 export function startServing(journal: Journal, flushing: Flushing, graceMs: number): Serving {
-  const grace = startGrace(graceMs, journal.coreVersion)
-  const askingAgain = startAskingAgain(journal.coreVersion)
+  const grace = startGrace(graceMs)
+  const askingAgain = startAskingAgain()
 
   function enter(code: (typeof LEFT_WHEN_SERVED)[number], reason: string): void {
     if (journal.state.status === 'error') return

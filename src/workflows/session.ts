@@ -34,7 +34,7 @@ import { requestOf } from '../session/requests.ts'
 import { snapshotOf, summaryOf } from '../session/snapshot.ts'
 import { Undecodable } from '../session/undecodable.ts'
 import type { SessionState } from '../session/state.ts'
-import { CLOCK, startAlarms } from './alarms.ts'
+import { startAlarms } from './alarms.ts'
 import { startFlushing } from './flushing.ts'
 import { receive } from './inbox.ts'
 import { startLateResults } from './late-results.ts'
@@ -142,11 +142,10 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   })
 
   function sessionOf({ journal, previous }: { journal: Journal; previous?: string }): Session {
-    const { coreVersion, base } = journal
-    const flushing = startFlushing(journal, start.carried && !before ? base.seq : 0)
+    const flushing = startFlushing(journal, start.carried && !before ? journal.base.seq : 0)
     const serving = startServing(journal, flushing, start.settings?.notServedAfterMs ?? NOT_SERVED_AFTER_MS)
-    const stopping = startStopping(coreVersion)
-    const alarms = coreVersion > 1 ? startAlarms(journal, stopping) : CLOCK
+    const stopping = startStopping()
+    const alarms = startAlarms(journal, stopping)
     return { journal, flushing, serving, stopping, alarms, late: startLateResults(), pacing: startPacing(), closing, previous, holds: 0 }
   }
 

@@ -1,5 +1,4 @@
 // Migrations of the side store: beside workers of other releases, as another role, by the command line, behind pgbouncer.
-import { readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { afterEach, describe, expect, it } from 'vitest'
 import { migrateStore } from '../../src/client/migrating.ts'
@@ -13,87 +12,14 @@ import { EPOCH, logOf, oneRun, received, started } from './store/sessions.ts'
 const db = ownDatabases()
 const { open, sql } = db
 
+const FIRST = '0001_side_store'
 const LOG = logOf([started(), ...oneRun(1, 'u1')])
 
-describe('the second migration', () => {
-  /** A store as the release before this one left it, and the statements by which that release writes. */
-  async function firstRelease(): Promise<void> {
-    const first = await readFile(new URL('../../src/store/migrations/0001_sessions_and_their_rows.sql', import.meta.url), 'utf8')
-    await sql('create schema pawl')
-    await sql('create table pawl.migrations (name text primary key, applied_at timestamptz not null default now())')
-    await sql(first.replaceAll('{schema}', '"pawl"'))
-    await sql(`insert into pawl.migrations values ('0001_sessions_and_their_rows')`)
-  }
-
-  async function writeAsBefore(id: string): Promise<void> {
-    const at = '2026-11-01T00:00:00Z'
-    await sql(
-      `insert into pawl.sessions (session_id, agent, status, epoch, flushed_seq, digest, created_at, updated_at) values ($1, 'a', 'idle', $2, 2, $3, $4, $4)`,
-      [id, EPOCH, LOG[1]?.digest, at],
-    )
-    for (const { seq, digest, json } of LOG.slice(0, 2)) {
-      await sql(`insert into pawl.events (session_id, seq, epoch, type, at, digest, json) values ($1, $2, $3, 'x', $4, $5, $6)`, [
-        id,
-        seq,
-        EPOCH,
-        at,
-        digest,
-        json,
-      ])
-    }
-    const message = `insert into pawl.messages (session_id, seq, message_id, agent, role, kind, content, at, archived_seq) values ($1, $2, $3, 'a', 'user', $4, '""', $5, $6)`
-    await sql(message, [id, 2, 'u1', 'user', at, null])
-    await sql(message, [id, 1, 'm_0_0', 'assistant', at, 2])
-    for (const turn of [1, 2]) {
-      await sql(
-        `insert into pawl.token_usage (session_id, seq, agent, run, turn, model, input_tokens, output_tokens, cache_creation_input_tokens,
-           cache_read_input_tokens, at) values ($1, -$2::integer, 'a', 0, $2, 'm', 10, 5, 0, 0, $3)`,
-        [id, turn, at],
-      )
-    }
-  }
-
-  it('keeps what the first release has written, and lets it go on writing', async () => {
-    await firstRelease()
-    await writeAsBefore('before')
-    const store = open()
-    await store.head('before')
-    await writeAsBefore('after')
-    for (const id of ['before', 'after']) {
-      await store.flush(id, EPOCH, LOG)
-      expect((await store.messages(id)).map((message) => message.messageId)).toEqual(['u1', 'm_1_1', 'r_1_1', 'm_1_2'])
-    }
-    expect(await sql('select message_id, archived_seq::int, why from pawl.archived_messages')).toEqual([
-      { message_id: 'm_0_0', archived_seq: 2, why: 'restarted' },
-    ])
-    expect(await sql('select session_id, first_seq::int, last_seq::int from pawl.commits order by 1, 2')).toEqual([
-      { session_id: 'after', first_seq: 1, last_seq: LOG.length },
-      { session_id: 'before', first_seq: 1, last_seq: 2 },
-      { session_id: 'before', first_seq: 3, last_seq: LOG.length },
-    ])
-  })
-
-  it('adds usage up by day, also what the first release wrote before and goes on to write', async () => {
-    await firstRelease()
-    await writeAsBefore('before')
-    await open().head('before')
-    await writeAsBefore('after')
-    const sums = { day: '2026-11-01', agent: 'a', model: 'm', calls: 2, priced: 0, usd: 0, input_tokens: 20, output_tokens: 10 }
-    const rows = await sql('select to_jsonb(sums) as row from pawl.usage_by_day sums order by session_id')
-    expect(rows.map(({ row }) => row)).toMatchObject([
-      { session_id: 'after', ...sums },
-      { session_id: 'before', ...sums },
-    ])
-  })
-
-  it('is applied once by ten stores that find the first one', async () => {
-    await firstRelease()
+describe('the migrations', () => {
+  it('are applied once by ten stores that find none', async () => {
     const stores = Array.from({ length: 10 }, () => open())
     await Promise.all(stores.map((store, index) => store.flush(`s${index}`, EPOCH, LOG)))
-    expect(await sql('select name, breaking from pawl.migrations order by 1')).toMatchObject([
-      { name: '0001_sessions_and_their_rows', breaking: false },
-      { name: '0002_checkpoints_and_archives', breaking: false },
-    ])
+    expect(await sql('select name, breaking from pawl.migrations order by 1')).toEqual([{ name: FIRST, breaking: false }])
     expect(await sql('select count(*)::int from pawl.sessions')).toEqual([{ count: 10 }])
   })
 })
@@ -138,7 +64,7 @@ describe('an app role', () => {
     await sql(`create role ${role} login password 'app'`)
     const report = await migrateStore({ postgres: db.url, appRole: role })
     expect(report).toMatchObject({ schema: 'pawl', pending: [], grantedTo: role })
-    expect(report.applied).toContain('0002_checkpoints_and_archives')
+    expect(report.applied).toContain(FIRST)
     const app = open({ postgres: asRole(), migrate: 'check' })
     const log = [
       ...LOG,
@@ -174,7 +100,7 @@ describe('pawl migrate', () => {
 
   it('says what is missing, applies it, and says that nothing is', async () => {
     const checked = await command('--check')
-    expect([checked.code, checked.stdout]).toEqual([1, expect.stringContaining('missing 0001_sessions_and_their_rows\n')])
+    expect([checked.code, checked.stdout]).toEqual([1, expect.stringContaining(`missing ${FIRST}\n`)])
     expect(await sql(`select 1 from pg_namespace where nspname = 'pawl'`)).toEqual([])
     const applied = await command('--json')
     expect([applied.code, JSON.parse(applied.stdout)]).toMatchObject([0, { event: 'migrated', schema: 'pawl', pending: [] }])
@@ -212,7 +138,7 @@ describe('behind pgbouncer in transaction mode', () => {
         expect(await stores[n]?.entries(`s${n}`)).toEqual(log)
         expect(await stores[n]?.resume(`s${n}`)).toMatchObject({ seq: log.length, warnings: [] })
       }
-      expect(await sql('select name from pawl.migrations')).toHaveLength(2)
+      expect(await sql('select name from pawl.migrations')).toEqual([{ name: FIRST }])
       expect(await sql('select version from pawl.checkpoints')).toHaveLength(4)
       // Nothing of a session of theirs stays with the connections that they share.
       expect(await sql(`select 1 from pg_locks where locktype = 'advisory'`)).toEqual([])

@@ -22,7 +22,7 @@ export interface OwnSchema {
 
 /** What tells nothing of a session, or only when somebody wrote. */
 const NOT_OF_SESSIONS = new Set(['migrations', 'audit', 'commits'])
-const WRITTEN_AT = ['flushed_at', 'archived_at', 'committed_seq']
+const WRITTEN_AT = ['flushed_at', 'archived_at']
 
 /** The schema of that name; it need not exist yet. */
 export async function ownSchema(databaseUrl: string, prefix: string): Promise<OwnSchema> {

@@ -15,7 +15,7 @@ const WAITING = '9223372036854775807'
 export function listMessages(database: Queryable, schema: Schema, sessionId: string, paging: Paging): Promise<Rows<ListedMessage>> {
   const place = `coalesce(position, ${WAITING})`
   const query = queryOf(`select ${COLUMNS} from ${schema.table('messages')}`, `${place}, ordinal, seq`)
-  query.where.push(`session_id = ${query.value(safeKey(sessionId))}`, 'archived_seq is null')
+  query.where.push(`session_id = ${query.value(safeKey(sessionId))}`)
   const key = keyIn(paging, ['number?', 'number', 'number'])
   if (key) {
     const after = [key[0] ?? WAITING, key[1], key[2]].map((part) => `${query.value(part)}::bigint`)
@@ -30,12 +30,8 @@ export function listMessages(database: Queryable, schema: Schema, sessionId: str
 
 /** See `Lists.archivedMessages`. */
 export async function readArchived(database: Queryable, schema: Schema, sessionId: string): Promise<ArchivedMessage[]> {
-  const columns = `${COLUMNS}, archived_seq`
-  // Workers of the version before leave what they take out where it was.
   const rows = await database.query(
-    `select ${columns}, ${ms('archived_at')}, why from ${schema.table('archived_messages')} where session_id = $1
-     union all
-     select ${columns}, null, 'restarted' from ${schema.table('messages')} where session_id = $1 and archived_seq is not null
+    `select ${COLUMNS}, archived_seq, ${ms('archived_at')}, why from ${schema.table('archived_messages')} where session_id = $1
      order by archived_seq, position, ordinal, seq`,
     [safeKey(sessionId)],
   )

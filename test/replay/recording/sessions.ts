@@ -153,23 +153,6 @@ export const SESSIONS: Record<string, Play> = {
     await run.settled({ timeoutMs: 60_000 })
   },
 
-  /** With core 2: what core 1 has a history of, where it differs most. */
-  async effects_2(id, recorder, session) {
-    await SESSIONS.effects?.(id, recorder, session)
-  },
-
-  async deaths_2(id, recorder, session) {
-    await SESSIONS.deaths?.(id, recorder, session)
-  },
-
-  async long_2(id, recorder, session) {
-    await SESSIONS.long?.(id, recorder, session)
-  },
-
-  async deadline_2(id, recorder, session) {
-    await SESSIONS.deadline?.(id, recorder, session)
-  },
-
   /** Messages come all the time, also while the history is full: the newest are carried along. */
   async steady(id, { temporal }, session) {
     const handle = temporal.workflow.getHandle(workflowIdOf(id))

@@ -15,7 +15,7 @@ const PAGE = 400
 function eventsAfter({ seq, digest }: Watermark, count: number, word = 'true'): LogEntry[] {
   let prev = digest
   return Array.from({ length: count }, (_, index) => {
-    const json = JSON.stringify({ v: 2, seq: seq + index + 1, at: 1, type: 'message_rejected', code: word, reason: 'x'.repeat(100) })
+    const json = JSON.stringify({ v: 1, seq: seq + index + 1, at: 1, type: 'message_rejected', code: word, reason: 'x'.repeat(100) })
     const entry = { seq: seq + index + 1, prev, digest: nextDigest(prev, json), json }
     prev = entry.digest
     return entry

@@ -35,7 +35,7 @@ describe('a lost attempt', () => {
 describe('a call whose attempts are handed to workers that are never heard of', () => {
   it('is given up after many of them, not after a few', () => {
     const recorded: FailedAttempt[] = []
-    const attempts = countAttempts((attempt) => recorded.push(attempt), 2)
+    const attempts = countAttempts((attempt) => recorded.push(attempt))
     attempts.lost(silent)
     for (let unheard = 1; unheard < MAX_UNHEARD; unheard++) attempts.lost(silent)
     expect(attempts.used).toMatchObject({ attempts: MAX_UNHEARD, deaths: 1, failures: 0 })
@@ -45,14 +45,8 @@ describe('a call whose attempts are handed to workers that are never heard of', 
     expect(recorded.map(({ code }) => code)).toEqual([undefined, ...Array<string>(MAX_UNHEARD).fill('not_begun')])
   })
 
-  it('is given up by an execution of core 1 as it was before', () => {
-    const attempts = countAttempts(() => undefined, 1)
-    for (let lost = 0; lost < MAX_DEATHS; lost++) attempts.lost(silent)
-    expect(attempts.givenUp()).toBe(`took ${MAX_DEATHS} worker processes with it`)
-  })
-
   it('counts those that an activity tells of in the same way', () => {
-    const attempts = countAttempts(() => undefined, 2)
+    const attempts = countAttempts(() => undefined)
     attempts.failed([lostAttempt(1, undefined), lostAttempt(2, heard(1)), lostAttempt(3, heard(3))])
     expect(attempts.used).toEqual({ attempts: 3, deaths: 2, failures: 0 })
   })

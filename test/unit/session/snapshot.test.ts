@@ -76,7 +76,7 @@ function* states(large: typeof largeSessions extends fc.Arbitrary<infer T> ? T :
   let seq = 0
   const add = (body: EventBody): SessionState => {
     seq += 1
-    state = fold(state, [{ v: 2, seq, at: 1_795_249_253_107 + seq, ...body } as SessionEvent])
+    state = fold(state, [{ v: 1, seq, at: 1_795_249_253_107 + seq, ...body } as SessionEvent])
     if (!state) throw new Error('no session')
     return state
   }
@@ -224,7 +224,7 @@ describe('a session that many messages wait in', () => {
     executionId: 'e',
     coreVersion: 2,
   }
-  const at = (seq: number, body: EventBody): SessionEvent => ({ v: 2, seq, at: seq, ...body }) as SessionEvent
+  const at = (seq: number, body: EventBody): SessionEvent => ({ v: 1, seq, at: seq, ...body }) as SessionEvent
 
   it('has room for 1,900 of them with ids as clients make them', () => {
     const state = fold(undefined, [at(1, started)]) ?? expect.fail()

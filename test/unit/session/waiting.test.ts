@@ -123,7 +123,7 @@ describe('while somebody is asked', () => {
   it('reads go on, and no effect behind the one that waits', () => {
     expect(next(stateOf(calls, both))).toEqual([1])
     const looked = [...both, issued(1, 'read'), completed(1)]
-    expect(next(stateOf(calls, looked))).toEqual({ do: 'wait', until: AT + 500 })
+    expect(next(stateOf(calls, looked))).toEqual({ do: 'wait' })
     expect(next(stateOf(calls, [...looked, approved(3)]))).toEqual([3])
     expect(next(stateOf(calls, [...looked, approved(0)]))).toEqual([0])
   })
@@ -148,10 +148,10 @@ describe('while somebody is asked', () => {
 
   it('the first to expire is let go when its time has come, and the deadline of the run counts on', () => {
     const state = stateOf([calls[0]!], [issued(0, 'external'), asked(0)])
-    expect(next(state, AT + 499)).toEqual({ do: 'wait', until: AT + 500 })
+    expect(next(state, AT + 499)).toEqual({ do: 'wait' })
     expect(next(state, AT + 500)).toMatchObject({ do: 'expire', call: { callId: 't_1_1_0' } })
     const short = stateOf([calls[0]!], [issued(0, 'external'), asked(0)], { maxTurns: 9, deadlineMs: 200 })
-    expect(next(short, AT)).toEqual({ do: 'wait', until: AT + 200 })
+    expect(next(short, AT)).toEqual({ do: 'wait' })
     expect(next(short, AT + 200)).toMatchObject({ do: 'fail_run', code: 'deadline_exceeded' })
   })
 })

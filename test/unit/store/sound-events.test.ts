@@ -5,7 +5,7 @@ import type { SessionEvent } from '../../../src/session/events.ts'
 import { soundEvent } from '../../../src/store/sound-events.ts'
 import { movedSessions } from '../session/sound-session.ts'
 
-const of = (event: object) => soundEvent({ v: 2, seq: 1, at: 1_000, ...event } as SessionEvent)
+const of = (event: object) => soundEvent({ v: 1, seq: 1, at: 1_000, ...event } as SessionEvent)
 
 describe('a sound event', () => {
   it('of any session is left as it is', () => {
@@ -40,7 +40,7 @@ describe('a sound event', () => {
 
 describe('an event that is not sound', () => {
   it('is copied, not changed', () => {
-    const event = { v: 2, seq: 1, at: 1e300, type: 'turn_started', run: 1, turn: 1, takes: ['a', 7] } as unknown as SessionEvent
+    const event = { v: 1, seq: 1, at: 1e300, type: 'turn_started', run: 1, turn: 1, takes: ['a', 7] } as unknown as SessionEvent
     const before = structuredClone(event)
     const { event: sound, adjusted } = soundEvent(event)
     expect(event).toEqual(before)

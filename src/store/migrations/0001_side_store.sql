@@ -1,46 +1,190 @@
--- Checkpoints, archives, approvals, recoveries, blobs, commits, audit. Only adds: workers that know 0001 go on writing.
--- `raw` columns as in 0001: null unless Postgres could not hold a value exactly.
+-- The side store: projections of the sessions' events. {schema} stands for the quoted schema name.
+-- `raw` columns are null unless Postgres could not hold a value exactly (NUL, lone surrogates, nesting): then they have it as JSON text.
 
-alter table {schema}.migrations add column if not exists breaking boolean not null default false;
+create table {schema}.sessions (
+  session_id text primary key,
+  agent text not null,
+  status text not null,
+  epoch text not null,                      -- first execution of the chain that wrote the newest events
+  execution_id text,                        -- the execution that loaded the session, or wrote events, last
+  flushed_seq bigint not null,              -- the head: seq and digest of the newest stored event
+  digest text not null,
+  run integer not null default 0,           -- number of the newest run
+  current_run integer,                      -- the run that is going on, or the one that the session failed in
+  turns integer not null default 0,
+  open_seq bigint,                          -- the model_completed whose tool results are not all there yet
+  context jsonb,
+  tags text[] not null default '{}',
+  error jsonb,
+  input_tokens bigint not null default 0,
+  output_tokens bigint not null default 0,
+  cache_creation_input_tokens bigint not null default 0,
+  cache_read_input_tokens bigint not null default 0,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  flushed_at timestamptz not null default now(),
+  parent text,                              -- the session that this one was forked from
+  forked_seq bigint,                        -- ... after which of its events
+  model text,                               -- of the newest model call that completed
+  provider text,
+  usd numeric,                              -- of all calls whose price is known; null: none is
+  checkpoint integer not null default 0,    -- version of the newest checkpoint
+  waiting integer not null default 0,       -- calls that wait for somebody
+  origin_seq bigint not null default 0,     -- what lies up to there is not in `events`: it could be had nowhere
+  pruned_at timestamptz,
+  erased_at timestamptz,
+  raw text,                                 -- of agent, context, tags
+  error_raw text
+) with (fillfactor = 70);                   -- the row is updated by every flush: room for it on its page
 
-alter table {schema}.sessions
-  add column parent text,                   -- the session that this one was forked from
-  add column forked_seq bigint,             -- ... after which of its events
-  add column model text,                    -- of the newest model call that completed
-  add column provider text,
-  add column usd numeric,                   -- of all calls whose price is known; null: none is
-  add column checkpoint integer not null default 0,   -- version of the newest checkpoint
-  add column waiting integer not null default 0,      -- calls that wait for somebody
-  add column committed_seq bigint,          -- up to which event `commits` has rows
-  add column origin_seq bigint not null default 0,    -- what lies up to there is not in `events`: it could be had nowhere
-  add column pruned_at timestamptz,
-  add column erased_at timestamptz;
-
+create index sessions_by_creation on {schema}.sessions (created_at desc, session_id);
+create index sessions_by_agent on {schema}.sessions (agent, created_at desc);
+create index sessions_by_status on {schema}.sessions (status, created_at desc);
+create index sessions_by_tag on {schema}.sessions using gin (tags);
 create index sessions_by_update on {schema}.sessions (updated_at desc, session_id desc);
 create index sessions_by_parent on {schema}.sessions (parent) where parent is not null;
 
-alter table {schema}.messages
-  add column call_ids text[],               -- of the tool_use or tool_result blocks
-  add column blobs jsonb;                   -- values that lie in `blobs`: [{"block": index or null, "sha256", "bytes"}]
+-- The session's events, byte for byte: text, because json refuses to take apart what has NUL escapes in it.
+create table {schema}.events (
+  session_id text not null,
+  seq bigint not null,
+  epoch text not null,
+  type text not null,
+  run integer,
+  turn integer,
+  at timestamptz not null,
+  digest text not null,
+  json text not null,
+  adjusted jsonb,                           -- members that other tables hold otherwise: [{"member", "was", "stored"}]; null: none
+  primary key (session_id, seq)
+);
 
-alter table {schema}.tool_calls
-  add column progress jsonb,                -- the last that an attempt said of how far it is
-  add column waiting_until timestamptz,
-  add column approval jsonb,                -- {digest, reason, requestedAt, expiresAt, onExpiry, decision, ...}
-  add column result_blob text,              -- sha256 of the result in `blobs`
-  add column resolved_by text,              -- verify, or person
-  add column note text,
-  add column milestones text[],
-  add column raw_progress text;             -- of progress
+create index events_adjusted on {schema}.events (at desc) where adjusted is not null;
 
+-- Flushed events of another chain of executions than the one that wrote the stored ones: kept for a person to judge.
+create table {schema}.stray_events (
+  session_id text not null,
+  epoch text not null,
+  seq bigint not null,
+  prev text not null,
+  digest text not null,
+  json text not null,
+  set_aside_at timestamptz not null default now(),
+  primary key (session_id, epoch, seq, digest)
+);
+
+-- The transcript, in the order of position (seq of what put it there), ordinal; what no run has taken has no position.
+create table {schema}.messages (
+  session_id text not null,
+  seq bigint not null,
+  message_id text not null,
+  agent text not null,
+  run integer,
+  turn integer,
+  role text not null,
+  kind text not null,                       -- user, assistant, tool_results
+  content jsonb not null,
+  metadata jsonb,
+  position bigint,
+  ordinal integer not null default 0,
+  at timestamptz not null,
+  call_ids text[],                          -- of the tool_use or tool_result blocks
+  blobs jsonb,                              -- values that lie in `blobs`: [{"block": index or null, "sha256", "bytes"}]
+  raw text,                                 -- of messageId, content, metadata
+  primary key (session_id, seq)
+);
+
+create index messages_by_id on {schema}.messages (session_id, message_id);
+
+-- The ledger of tool calls.
+create table {schema}.tool_calls (
+  session_id text not null,
+  call_id text not null,
+  agent text not null,
+  run integer not null,
+  turn integer not null,
+  call_index integer not null,
+  tool text not null,
+  effect text,
+  idempotency_key text,
+  input jsonb,
+  input_digest text,
+  status text not null,
+  attempt integer not null default 0,
+  worker text,
+  result jsonb,
+  error jsonb,
+  effect_id text,
+  replay_of text,
+  issued_seq bigint,
+  outcome_seq bigint,                       -- the event that ended it
+  issued_at timestamptz not null,
+  started_at timestamptz,
+  completed_at timestamptz,
+  progress jsonb,                           -- the last that an attempt said of how far it is
+  waiting_until timestamptz,
+  approval jsonb,                           -- {digest, reason, requestedAt, expiresAt, onExpiry, decision, ...}
+  result_blob text,                         -- sha256 of the result in `blobs`
+  resolved_by text,                         -- verify, or person
+  note text,
+  milestones text[],
+  raw_progress text,                        -- of progress
+  raw_intent text,                          -- of tool, effect, key, input
+  raw_outcome text,                         -- of result, error, effectId, worker
+  primary key (session_id, call_id)
+) with (fillfactor = 85);
+
+create index tool_calls_unfinished on {schema}.tool_calls (status, issued_at) where status in ('issued', 'running', 'unknown');
+create index tool_calls_by_effect_id on {schema}.tool_calls (effect_id) where effect_id is not null;
+create index tool_calls_by_tool on {schema}.tool_calls (tool, issued_at desc);
 create index tool_calls_by_time on {schema}.tool_calls (issued_at desc);
 create index tool_calls_ended_badly on {schema}.tool_calls (status, issued_at desc)
   where status in ('awaiting_approval', 'awaiting_answer', 'failed', 'denied', 'skipped', 'replayed');
 
-alter table {schema}.token_usage
-  add column provider text,
-  add column usd numeric,                   -- null where no price is known
-  add column price_date date;               -- since when that price holds
+-- One row a failed attempt, and one (without attempt) a failure of a whole run.
+create table {schema}.errors (
+  session_id text not null,
+  seq bigint not null,
+  agent text not null,
+  run integer,
+  turn integer,
+  context text not null,                    -- model, tool:<name>, run
+  call_id text,
+  attempt integer,
+  class text not null,
+  code text,
+  message text not null,
+  retryable boolean not null,
+  next_delay_ms bigint,
+  worker text,
+  at timestamptz not null,
+  raw text,                                 -- of context, callId, class, code, message, worker
+  primary key (session_id, seq)
+);
+
+create index errors_by_time on {schema}.errors (at desc);
+create index errors_by_context on {schema}.errors (context, at desc);
+
+-- One row a model call that completed.
+create table {schema}.token_usage (
+  session_id text not null,
+  seq bigint not null,
+  agent text not null,
+  run integer not null,
+  turn integer not null,
+  model text not null,
+  input_tokens bigint not null,
+  output_tokens bigint not null,
+  cache_creation_input_tokens bigint not null,
+  cache_read_input_tokens bigint not null,
+  at timestamptz not null,
+  provider text,
+  usd numeric,                              -- null where no price is known
+  price_date date,                          -- since when that price holds
+  primary key (session_id, seq)
+);
+
+create index token_usage_by_time on {schema}.token_usage (at);
 
 -- `token_usage` added up, by the days (in UTC) of a session and by session: sums over many sessions read these rows.
 create table {schema}.usage_by_day (
@@ -74,7 +218,7 @@ create table {schema}.usage_by_session (
 
 create index usage_by_session_by_usd on {schema}.usage_by_session (usd desc, session_id);
 
--- By triggers, so that the sums are right whoever writes: an older worker, a fork, a prune, a person who corrects a price.
+-- By triggers, so that the sums are right whoever writes: a flush, a fork, a prune, a person who corrects a price.
 create function {schema}.add_usage() returns trigger language plpgsql as $body$
 begin
   insert into {schema}.usage_by_day as stored
@@ -151,16 +295,6 @@ create trigger changed_1 after update on {schema}.token_usage
 create trigger changed_2 after update on {schema}.token_usage
   referencing new table as added for each statement execute function {schema}.add_usage();
 
-insert into {schema}.usage_by_day
-select session_id, (at at time zone 'UTC')::date, agent, model, count(*), count(usd), coalesce(sum(usd), 0),
-  sum(input_tokens), sum(output_tokens), sum(cache_creation_input_tokens), sum(cache_read_input_tokens)
-from {schema}.token_usage group by 1, 2, 3, 4;
-
-insert into {schema}.usage_by_session
-select session_id, count(*), count(usd), coalesce(sum(usd), 0),
-  sum(input_tokens), sum(output_tokens), sum(cache_creation_input_tokens), sum(cache_read_input_tokens)
-from {schema}.token_usage group by 1;
-
 -- A point to go back to: the folded state at its event, without the ids of the messages, so that storage grows linearly.
 create table {schema}.checkpoints (
   session_id text not null,
@@ -228,17 +362,6 @@ create table {schema}.commits (
   at timestamptz not null default now(),
   primary key (txid, session_id, first_seq)
 );
-
--- What an older worker takes out of the transcript stays in `messages`, marked; readers look for both.
-with moved as (delete from {schema}.messages where archived_seq is not null returning *)
-insert into {schema}.archived_messages
-  (session_id, epoch, seq, message_id, agent, run, turn, role, kind, content, metadata, position, ordinal, at, raw, archived_seq, why)
-select moved.session_id, events.epoch, moved.seq, moved.message_id, moved.agent, moved.run, moved.turn, moved.role, moved.kind, moved.content,
-  moved.metadata, moved.position, moved.ordinal, moved.at, moved.raw, moved.archived_seq, 'restarted'
-from moved join {schema}.events using (session_id, seq);
-
-insert into {schema}.commits (session_id, first_seq, last_seq) select session_id, 1, flushed_seq from {schema}.sessions where flushed_seq > 0;
-update {schema}.sessions set committed_seq = flushed_seq;
 
 create table {schema}.audit (
   id bigint generated always as identity primary key,

@@ -1,0 +1,36 @@
+// Which core an execution uses, as it will be when there is a second one: nobody's decisions may change in mid-flight.
+import { describe, expect, it } from 'vitest'
+import { coreVersionOf } from '../../../src/workflows/core-version.ts'
+
+/** `patched` of the SDK: an execution that is beginning takes what it is asked for, a replay only what its history is marked with. */
+function sdk(markers: Set<string>, isReplay: boolean): (patch: string) => boolean {
+  return (patch) => {
+    if (!isReplay) markers.add(patch)
+    return markers.has(patch)
+  }
+}
+
+/** A release that knows cores up to `newest` takes up an execution of the history. */
+const begin = (markers: Set<string>, newest: number) => coreVersionOf(undefined, sdk(markers, false), newest)
+const replay = (markers: Set<string>, newest: number) => coreVersionOf(undefined, sdk(markers, true), newest)
+
+describe('the core of an execution', () => {
+  it('is the newest when it begins', () => {
+    expect([1, 2, 3].map((newest) => begin(new Set(), newest))).toEqual([1, 2, 3])
+  })
+
+  it.each([1, 2])('stays version %i when newer releases replay it', (began) => {
+    const markers = new Set<string>()
+    begin(markers, began)
+    expect([3, 2, 1].filter((newest) => newest >= began).map((newest) => replay(markers, newest))).toEqual(Array(4 - began).fill(began))
+  })
+
+  it('is the one that its predecessor chose for it when it continued as new', () => {
+    expect(coreVersionOf({ coreVersion: 1 }, sdk(new Set(['core-2']), true), 2)).toBe(1)
+    expect(coreVersionOf({ coreVersion: 2 }, sdk(new Set(), false), 3)).toBe(2)
+  })
+
+  it('is left to a worker that knows it', () => {
+    expect(() => coreVersionOf({ coreVersion: 2 }, sdk(new Set(), false), 1)).toThrow('this worker knows core 1, the session needs 2')
+  })
+})
