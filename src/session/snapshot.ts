@@ -9,10 +9,10 @@ import { cutText } from './texts.ts'
  * Bytes of JSON that a snapshot has at most, and the shares of what can be large in it. `messages`: the session's context and tags, which
  * never change, and the ids of messages in what these leave. What has no share is bounded where it enters, and fits into the rest.
  */
-export const SNAPSHOT_BYTES = { total: 256_000, messages: 140_000, calls: 25_000, unknown: 16_000 } as const
+export const SNAPSHOT_BYTES = { total: 256_000, messages: 140_000, calls: 50_000, unknown: 16_000 } as const
 
 /** Calls that one answer of a model may ask for: so many references fit into the share of the calls. */
-export const MAX_CALLS = 128
+export const MAX_CALLS = 256
 
 /** As long as the name of a tool may be, with its quotes; what a model asks for may be no tool's name. */
 const TOOL_BYTES = 66

@@ -59,7 +59,9 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
     let isReleased = false
     /** Reports are encoded one after another: a newer one must not be overtaken. */
     let encoding: Promise<unknown> = Promise.resolve()
-    let noting: Promise<void> | undefined
+    let isNoting = false
+    /** Progress so far is with the sending half. */
+    let noted: Promise<unknown> = Promise.resolve()
     stops.set(id, onStop)
 
     const start = (details: Payload[]): void => {
@@ -108,9 +110,11 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
       progress(value) {
         report = { ...report, progress: value }
         // What is reported while another report is being encoded goes with the next one.
-        noting ??= encoding
+        if (isNoting) return
+        isNoting = true
+        noted = encoding
           .then(() => {
-            noting = undefined
+            isNoting = false
             return encodeReport()
           })
           .then(
@@ -120,7 +124,8 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
       },
       record: (next) => tell(change(next)),
       stillMine: async () => {
-        await encoding
+        // Its answer also says that the progress before it is known outside of this process.
+        await Promise.all([encoding, noted])
         return ask(id, {}).then(
           (answer) => answer !== 'lost',
           () => false,

@@ -112,6 +112,26 @@ describe('a lease', () => {
     expect(lease.report).toEqual({ ...REPORT, begun: true, failed })
   })
 
+  it('asks whether the attempt is still its own after what was reported before: the answer covers that', async () => {
+    const { leases, story } = leasesWith({ encode: (report) => turns().then(() => encoded(report)) })
+    const lease = leases.take(TICKET, () => undefined)
+    lease.progress('half')
+    void lease.stillMine()
+    await vi.waitFor(() => expect(story().at(-1)?.[0]).toBe('tell'))
+    expect(story().slice(-2)).toEqual([
+      ['note', { ...REPORT, progress: 'half' }],
+      ['tell', undefined],
+    ])
+    lease.progress('more')
+    await turns()
+    void lease.stillMine()
+    await vi.waitFor(() => expect(story().filter(([type]) => type === 'tell')).toHaveLength(2))
+    expect(story().slice(-2)).toEqual([
+      ['note', { ...REPORT, progress: 'more' }],
+      ['tell', undefined],
+    ])
+  })
+
   it('encodes progress that is reported a thousand times in a moment a few times, the newest last', async () => {
     let encodings = 0
     const encode = async (report: AttemptReport): Promise<Payload[]> => {
