@@ -259,7 +259,7 @@ export const SESSIONS: Record<string, Play> = {
   },
 
   /** The last: another worker is on the queue from then on. */
-  async not_served_2(_id, { serveLate }, session) {
+  async not_served_early(_id, { serveLate }, session) {
     const run = await session.send('look a / set b')
     await seen(session, (event) => event.type === 'error_entered')
     await serveLate('later')
@@ -273,8 +273,7 @@ export const OPTIONS: Record<string, { agent: string; notServedAfter?: number }>
   turns: { agent: 'bounded' },
   deadline: { agent: 'hurried' },
   not_served: { agent: 'late', notServedAfter: 500 },
-  deadline_2: { agent: 'hurried' },
-  not_served_2: { agent: 'later', notServedAfter: 500 },
+  not_served_early: { agent: 'later', notServedAfter: 500 },
   timely: { agent: 'timely' },
   checkpoints: { agent: 'careful' },
 }
