@@ -110,7 +110,7 @@ export default defineConfig({
   categories: { correctness: 'error' },
   ignorePatterns: ['dist/**', '.build/**', '.pawl/**'],
   rules: {
-    'import/no-cycle': 'error',
+    'import/no-cycle': ['error', { ignoreTypes: false }],
     eqeqeq: ['error', 'always', { null: 'ignore' }],
     'typescript/await-thenable': 'error',
     'typescript/ban-ts-comment': 'error',

@@ -29,7 +29,7 @@ process.once('exit', remove)
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
 
 compile()
-cpSync(join(ROOT, 'src/store/migrations'), join(made, 'store/migrations'), { recursive: true })
+cpSync(join(ROOT, 'src/store/postgres/migrations'), join(made, 'store/postgres/migrations'), { recursive: true })
 await bundle()
 chmodSync(join(made, 'cli/main.js'), 0o755)
 moveIntoPlace(made, DIST)

@@ -2,7 +2,7 @@
 import { Context } from '@temporalio/activity'
 import { StaleWatermark } from '../jobs/errors.ts'
 import { sessionIdOf } from '../session/protocol.ts'
-import { beating } from './beating.ts'
+import { beating } from './heartbeating.ts'
 import type { FlushInput, FlushResult, PawlActivities } from './contract.ts'
 import { findPlaceActivity } from './find-place.ts'
 import type { Flusher } from './flusher.ts'

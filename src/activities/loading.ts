@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ApplicationFailure } from '@temporalio/activity'
 import { PawlError } from '../session/errors.ts'
 import { StoreError } from '../store/errors.ts'
-import { beating } from './beating.ts'
+import { beating } from './heartbeating.ts'
 import type { Loading, NotYet } from './contract.ts'
 import { unlessAborted } from '../jobs/unless-aborted.ts'
 

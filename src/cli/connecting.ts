@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Logger } from '../agent/tool.ts'
-import type { ConnectOptions } from '../client/types.ts'
+import type { ConnectOptions } from '../client/connect-options.ts'
 import type { Pawl } from '../client/pawl.ts'
 import { DATA_FOLDER, findDevDeployment, findRunning } from '../connect/dev-stack.ts'
 import type { Wait } from '../connect/waits.ts'

@@ -19,7 +19,7 @@ export type {
   UsageBy,
   UsageSum,
 } from '../store/index.ts'
-export type { Asking, SessionAsking } from './asking.ts'
+export type { Asking, SessionAsking } from './queries/asking.ts'
 export {
   InvalidMessage,
   InvalidOption,
@@ -32,8 +32,8 @@ export {
   SessionNotFound,
   SessionUnavailable,
 } from './errors.ts'
-export type { FeedEvent } from './feed.ts'
-export type { List, Page } from './list.ts'
+export type { FeedEvent } from './queries/feed.ts'
+export type { List, Page } from './queries/list.ts'
 export type {
   ErrorListOptions,
   FeedOptions,
@@ -45,12 +45,12 @@ export type {
   SpanOptions,
   ToolCallListOptions,
   UsageOptions,
-} from './list-options.ts'
-export { migrateStore } from './migrating.ts'
-export type { MigrateOptions, MigrateReport } from './migrating.ts'
+} from './queries/list-options.ts'
+export { migrateStore } from './admin/migrating.ts'
+export type { MigrateOptions, MigrateReport } from './admin/migrating.ts'
+export type { ConnectOptions } from './connect-options.ts'
 export { Pawl } from './pawl.ts'
 export type {
-  ConnectOptions,
   Decision,
   RunHandle,
   RunResult,
@@ -60,5 +60,5 @@ export type {
   SessionOptions,
   WaitingCall,
 } from './types.ts'
-export type { MissingEvents, RebuiltSession } from './rebuild.ts'
-export type { Age, EraseOptions, EraseReport, PruneOptions, PruneReport, RebuildOptions, RebuildReport } from './upkeep-options.ts'
+export type { MissingEvents, RebuiltSession } from './admin/rebuild.ts'
+export type { Age, EraseOptions, EraseReport, PruneOptions, PruneReport, RebuildOptions, RebuildReport } from './admin/upkeep-options.ts'

@@ -9,10 +9,11 @@ import { tellIfSlow } from '../connect/waits.ts'
 import type { Json } from '../session/json.ts'
 import { DEFAULT_TASK_QUEUE } from '../session/protocol.ts'
 import { openStore, type StoreOptions } from '../store/index.ts'
-import { type Asking, askingOf } from './asking.ts'
-import { sessionHandle, type SessionParts } from './session.ts'
-import type { ConnectOptions, SessionHandle, SessionOptions } from './types.ts'
-import { type Upkeep, upkeepOf } from './upkeep.ts'
+import { type Asking, askingOf } from './queries/asking.ts'
+import { sessionHandle, type SessionParts } from './session/session.ts'
+import type { ConnectOptions } from './connect-options.ts'
+import type { SessionHandle, SessionOptions } from './types.ts'
+import { type Upkeep, upkeepOf } from './admin/upkeep.ts'
 
 /** The context that an agent declares. */
 type ContextOf<A> = A extends Agent<infer C> ? C : Json

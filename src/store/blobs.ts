@@ -5,11 +5,11 @@ import type { Blob } from '../session/blobs.ts'
 import type { BlobRef, ResultContent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { resultText } from '../session/transcript.ts'
-import type { Queryable } from './database.ts'
-import type { BlobPlace } from './lists/rows.ts'
-import type { Schema } from './schema.ts'
-import type { MessageRow, ToolCallRow } from './store.ts'
-import { safeKey } from './text.ts'
+import type { Queryable } from './postgres/database.ts'
+import type { BlobPlace } from './rows.ts'
+import type { Schema } from './postgres/schema.ts'
+import type { MessageRow, ToolCallRow } from './rows.ts'
+import { safeKey } from './postgres/sanitise.ts'
 
 /** What one statement reads. */
 const READ_BYTES = 16_000_000

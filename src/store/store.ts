@@ -1,86 +1,11 @@
 // What the side store is to the rest of pawl: a place to flush events to, and rows to read.
-import type { Message, Usage } from '../session/content.ts'
-import type { LogEntry, SessionEvent, SessionStatus, ToolCallStatus, Watermark } from '../session/events.ts'
-import type { Json, JsonObject } from '../session/json.ts'
+import type { LogEntry, SessionEvent } from '../session/events.ts'
+import type { Json } from '../session/json.ts'
 import type { Blobs } from './blobs.ts'
 import type { SessionState } from '../session/state.ts'
-import type { Lists } from './lists/index.ts'
-import type { Upkeep } from './upkeep.ts'
-
-/** How far a session's events are stored: its head. */
-export interface StoredHead extends Watermark {
-  epoch: string
-}
-
-/** One row of `sessions`. */
-export interface SessionRow {
-  sessionId: string
-  agent: string
-  status: SessionStatus
-  epoch: string
-  run: number
-  turns: number
-  context: Json
-  tags: string[]
-  error: { code: string; reason: string; run?: number } | null
-  usage: Usage
-  flushedSeq: number
-  createdAt: Date
-  updatedAt: Date
-}
-
-/** One row of `messages`: a message of the transcript, as the model sees it. */
-export interface MessageRow {
-  /** The caller's `messageId` for what a user said; `m_<run>_<turn>` for the model's, `r_<run>_<turn>` for tool results. */
-  messageId: string
-  seq: number
-  /** Absent while no run has taken the message. */
-  run: number | null
-  turn: number | null
-  role: Message['role']
-  kind: 'user' | 'assistant' | 'tool_results'
-  content: Message['content']
-  metadata: JsonObject | null
-  at: Date
-}
-
-/** One row of `tool_calls`: the ledger. */
-export interface ToolCallRow {
-  callId: string
-  run: number
-  turn: number
-  index: number
-  tool: string
-  effect: string
-  key: string | null
-  input: Json
-  status: ToolCallStatus
-  attempt: number
-  result: Json
-  error: { code: string; message: string } | null
-  effectId: string | null
-  replayOf: string | null
-  worker: string | null
-  issuedAt: Date
-  completedAt: Date | null
-}
-
-/** One row of `errors`: a failed attempt, or (without an attempt) the failure of a whole run. */
-export interface ErrorRow {
-  seq: number
-  run: number | null
-  turn: number | null
-  /** `model`, `tool:<name>` or `run`. */
-  context: string
-  callId: string | null
-  attempt: number | null
-  class: string
-  code: string | null
-  message: string
-  retryable: boolean
-  worker: string | null
-  at: Date
-}
+import type { Lists } from './read/lists/index.ts'
+import type { Upkeep } from './maintenance/upkeep.ts'
+import type { ErrorRow, MessageRow, SessionRow, StoredHead, ToolCallRow } from './rows.ts'
 
 /** What a flush tells besides the events. */
 export interface FlushOptions {

@@ -1,5 +1,5 @@
 // A tool call as the parts of the workflow that carry it out hand it to one another.
-import type { RecordedResult, ToolCallInput } from '../activities/contract.ts'
+import type { ToolCallInput } from '../activities/contract.ts'
 import type { Resolution } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { RunState } from '../session/state.ts'
@@ -52,16 +52,5 @@ export function inputOf(turn: Pick<Turn, 'journal' | 'run'>, call: Call): ToolCa
     context,
     metadata: turn.run.metadata,
     tags,
-  }
-}
-
-/** The result alone, as events carry it. */
-export function recorded(result: RecordedResult): RecordedResult {
-  const { value, content, blob, effectId } = result
-  return {
-    ...(value !== undefined && { value }),
-    ...(content !== undefined && { content }),
-    ...(blob !== undefined && { blob }),
-    ...(effectId !== undefined && { effectId }),
   }
 }

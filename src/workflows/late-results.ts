@@ -3,7 +3,7 @@
 import { condition } from '@temporalio/workflow'
 import { isTooDeep } from '../session/json.ts'
 import type { LateResultSignal } from '../session/protocol.ts'
-import { recorded } from './call.ts'
+import { recorded } from './recorded.ts'
 import type { Journal } from './journal.ts'
 
 /** Late results of the calls of one execution. */

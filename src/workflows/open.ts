@@ -14,7 +14,7 @@ import { loadCalls, loadFork, loadSession } from './activities.ts'
 import { coreVersionOf } from './core-version.ts'
 import { type Journal, openJournal } from './journal.ts'
 import type { Opening } from './opening.ts'
-import type { Session } from './parts.ts'
+import type { Session } from './open-session.ts'
 import type { Resets } from './resets.ts'
 import { mayLiveForMs } from './unknown-call.ts'
 

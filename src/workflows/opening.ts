@@ -7,7 +7,7 @@ import type { SessionError } from '../session/state.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import { Undecodable } from '../session/undecodable.ts'
 import { whyLost } from './activities.ts'
-import { refuse } from './parts.ts'
+import { refuse } from './open-session.ts'
 
 /** An activity that has failed for good is asked for again after a while; what it waits for itself costs no history. */
 const FIRST_PAUSE_MS = 10_000

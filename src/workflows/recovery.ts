@@ -4,7 +4,7 @@ import type { RecoverRequest } from '../session/protocol.ts'
 import { hasEffects } from '../session/fold-calls.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Journal } from './journal.ts'
-import { textOf } from './parts.ts'
+import { textOf } from './open-session.ts'
 
 /** Refuses a recovery that cannot be: the update's validator. */
 export function checkRecovery(state: SessionState | undefined, request: RecoverRequest): void {

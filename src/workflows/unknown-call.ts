@@ -4,7 +4,8 @@ import type { VerifyToolResult } from '../activities/contract.ts'
 import { MAX_DEATHS } from '../session/attempts.ts'
 import { type Resolution, SETTLE_AFTER_MS } from '../session/events.ts'
 import { answerIn, type Lost, verifications, whyLost } from './activities.ts'
-import { type Call, inputOf, recorded, type Turn, whereOf } from './call.ts'
+import { type Call, inputOf, type Turn, whereOf } from './call.ts'
+import { recorded } from './recorded.ts'
 
 /** Between a tool's timeout and the moment its body can no longer be alive, where no supervisor can confirm the death. */
 const DEATH_GRACE_MS = 5_000

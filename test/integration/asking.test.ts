@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { type Asking, askingOf, type SessionAsking, sessionAskingOf } from '../../src/client/asking.ts'
-import type { List } from '../../src/client/list.ts'
-import { readAll, transcriptAt } from '../../src/client/past.ts'
+import { type Asking, askingOf, type SessionAsking, sessionAskingOf } from '../../src/client/queries/asking.ts'
+import type { List } from '../../src/client/queries/list.ts'
+import { readAll, transcriptAt } from '../../src/client/session/past.ts'
 import type { EventBody } from '../../src/session/events.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { answered, completed, EPOCH, failedAttempt, issued, logOf, oneRun, received, started } from './store/sessions.ts'
@@ -252,7 +252,7 @@ describe('a session', () => {
 
   it('the transcript now is what the store has', async () => {
     const events = await readAll((after) => store.events('whole', { after }))
-    const { messageRowsOf } = await import('../../src/client/message-rows.ts')
+    const { messageRowsOf } = await import('../../src/client/session/message-rows.ts')
     const now = await all(asking.messages({ session: 'whole' }))
     expect(messageRowsOf(events)).toMatchObject(
       now.map(({ messageId, content, run, turn, kind }) => ({ messageId, content, run, turn, kind })),

@@ -1,7 +1,7 @@
 // Migrations of the side store: beside workers of other releases, as another role, by the command line, behind pgbouncer.
 import { tmpdir } from 'node:os'
 import { afterEach, describe, expect, it } from 'vitest'
-import { migrateStore } from '../../src/client/migrating.ts'
+import { migrateStore } from '../../src/client/admin/migrating.ts'
 import type { Store } from '../../src/store/index.ts'
 import { codeOf } from '../support/codes.ts'
 import { ownDatabases } from '../support/databases.ts'

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SessionHandle } from '../../src/client/types.ts'
 import { textOf } from '../../src/session/content.ts'
-import type { MessageRow } from '../../src/store/store.ts'
+import type { MessageRow } from '../../src/store/rows.ts'
 import { requestFor } from './script.ts'
 import type { Task } from './workload.ts'
 

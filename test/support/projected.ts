@@ -5,12 +5,12 @@ import { fold } from '../../src/session/fold.ts'
 import type { Json } from '../../src/session/json.ts'
 import { STATE_VERSION } from '../../src/session/state-versions.ts'
 import type { SessionState } from '../../src/session/state.ts'
-import { approvalLeftBehind } from '../../src/store/project-approvals.ts'
-import { LEFT_BEHIND, NEVER_SAID } from '../../src/store/project-left-behind.ts'
-import { type Move, newProjection, project, type Projection, type Rows, segmentsOf } from '../../src/store/projections.ts'
-import { newSessionColumns, waitingCalls } from '../../src/store/session-columns.ts'
-import { APPROVALS, type Columns, ERRORS, EVENTS, MESSAGES, RECOVERIES, TOKEN_USAGE, TOOL_CALLS } from '../../src/store/tables.ts'
-import { safeKey } from '../../src/store/text.ts'
+import { approvalLeftBehind } from '../../src/store/project/approvals.ts'
+import { LEFT_BEHIND, NEVER_SAID } from '../../src/store/project/left-behind.ts'
+import { type Move, newProjection, project, type Projection, type Rows, segmentsOf } from '../../src/store/project/projections.ts'
+import { newSessionColumns, waitingCalls } from '../../src/store/project/session-columns.ts'
+import { APPROVALS, type Columns, ERRORS, EVENTS, MESSAGES, RECOVERIES, TOKEN_USAGE, TOOL_CALLS } from '../../src/store/write/tables.ts'
+import { safeKey } from '../../src/store/postgres/sanitise.ts'
 
 /** A row as plain values: numbers, texts, parsed JSON; times in milliseconds since 1970. */
 export type PlainRow = Record<string, unknown>

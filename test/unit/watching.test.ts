@@ -3,9 +3,9 @@ import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, utimesSync,
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type Announcer, announceToPeople } from '../../src/cli/announce.ts'
-import { type FileWatch, type SavedFile, watchFiles } from '../../src/cli/file-watch.ts'
-import { type ReloadOnSave, reloadOnSave } from '../../src/cli/reload-on-save.ts'
+import { type Announcer, announceToPeople } from '../../src/cli/serving/announce.ts'
+import { type FileWatch, type SavedFile, watchFiles } from '../../src/cli/serving/file-watch.ts'
+import { type ReloadOnSave, reloadOnSave } from '../../src/cli/serving/reload-on-save.ts'
 import { WorkerError } from '../../src/worker/errors.ts'
 import { startBackoff } from '../../src/worker/parent/backoff.ts'
 

@@ -5,8 +5,7 @@ import { delimiter, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { cacheDir } from '../cache.ts'
 import { reasonOf, StackError } from '../errors.ts'
-import type { Keeper } from '../keeper/keeper.ts'
-import type { Say } from '../progress.ts'
+import type { CliSource } from './cli-source.ts'
 import { downloadCli } from './download.ts'
 import { buildCli } from './go-install.ts'
 import { CLI_RELEASE } from './release.ts'
@@ -19,15 +18,6 @@ export type TemporalWay = 'address' | 'path' | 'cache' | 'download' | 'go'
 
 /** The ways of which the first that works is used. */
 export const TEMPORAL_WAYS: readonly TemporalWay[] = ['address', 'path', 'cache', 'download', 'go']
-
-/** What getting a program takes. */
-export interface CliSource {
-  env: NodeJS.ProcessEnv
-  keeper: Keeper
-  say: Say
-  /** Where output of builds goes. */
-  logFile: string
-}
 
 const run = promisify(execFile)
 

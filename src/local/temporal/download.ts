@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { inScratch } from '../cache.ts'
 import { sayIfSlow } from '../progress.ts'
-import type { CliSource } from './binary.ts'
+import type { CliSource } from './cli-source.ts'
 import { CLI_RELEASE } from './release.ts'
 
 /** Where there is no network, this is what is lost before the next way is tried. */

@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { inScratch } from '../cache.ts'
 import { logTail } from '../log-tail.ts'
 import { sayIfSlow } from '../progress.ts'
-import type { CliSource } from './binary.ts'
+import type { CliSource } from './cli-source.ts'
 import { CLI_RELEASE } from './release.ts'
 
 /** About three minutes on two cores; a slow proxy may need more. */

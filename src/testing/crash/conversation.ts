@@ -1,11 +1,11 @@
 // Carries a script out in a session of its own and says what it came to.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { messageRowsOf } from '../../client/message-rows.ts'
+import { messageRowsOf } from '../../client/session/message-rows.ts'
 import type { Pawl } from '../../client/pawl.ts'
 import type { RunHandle, SessionHandle } from '../../client/types.ts'
 import type { SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
-import type { MessageRow } from '../../store/store.ts'
+import type { MessageRow } from '../../store/rows.ts'
 import type { Mark } from './boundaries.ts'
 import { firstDifference, type Outcome, withoutNames } from './compare.ts'
 import type { CrashConversation, CrashStep, CrashTestOptions, CrashWorld } from './types.ts'

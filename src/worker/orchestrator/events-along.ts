@@ -2,8 +2,7 @@
 import type { EventsInput } from '../../activities/contract.ts'
 import type { EventLog } from '../../activities/needs.ts'
 import type { EventsAlong, JobOrder } from '../../jobs/contract.ts'
-import type { Executor } from './executors.ts'
-import { viewKey } from './pool.ts'
+import { type Executor, viewKey } from './executors.ts'
 
 /** What to send along with a job to this executor. */
 export type EventsFor = (executor: Executor, order: JobOrder) => EventsAlong | undefined

@@ -85,3 +85,8 @@ export function causeOfDeath({ killed }: Executor, { id }: Assignment): DeathRep
   if (!killed) return 'crash'
   return killed.cause === 'stuck_loop' || killed.guilty.has(id) ? killed.cause : 'neighbour'
 }
+
+/** The session whose folded events serve the job, if any do. */
+export function viewKey({ kind, input, ticket }: JobOrder): string | undefined {
+  return kind === 'callModel' || kind === 'resolveTool' ? `${ticket.sessionId}\n${(input as { epoch: string }).epoch}` : undefined
+}

@@ -4,7 +4,7 @@ import type { Logger } from '../../agent/tool.ts'
 import type { JobOrder } from '../../jobs/contract.ts'
 import type { Channel } from '../channel.ts'
 import type { FromExecutor, Holding, KillReason, ToExecutor } from '../protocol.ts'
-import { type Assignment, type AssignmentEnd, causeOfDeath, type Executor, heardOf, newExecutor, takesJobs } from './executors.ts'
+import { type Assignment, type AssignmentEnd, causeOfDeath, type Executor, heardOf, newExecutor, takesJobs, viewKey } from './executors.ts'
 import type { EventsFor } from './events-along.ts'
 import type { AnswerRequest } from './requests.ts'
 
@@ -283,9 +283,4 @@ function askSoon(assignment: Assignment): void {
   for (const ms of ASK_AFTER_MS) {
     setTimeout(() => assignment.stoppedAt === undefined && void assignment.lease.stillMine(), ms).unref()
   }
-}
-
-/** The session whose folded events serve the job, if any do. */
-export function viewKey({ kind, input, ticket }: JobOrder): string | undefined {
-  return kind === 'callModel' || kind === 'resolveTool' ? `${ticket.sessionId}\n${(input as { epoch: string }).epoch}` : undefined
 }

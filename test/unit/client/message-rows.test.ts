@@ -1,6 +1,6 @@
 // The rows of messages from events; that they are the transcript is a property in ../session/sound-session.test.ts.
 import { describe, expect, it } from 'vitest'
-import { messageRowsOf } from '../../../src/client/message-rows.ts'
+import { messageRowsOf } from '../../../src/client/session/message-rows.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 

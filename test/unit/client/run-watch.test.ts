@@ -1,7 +1,7 @@
 // Which run a message belongs to and how it ended, over whole sessions and over their pieces.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { watchRun } from '../../../src/client/run-watch.ts'
+import { watchRun } from '../../../src/client/session/run-watch.ts'
 import type { RunSettled } from '../../../src/client/types.ts'
 import { textOf } from '../../../src/session/content.ts'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'

@@ -1,6 +1,6 @@
 // Lost attempts: which of them say something against the call, and when it is given up.
 import { describe, expect, it } from 'vitest'
-import { fateOf, lostAttempt, MAX_DEATHS, MAX_UNHEARD } from '../../../src/session/attempts.ts'
+import { fateOf, lostAttempt, MAX_UNHEARD } from '../../../src/session/attempts.ts'
 import type { FailedAttempt } from '../../../src/session/events.ts'
 import { countAttempts } from '../../../src/workflows/attempts.ts'
 

@@ -1,7 +1,7 @@
 // What holds for every session that the core decides, whatever happens to it.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { messageRowsOf } from '../../../src/client/message-rows.ts'
+import { messageRowsOf } from '../../../src/client/session/message-rows.ts'
 import type { Message } from '../../../src/session/content.ts'
 import { continues } from '../../../src/session/digest.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'

@@ -1,7 +1,7 @@
 // Where Postgres is: what can never be connected to is refused at once, and what is shown has no password.
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
-import { addressOf, checkPostgresUrl } from '../../../src/store/address.ts'
+import { addressOf, checkPostgresUrl } from '../../../src/store/postgres/address.ts'
 import { openStore } from '../../../src/store/index.ts'
 
 describe('an address', () => {

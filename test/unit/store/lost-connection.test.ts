@@ -1,7 +1,7 @@
 // A Postgres that says goodbye in the same breath as hello: the statement fails, and nothing else does.
 import { type AddressInfo, createServer } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
-import { databaseAt } from '../../../src/store/database.ts'
+import { databaseAt } from '../../../src/store/postgres/database.ts'
 
 const ends: (() => Promise<unknown>)[] = []
 afterEach(async () => {

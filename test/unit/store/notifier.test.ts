@@ -1,7 +1,7 @@
 // What is sent to those who watch, and how often.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { bellOf, bellsIn, notifierOn } from '../../../src/store/notifier.ts'
-import { schemaOf } from '../../../src/store/schema.ts'
+import { bellOf, bellsIn, notifierOn } from '../../../src/store/postgres/notifier.ts'
+import { schemaOf } from '../../../src/store/postgres/schema.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())

@@ -5,8 +5,8 @@ import type { SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
 import { isWaiting } from '../../../src/session/fold-calls.ts'
 import type { SessionState } from '../../../src/session/state.ts'
-import { newProjection, project, type Projection, recall } from '../../../src/store/projections.ts'
-import { newSessionColumns, type SessionColumns, waitingCalls } from '../../../src/store/session-columns.ts'
+import { newProjection, project, type Projection, recall } from '../../../src/store/project/projections.ts'
+import { newSessionColumns, type SessionColumns, waitingCalls } from '../../../src/store/project/session-columns.ts'
 import { movedSessions } from '../session/sound-session.ts'
 
 /** The columns as the state has them. */

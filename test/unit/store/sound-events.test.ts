@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { SessionEvent } from '../../../src/session/events.ts'
-import { soundEvent } from '../../../src/store/sound-events.ts'
+import { soundEvent } from '../../../src/store/project/sound-events.ts'
 import { movedSessions } from '../session/sound-session.ts'
 
 const of = (event: object) => soundEvent({ v: 1, seq: 1, at: 1_000, ...event } as SessionEvent)

@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import { initialState } from '../../../src/session/fold.ts'
 import { readState, STATE_VERSION, UnreadableState, type Upgrade } from '../../../src/session/state-versions.ts'
-import { beginFolding, keptStates } from '../../../src/store/checkpoints.ts'
-import { isBreaking } from '../../../src/store/migrate.ts'
-import { schemaOf } from '../../../src/store/schema.ts'
-import type { ParsedEntry } from '../../../src/store/entries.ts'
+import { beginFolding, keptStates } from '../../../src/store/write/checkpoints.ts'
+import { isBreaking } from '../../../src/store/postgres/migrate.ts'
+import { schemaOf } from '../../../src/store/postgres/schema.ts'
+import type { ParsedEntry } from '../../../src/store/write/entries.ts'
 
 const state = initialState({
   v: 1,

@@ -1,0 +1,77 @@
+// Shows the runs of one session as they become durable: one after another, each event once.
+import type { RunHandle } from '../../client/types.ts'
+import type { SessionEvent } from '../../session/events.ts'
+
+/** How following a run ended. */
+export type Followed = 'answered' | 'failed' | 'left'
+
+/** Shows runs. */
+export interface Follower {
+  /** Shows the run's events that were not shown yet, after those of runs followed before; resolves when it has ended. */
+  follow(run: RunHandle): Promise<Followed>
+  /** Whether a run is being shown. */
+  busy(): boolean
+  /** Shows nothing more. */
+  stop(): void
+}
+
+/** What a follower is told and tells. */
+export interface FollowOptions {
+  /** `seq` of the last event that was shown by other means. */
+  shownUpTo: number
+  onEvent(event: SessionEvent): void
+  /** No event has come for a while after the run was asked for. `isSilent` says whether that is still so. */
+  onSilence(isSilent: () => boolean): void
+  onError(error: unknown): void
+}
+
+/** Milliseconds without any event before `onSilence`. */
+const SILENCE_MS = 5_000
+
+/** Follows the runs of one session. */
+export function followRuns(options: FollowOptions): Follower {
+  const leave = new AbortController()
+  const { signal } = leave
+  let shown = options.shownUpTo
+  let pending = 0
+  let last: Promise<unknown> = Promise.resolve()
+
+  async function show(run: RunHandle): Promise<Followed> {
+    if (signal.aborted) return 'left'
+    let silent = true
+    const silence = setTimeout(() => options.onSilence(() => silent && !signal.aborted), SILENCE_MS)
+    try {
+      for await (const event of run.events({ signal })) {
+        silent = false
+        clearTimeout(silence)
+        // A steered message's run is the one that was followed before: its events are known.
+        if (event.seq <= shown) continue
+        shown = event.seq
+        options.onEvent(event)
+      }
+      const { status } = await run.settled({ signal })
+      return status === 'completed' || status === 'interrupted' ? 'answered' : 'failed'
+    } catch (error) {
+      if (signal.aborted) return 'left'
+      options.onError(error)
+      return 'failed'
+    } finally {
+      clearTimeout(silence)
+    }
+  }
+
+  return {
+    follow(run) {
+      pending += 1
+      const followed = last
+        .then(() => show(run))
+        .finally(() => {
+          pending -= 1
+        })
+      last = followed
+      return followed
+    },
+    busy: () => pending > 0,
+    stop: () => leave.abort(),
+  }
+}

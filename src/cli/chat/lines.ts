@@ -1,0 +1,182 @@
+// A session's events and messages as lines for a terminal.
+import { type ContentBlock, textOf } from '../../session/content.ts'
+import type { EventOf, ResultContent, SessionEvent } from '../../session/events.ts'
+import type { Json } from '../../session/json.ts'
+import type { SessionState } from '../../session/state.ts'
+import type { MessageRow } from '../../store/rows.ts'
+import { oneLine, paint, printable } from '../terminal.ts'
+
+/** Who speaks in a conversation: the agent's name, and which messages were sent from this terminal. */
+export interface Speakers {
+  agent: string
+  /** The terminal shows these already: they were typed there. */
+  isOwn(messageId: string): boolean
+}
+
+/** The lines that tell a person of an event; none for what a conversation need not show. */
+export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] {
+  switch (event.type) {
+    case 'message_received':
+      return speakers.isOwn(event.messageId) ? [] : userLines(event.content)
+    case 'message_rejected':
+      return [problem(`message rejected, ${event.code}: ${event.reason}`)]
+    case 'model_attempt_failed':
+      return [attemptLine('model', event)]
+    case 'model_completed':
+      return agentLines(speakers.agent, textOf(event.content))
+    case 'tool_issued':
+      return [callLine(event.tool, event.input)]
+    case 'tool_attempt_failed':
+      return [attemptLine(event.tool, event)]
+    case 'tool_completed':
+      return [completedLine(event)]
+    case 'tool_failed':
+      return [problem(`  ✗ ${event.tool} ${event.code}: ${event.message}`)]
+    case 'tool_unknown':
+      return [
+        problem(
+          `  ? ${event.tool}: nobody knows whether it happened: ${event.message}${event.ask ? ` (pawl resolve … ${event.callId})` : ''}`,
+        ),
+      ]
+    case 'tool_resolved':
+      return [note(`  ? ${event.tool}: ${resolutionText(event)}`)]
+    case 'approval_requested':
+      return [
+        problem(`  ⏸ ${event.tool} waits for approval${event.reason ? `: ${event.reason}` : ''} (pawl approve or deny … ${event.callId})`),
+      ]
+    case 'approval_decided':
+      return event.approved
+        ? [note(`  ▶ ${event.tool} approved${byWhom(event.by)}${event.input === undefined ? '' : ', with other arguments'}`)]
+        : []
+    case 'answer_requested':
+      return [problem(`  ⏸ ${event.tool} waits for an answer (pawl answer … ${event.callId})`)]
+    case 'run_completed':
+      return event.stopReason === 'end_turn' ? [] : [note(`(the model stopped: ${event.stopReason})`)]
+    case 'run_interrupted':
+      return [note(`(interrupted${event.reason ? `: ${event.reason}` : ''})`)]
+    case 'error_entered':
+      return [problem(`error, ${event.code}: ${event.reason}`), note(nextAfter(event))]
+    case 'recovery_started':
+      return [note(`(going on: ${event.strategy})`)]
+    case 'session_closed':
+      return [note('(session closed; the next message opens it again)')]
+    default:
+      return []
+  }
+}
+
+/** A conversation so far, from the transcript's messages. */
+export function linesOfMessages(rows: readonly MessageRow[], agent: string): string[] {
+  const tools = new Map<string, string>()
+  return rows.flatMap((row) => {
+    if (row.kind === 'user') return userLines(row.content)
+    if (row.kind === 'assistant') return [...agentLines(agent, textOf(row.content)), ...callLines(row.content, tools)]
+    return resultLines(row.content, tools)
+  })
+}
+
+/** `seq` of the last event that the messages tell of. */
+export function lastSeqOf(rows: readonly MessageRow[]): number {
+  return rows.reduce((last, row) => Math.max(last, row.seq), 0)
+}
+
+/** A session's state, for `/state`. */
+export function linesOfState(state: SessionState): string[] {
+  const line = (name: string, value: string) => `  ${name.padEnd(11)} ${oneLine(value)}`
+  const { usage } = state
+  return [
+    line('session', state.sessionId),
+    line('agent', state.agent),
+    line('status', state.status + (state.current ? `, run ${state.current.run}, turn ${state.current.turn}` : '')),
+    ...(state.error ? [line('error', `${state.error.code}: ${state.error.reason}`)] : []),
+    line('runs', `${state.run}, turns ${state.turns}, events ${state.seq}`),
+    line('tokens', `${usage.input_tokens} in, ${usage.output_tokens} out`),
+    ...(state.inbox.length > 0 ? [line('waiting', `${state.inbox.length} messages that no turn has taken yet`)] : []),
+    ...(state.context === null ? [] : [line('context', JSON.stringify(state.context))]),
+    ...(state.tags.length > 0 ? [line('tags', state.tags.join(', '))] : []),
+  ]
+}
+
+/** Something that is not part of the conversation. */
+export function note(text: string): string {
+  return paint('dim', indented(text))
+}
+
+/** Something that went wrong. */
+export function problem(text: string): string {
+  return paint('red', indented(text))
+}
+
+function userLines(content: string | readonly ContentBlock[]): string[] {
+  const images = typeof content === 'string' ? 0 : content.filter((block) => block.type === 'image').length
+  const text = [textOf(content), ...(images > 0 ? [`[${images} images]`] : [])].filter(Boolean).join(' ')
+  return [`${paint('cyan', 'you ›')} ${printable(text)}`]
+}
+
+function agentLines(agent: string, text: string): string[] {
+  return text.trim() === '' ? [] : [`${paint(['bold', 'green'], `${agent} ›`)} ${printable(text)}`]
+}
+
+function callLines(content: MessageRow['content'], tools: Map<string, string>): string[] {
+  if (typeof content === 'string') return []
+  return content.flatMap((block) => {
+    if (block.type !== 'tool_use') return []
+    tools.set(block.id, block.name)
+    return [callLine(block.name, block.input)]
+  })
+}
+
+function resultLines(content: MessageRow['content'], tools: ReadonlyMap<string, string>): string[] {
+  if (typeof content === 'string') return []
+  return content.flatMap((block) => {
+    if (block.type !== 'tool_result') return []
+    const tool = tools.get(block.tool_use_id) ?? block.tool_use_id
+    const text = textOf(block.content)
+    return [block.is_error ? problem(`  ✗ ${tool} ${text}`) : resultLine(tool, text)]
+  })
+}
+
+function callLine(tool: string, input: Json): string {
+  return paint('yellow', indented(`  → ${tool} ${JSON.stringify(input)}`))
+}
+
+function resultLine(tool: string, text: string): string {
+  return paint('dim', indented(`  ← ${tool} ${text}`))
+}
+
+function completedLine(event: EventOf<'tool_completed'>): string {
+  if (event.replayOf !== undefined) return resultLine(event.tool, `done before (${event.replayOf}), not done again`)
+  const retried = event.attempt > 1 ? ` (attempt ${event.attempt})` : ''
+  return resultLine(event.tool + retried, resultText(event.content ?? event.value ?? null))
+}
+
+function resultText(result: ResultContent | Json): string {
+  return typeof result === 'string' ? result : JSON.stringify(result)
+}
+
+function resolutionText({ by, happened, decision, decidedBy }: EventOf<'tool_resolved'>): string {
+  if (decision === 'retry') return `nobody knows; it is executed again${byWhom(decidedBy)}`
+  if (decision === 'skip') return `nobody knows; it is left so${byWhom(decidedBy)}`
+  const outcome = happened ? 'it happened' : 'it did not happen'
+  return by === 'verify' ? `verified, ${outcome}` : `${outcome}${byWhom(decidedBy)}`
+}
+
+function byWhom(by: string | undefined): string {
+  return by === undefined ? '' : `, says ${by}`
+}
+
+function attemptLine(what: string, event: EventOf<'model_attempt_failed'> | EventOf<'tool_attempt_failed'>): string {
+  const { attempt, class: kind, code, message, nextDelayMs } = event.error
+  const again = nextDelayMs === undefined ? '' : `; again in ${nextDelayMs} ms`
+  return note(`  ! ${what}, attempt ${attempt}: ${code ?? kind}: ${message}${again}`)
+}
+
+function nextAfter(event: EventOf<'error_entered'>): string {
+  return event.strategy === 'automatic' ? '(the session goes on by itself once the cause is gone)' : '(the next message starts a new run)'
+}
+
+/** One line that keeps the spaces it begins with. */
+function indented(text: string): string {
+  const body = text.trimStart()
+  return ' '.repeat(text.length - body.length) + oneLine(body)
+}

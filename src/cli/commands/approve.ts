@@ -1,0 +1,33 @@
+// `pawl approve <session> <call>`: approves a call that waits for it, perhaps with other arguments.
+import type { Command } from 'commander'
+import type { Json } from '../../session/json.ts'
+import { jsonOf } from '../options.ts'
+import { decide, type DecidingOptions, decidingCommand, digestOf, saidBy } from '../deciding.ts'
+
+interface ApproveOptions extends DecidingOptions {
+  digest?: string
+  input?: Json
+}
+
+/** The command. */
+export function approveCommand(): Command {
+  return decidingCommand('approve', 'approve a call: it is executed once')
+    .option('--digest <digest>', 'of the arguments that were looked at; others are not approved (default: what it has now)')
+    .option('--input <json>', "execute it with these arguments in place of the model's", jsonOf)
+    .option('--note <text>', 'why, for the record')
+    .action(approve)
+}
+
+function approve(sessionId: string, callId: string, options: ApproveOptions): Promise<void> {
+  const { input } = options
+  return decide(options, sessionId, async (session) => {
+    const looked = await digestOf(session, callId, options.digest)
+    const { digest } = await session.approve(callId, { digest: looked, ...saidBy(options), ...(input !== undefined && { input }) })
+    return {
+      event: 'approved',
+      callId,
+      digest,
+      text: `${callId} is approved${input === undefined ? '' : ' with other arguments'} (${digest})`,
+    }
+  })
+}

@@ -1,0 +1,29 @@
+// `pawl checkpoints <session>`: the points that a session can go back to or be forked from.
+import type { Command } from 'commander'
+import type { ListedCheckpoint } from '../../client/index.ts'
+import { askStore, type ListingOptions, listingCommand, pageOf, showAll, showList, timeOf } from '../asking.ts'
+import type { Column } from '../table.ts'
+
+const COLUMNS: Column<ListedCheckpoint>[] = [
+  { name: 'version', of: (row) => row.version, right: true },
+  { name: 'turn', of: (row) => (row.run === null ? null : [row.run, row.turn].filter(Boolean).join('.')) },
+  { name: 'seq', of: (row) => row.seq, right: true },
+  { name: 'created', of: (row) => timeOf(row.createdAt) },
+  { name: 'last message', of: (row) => row.lastMessageId },
+  { name: 'archived', of: (row) => (row.archivedSeq === null ? 'no' : `at ${row.archivedSeq}`) },
+  { name: 'reason', of: (row) => (row.by === null ? row.reason : `${row.reason} (${row.by})`) },
+]
+
+/** The command. */
+export function checkpointsCommand(): Command {
+  return listingCommand('checkpoints', "list a session's checkpoints, the newest first; a fork may also begin at an archived one")
+    .argument('<session>', "the session's id")
+    .option('--latest', 'only the newest one that was not left behind')
+    .action((session: string, options: ListingOptions & { latest?: true }) =>
+      askStore(options, async (asking) => {
+        if (!options.latest) return showList(options, asking.checkpoints({ session, ...pageOf(options) }), COLUMNS)
+        const latest = await asking.session(session).latestCheckpoint()
+        return showAll(options, latest ? [latest] : [], COLUMNS)
+      }),
+    )
+}

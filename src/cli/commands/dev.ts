@@ -1,0 +1,66 @@
+// `pawl dev <module>`: the embedded stack and a supervised worker for one module.
+import { resolve } from 'node:path'
+import { Command } from 'commander'
+import { noteRunning, type ServedStack } from '../../connect/dev-stack.ts'
+import { announceAsJson, announceToPeople } from '../serving/announce.ts'
+import { findModule } from '../serving/module.ts'
+import { dataOption, jsonOption, processesOption, taskQueueOption } from '../options.ts'
+import { listenForStop } from '../serving/stop.ts'
+import { paint } from '../terminal.ts'
+
+interface DevOptions {
+  processes: number
+  taskQueue: string
+  data: string
+  watch: boolean
+  json?: true
+}
+
+/** The command. */
+export function devCommand(): Command {
+  return new Command('dev')
+    .description('start Temporal and Postgres on this machine and serve the agents of a module')
+    .argument('<module>', 'TypeScript or JavaScript file that exports an agent, a list of agents, or defineWorker({ agents })')
+    .addOption(processesOption())
+    .addOption(taskQueueOption())
+    .addOption(dataOption())
+    .option('--no-watch', 'do not reload the module when it is saved, or a file that it imports')
+    .addOption(jsonOption())
+    .action(dev)
+}
+
+async function dev(given: string, options: DevOptions): Promise<void> {
+  const module = await findModule(given)
+  // Loaded when they are needed: `pawl --help` and a wrong path need not wait for Temporal's native library.
+  const [{ startStack }, { serve }] = await Promise.all([import('../../local/index.ts'), import('../serving/serve.ts')])
+  const requests = listenForStop()
+  const announcer = options.json ? announceAsJson() : announceToPeople((served) => hints(served, options))
+  const dataDir = resolve(options.data)
+  const stack = await startStack({ dataDir, onDeath: 'restart', onProgress: (line) => announcer.progress(line) })
+  let forget = async () => {}
+  try {
+    if (requests.stopping()) return
+    const { temporalAddress, temporalUi, namespace, databaseUrl, lost } = stack
+    const { processes, taskQueue } = options
+    const served: ServedStack = { temporalAddress, ...(temporalUi !== undefined && { temporalUi }), namespace, taskQueue, databaseUrl }
+    const workers = { module, processes, temporal: { address: temporalAddress, namespace }, taskQueue, postgres: databaseUrl }
+    const whenReady = async () => {
+      forget = await noteRunning(dataDir, served)
+    }
+    await serve(workers, served, { announcer, requests, watch: options.watch, whenReady, lost })
+  } finally {
+    await forget()
+    await stack.stop()
+  }
+}
+
+function hints(served: ServedStack, options: DevOptions): string[] {
+  const folder = options.data === '.pawl' ? '' : ` --data ${options.data}`
+  return [
+    '',
+    `Talk to an agent:     ${paint('bold', `npx pawl chat <agent>${folder}`)}`,
+    'Talk from a backend:  Pawl.connect() in this folder or below; elsewhere with these in its environment',
+    `  export TEMPORAL_ADDRESS=${served.temporalAddress} DATABASE_URL='${served.databaseUrl}'`,
+    '',
+  ]
+}

@@ -1,0 +1,44 @@
+// `pawl errors`: failed attempts and failed runs.
+import type { Command } from 'commander'
+import type { ListedError } from '../../client/index.ts'
+import {
+  askStore,
+  type ListingOptions,
+  listingCommand,
+  pageOf,
+  sessionIn,
+  type SessionOptions,
+  showList,
+  spanOf,
+  type SpanOptions,
+  timeOf,
+  withSession,
+  withSpan,
+} from '../asking.ts'
+import type { Column } from '../table.ts'
+
+interface ErrorsOptions extends ListingOptions, SessionOptions, SpanOptions {
+  context?: string
+}
+
+const COLUMNS: Column<ListedError>[] = [
+  { name: 'at', of: (row) => timeOf(row.at) },
+  { name: 'session', of: (row) => row.sessionId },
+  { name: 'turn', of: (row) => (row.run === null ? null : [row.run, row.turn].filter(Boolean).join('.')) },
+  { name: 'context', of: (row) => row.context },
+  { name: 'attempt', of: (row) => row.attempt, right: true },
+  { name: 'retryable', of: (row) => (row.retryable ? 'yes' : 'no') },
+  { name: 'error', of: (row) => `${row.code ?? row.class}: ${row.message}` },
+]
+
+/** The command. */
+export function errorsCommand(): Command {
+  const command = listingCommand('errors', 'list failed attempts, and failures of whole runs (without an attempt), the newest first')
+  return withSpan(withSession(command))
+    .option('--context <context>', "'model', 'tool:<name>', 'run' or 'checkpoint'")
+    .action((session: string | undefined, options: ErrorsOptions) => {
+      const { context } = options
+      const filter = { ...sessionIn(session, options), ...(context !== undefined && { context }) }
+      return askStore(options, (asking) => showList(options, asking.errors({ ...pageOf(options), ...spanOf(options), ...filter }), COLUMNS))
+    })
+}

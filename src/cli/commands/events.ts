@@ -1,0 +1,43 @@
+// `pawl events`: the feed over all sessions.
+import type { Command } from 'commander'
+import type { FeedEvent } from '../../client/index.ts'
+import type { EventType } from '../../session/events.ts'
+import { listenForStop, stopSignalOf } from '../serving/stop.ts'
+import { oneLine, paint } from '../terminal.ts'
+import { type AskingOptions, askingCommand, askStore, say, severalOf, timeOf } from '../asking.ts'
+
+interface EventsOptions extends AskingOptions {
+  type?: string[]
+  agent?: string
+  after?: string
+  follow?: true
+}
+
+/** The command. */
+export function eventsCommand(): Command {
+  return askingCommand('events', 'show the events of all sessions as they were stored; each is given at least once, and none is skipped')
+    .option('--type <types>', 'such as error_entered; several with commas', severalOf)
+    .option('--agent <name>', "of this agent's sessions")
+    .option('--after <cursor>', 'go on behind this event: the cursor that --json gives with each')
+    .option('--follow', 'go on with new ones until Ctrl-C')
+    .action(events)
+}
+
+async function events(options: EventsOptions): Promise<void> {
+  const { type, agent, after, follow, json } = options
+  await askStore(options, async (asking) => {
+    const feed = asking.events({
+      ...(type && { types: type as EventType[] }),
+      ...(agent !== undefined && { agent }),
+      ...(after !== undefined && { after }),
+      ...(follow && { follow, signal: stopSignalOf(listenForStop()) }),
+    })
+    for await (const item of feed) say(json ? JSON.stringify(item) : lineOf(item))
+  })
+}
+
+function lineOf({ sessionId, event }: FeedEvent): string {
+  const { v: _v, seq, at, type, ...rest } = event
+  const head = `${timeOf(new Date(at))}  ${oneLine(sessionId)} ${String(seq).padStart(4)}  `
+  return `${paint('dim', head)}${type.padEnd(20)} ${paint('dim', oneLine(JSON.stringify(rest), 160))}`
+}

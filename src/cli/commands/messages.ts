@@ -1,0 +1,55 @@
+// `pawl messages <session>`: what was said in a session, now or as it was at some point of its past.
+import type { Command } from 'commander'
+import { CliError } from '../errors.ts'
+import type { MessageRow } from '../../client/index.ts'
+import { textOf } from '../../session/content.ts'
+import { type TargetOptions, targetIn, withTarget } from '../target.ts'
+import { askStore, type ListingOptions, listingCommand, pageOf, showAll, showList, timeOf } from '../asking.ts'
+import type { Column } from '../table.ts'
+
+interface MessagesOptions extends ListingOptions, TargetOptions {
+  archived?: true
+}
+
+const COLUMNS: Column<MessageRow>[] = [
+  { name: 'message', of: (row) => row.messageId },
+  { name: 'turn', of: (row) => (row.run === null ? 'waits' : `${row.run}.${row.turn}`) },
+  { name: 'at', of: (row) => timeOf(row.at) },
+  { name: 'who', of: (row) => (row.kind === 'tool_results' ? 'tools' : row.kind) },
+  { name: 'what', of: whatOf },
+]
+
+/** The command. */
+export function messagesCommand(): Command {
+  const command = listingCommand('messages', 'show what was said in a session; with a point of its past, as it was there')
+  return withTarget(command.argument('<session>', "the session's id"))
+    .option('--archived', 'what was taken out of the transcript, by going back, restarting or pruning')
+    .action(messages)
+}
+
+function messages(session: string, options: MessagesOptions): Promise<void> {
+  const target = targetIn(options)
+  if (target && options.archived) throw new CliError('invalid_option', 'Give --archived or a point of the past, not both.')
+  return askStore(options, async (asking) => {
+    if (options.archived) return showAll(options, await asking.session(session).archivedMessages(), COLUMNS)
+    if (target) return showAll(options, await asking.session(session).messagesUpTo(target), COLUMNS)
+    return showList(options, asking.messages({ session, ...pageOf(options) }), COLUMNS)
+  })
+}
+
+function whatOf({ content }: MessageRow): string {
+  if (typeof content === 'string') return content
+  const parts = content.map((block) => {
+    switch (block.type) {
+      case 'text':
+        return block.text
+      case 'tool_use':
+        return `→ ${block.name} ${JSON.stringify(block.input)}`
+      case 'tool_result':
+        return `${block.is_error ? '✗' : '←'} ${textOf(block.content)}`
+      default:
+        return `[${block.type}]`
+    }
+  })
+  return parts.join(' ')
+}

@@ -1,0 +1,57 @@
+// `pawl pending`: the calls of all sessions that wait for somebody, those that have waited longest first.
+import type { Command } from 'commander'
+import type { ListedPending, PendingKind } from '../../client/index.ts'
+import {
+  askStore,
+  type ListingOptions,
+  listingCommand,
+  pageOf,
+  sessionIn,
+  type SessionOptions,
+  severalOf,
+  showList,
+  timeOf,
+  withSession,
+} from '../asking.ts'
+import type { Column } from '../table.ts'
+
+interface PendingOptions extends ListingOptions, SessionOptions {
+  kind?: string[]
+  agent?: string
+  tag?: string[]
+}
+
+const COLUMNS: Column<ListedPending>[] = [
+  { name: 'kind', of: (row) => row.kind },
+  { name: 'session', of: (row) => row.sessionId },
+  { name: 'call', of: (row) => row.callId },
+  { name: 'tool', of: (row) => row.tool },
+  { name: 'since', of: (row) => timeOf(row.waitingSince) },
+  { name: 'until', of: (row) => timeOf(row.expiresAt) },
+  { name: 'digest', of: (row) => (row.kind === 'approval' ? row.digest : null) },
+  { name: 'reason', of: (row) => row.reason },
+  { name: 'input', of: (row) => JSON.stringify(row.input) },
+]
+
+/** The command. */
+export function pendingCommand(): Command {
+  return withSession(listingCommand('pending', 'list the calls that wait for a person or a client, longest wait first'))
+    .option('--kind <kind>', 'approval, client or unknown; several with commas', severalOf)
+    .option('--agent <name>', 'of this agent')
+    .option('--tag <tags>', 'of sessions that have this tag; all of several with commas', severalOf)
+    .action((session: string | undefined, options: PendingOptions) =>
+      askStore(options, (asking) =>
+        showList(options, asking.pending.list({ ...filterOf(options), ...sessionIn(session, options) }), COLUMNS),
+      ),
+    )
+}
+
+function filterOf(options: PendingOptions) {
+  const { kind, agent, tag } = options
+  return {
+    ...pageOf(options),
+    ...(kind && { kind: kind as PendingKind[] }),
+    ...(agent !== undefined && { agent }),
+    ...(tag && { tags: tag }),
+  }
+}

@@ -1,0 +1,66 @@
+// `pawl prune --older-than <age>`: closed sessions leave their messages to the archive and keep their numbers; the archive has an end, too.
+import { Command } from 'commander'
+import type { PruneReport } from '../../client/index.ts'
+import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
+import { jsonOption } from '../options.ts'
+import { listenForStop, stopSignalOf } from '../serving/stop.ts'
+
+interface PruneCommandOptions extends DeploymentOptions {
+  olderThan: string
+  archiveRetention?: string
+  batch?: string
+  dryRun?: true
+  by?: string
+  json?: true
+}
+
+/** The command. */
+export function pruneCommand(): Command {
+  return aboutDeployment(
+    new Command('prune')
+      .description(
+        'move the messages of closed sessions to the archive and delete their other rows, in batches; may be stopped at any time',
+      )
+      .requiredOption('--older-than <age>', "closed sessions in which nothing has happened for so long, such as '90d'")
+      .option('--archive-retention <age>', 'delete from the archive what was archived longer ago (default: keep it)')
+      .option('--batch <n>', 'sessions a transaction (default: 20)')
+      .option('--dry-run', 'only count')
+      .option('--by <who>', 'who has it done, for the audit rows'),
+  )
+    .addOption(jsonOption())
+    .action(prune)
+}
+
+/** Exit code 1: it was stopped. */
+async function prune(options: PruneCommandOptions): Promise<void> {
+  const { olderThan, archiveRetention, batch, dryRun, by, json } = options
+  const say = (line: string) => process.stdout.write(`${line}\n`)
+  const report = await onDeployment(options, (pawl) =>
+    pawl.prune({
+      olderThan,
+      ...(archiveRetention !== undefined && { archiveRetention }),
+      ...(batch !== undefined && { batch: Number(batch) }),
+      ...(dryRun && { dryRun }),
+      ...(by !== undefined && { by }),
+      signal: stopSignalOf(listenForStop()),
+      onBatch: (soFar) => json && say(JSON.stringify({ event: 'batch', ...soFar })),
+    }),
+  )
+  if (json) say(JSON.stringify({ event: dryRun ? 'would_prune' : 'pruned', ...report }))
+  else for (const line of linesOfReport(report, dryRun ? 'would be pruned' : 'pruned')) say(line)
+  if (report.stopped) process.exitCode = 1
+}
+
+function linesOfReport({ before, sessions, rows, archive, stopped }: PruneReport, what: string): string[] {
+  const counts = Object.entries(rows).filter(([, n]) => n > 0)
+  return [
+    `${sessions} closed session(s), quiet since ${before.toISOString()} or longer, ${what}`,
+    ...counts.map(
+      ([table, n]) => `  ${String(n).padStart(10)} ${table === 'archived_messages' ? 'messages, to archived_messages' : table}`,
+    ),
+    ...(archive
+      ? [`${archive.messages} message(s), archived before ${archive.before.toISOString()}, and ${archive.blobs} large value(s) ${what}`]
+      : []),
+    ...(stopped ? ['Stopped: run it again for the rest.'] : []),
+  ]
+}

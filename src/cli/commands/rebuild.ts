@@ -1,0 +1,61 @@
+// `pawl rebuild [session]`: restores rows of the side store from Temporal's histories, and says what it could not restore.
+import { Command } from 'commander'
+import type { RebuildReport, RebuiltSession } from '../../client/index.ts'
+import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
+import { jsonOption } from '../options.ts'
+import { listenForStop, stopSignalOf } from '../serving/stop.ts'
+import { oneLine, paint } from '../terminal.ts'
+
+interface RebuildCommandOptions extends DeploymentOptions {
+  everyQueue?: true
+  by?: string
+  json?: true
+}
+
+/** The command. */
+export function rebuildCommand(): Command {
+  return aboutDeployment(
+    new Command('rebuild')
+      .description("restore the rows of sessions from Temporal's histories, as after a DROP SCHEMA; needs a worker on their task queue")
+      .argument('[session]', 'this session only (default: all that Temporal still has of the task queue)'),
+  )
+    .option('--every-queue', 'sessions of all task queues of the namespace')
+    .option('--by <who>', 'who has it done, for the audit row')
+    .addOption(jsonOption())
+    .action(rebuild)
+}
+
+/** Exit code 1: at least one session is not whole. */
+async function rebuild(session: string | undefined, options: RebuildCommandOptions): Promise<void> {
+  const { json, by, everyQueue } = options
+  const say = (line: string) => process.stdout.write(`${line}\n`)
+  const report = await onDeployment(options, (pawl) =>
+    pawl.rebuild({
+      ...(session !== undefined && { session }),
+      ...(everyQueue && { taskQueue: '*' }),
+      ...(by !== undefined && { by }),
+      onSession: (done) => (json ? say(JSON.stringify({ event: 'session', ...done })) : linesOfSession(done).forEach(say)),
+      signal: stopSignalOf(listenForStop()),
+    }),
+  )
+  const { incomplete, ...sums } = report
+  say(json ? JSON.stringify({ event: 'rebuilt', ...sums }) : linesOfReport(report))
+  if (incomplete.length > 0 || report.stopped) process.exitCode = 1
+}
+
+/** Lines for a person; none for a session of which nothing was missing. */
+function linesOfSession({ sessionId, outcome, events, upTo, missing, missingValues, error }: RebuiltSession): string[] {
+  if (outcome === 'complete') return []
+  const colour = outcome === 'restored' ? 'green' : outcome === 'partial' ? 'yellow' : 'red'
+  return [
+    `${paint(colour, outcome.padEnd(8))} ${sessionId}  ${events} event(s) restored, stored up to ${upTo}`,
+    ...missing.map(({ fromSeq, toSeq }) => `  missing  events ${fromSeq} to ${toSeq}: no execution that had them is left`),
+    ...missingValues.map(({ seq, sha256, bytes }) => `  missing  the value of event ${seq}: ${bytes} bytes, sha256 ${sha256}`),
+    ...(error ? [`  ${oneLine(`${error.code}: ${error.message}`)}`] : []),
+  ]
+}
+
+function linesOfReport({ sessions, complete, restored, partial, failed, events, stopped }: RebuildReport): string {
+  const sums = `${sessions} session(s): ${restored} restored, ${complete} were complete, ${partial} partial, ${failed} failed; ${events} event(s)`
+  return stopped ? `${sums}. Stopped: run it again for the rest.` : sums
+}

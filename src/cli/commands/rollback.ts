@@ -1,0 +1,47 @@
+// `pawl rollback <session>`: moves a session back, and says which effects that does not undo.
+import { Command } from 'commander'
+import type { Moved } from '../../session/protocol.ts'
+import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
+import { jsonOption } from '../options.ts'
+import { neededTarget, type TargetOptions, withTarget } from '../target.ts'
+import { oneLine, paint } from '../terminal.ts'
+
+interface RollbackCommandOptions extends DeploymentOptions, TargetOptions {
+  by?: string
+  reason?: string
+  json?: true
+}
+
+/** The command. */
+export function rollbackCommand(): Command {
+  const command = new Command('rollback')
+    .description('move a session back to a point of its past; what is left behind is archived, a run that is going on is interrupted')
+    .argument('<session>', "the session's id")
+  return aboutDeployment(withTarget(command))
+    .option('--by <who>', 'who has it done, for the record')
+    .option('--reason <text>', 'why, for the record')
+    .addOption(jsonOption())
+    .action(rollback)
+}
+
+async function rollback(session: string, options: RollbackCommandOptions): Promise<void> {
+  const { by, reason, json } = options
+  const target = neededTarget(options)
+  const moved = await onDeployment(options, (pawl) =>
+    pawl.session(session).rollback({ ...target, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) }),
+  )
+  const lines = json ? [JSON.stringify({ event: 'rolled_back', sessionId: session, ...moved })] : linesOfMove(session, moved)
+  process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+function linesOfMove(session: string, { toSeq, effects, moreEffects }: Moved): string[] {
+  const undone = effects.length + moreEffects
+  return [
+    `session ${session} is again where it was after its event ${toSeq}`,
+    ...(undone === 0 ? [] : [paint('yellow', `not undone, ${undone} effect(s):`)]),
+    ...effects.map(({ callId, tool, status, effectId }) =>
+      oneLine(`- ${callId} ${tool} ${status}${effectId === undefined ? '' : ` ${effectId}`}`),
+    ),
+    ...(moreEffects > 0 ? [`- and ${moreEffects} earlier ones: pawl tools ${session}`] : []),
+  ]
+}

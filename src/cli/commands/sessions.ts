@@ -1,0 +1,58 @@
+// `pawl sessions`: which sessions there are, and how they stand.
+import type { Command } from 'commander'
+import type { ListedSession } from '../../client/index.ts'
+import type { SessionStatus } from '../../session/events.ts'
+import {
+  askStore,
+  dollarsOf,
+  type ListingOptions,
+  listingCommand,
+  pageOf,
+  severalOf,
+  showList,
+  spanOf,
+  type SpanOptions,
+  timeOf,
+  withSpan,
+} from '../asking.ts'
+import type { Column } from '../table.ts'
+
+interface SessionsOptions extends ListingOptions, SpanOptions {
+  status?: string[]
+  agent?: string
+  tag?: string[]
+}
+
+const COLUMNS: Column<ListedSession>[] = [
+  { name: 'session', of: (row) => row.sessionId },
+  { name: 'agent', of: (row) => row.agent },
+  { name: 'status', of: (row) => (row.error ? `${row.status} ${row.error.code}` : row.status) },
+  { name: 'runs', of: (row) => row.run, right: true },
+  { name: 'turns', of: (row) => row.turns, right: true },
+  { name: 'usd', of: (row) => dollarsOf(row.usd), right: true },
+  { name: 'created', of: (row) => timeOf(row.createdAt) },
+  { name: 'updated', of: (row) => timeOf(row.updatedAt) },
+  { name: 'tags', of: (row) => row.tags.join(', ') },
+]
+
+/** The command. */
+export function sessionsCommand(): Command {
+  return withSpan(listingCommand('sessions', 'list sessions, the newest first'))
+    .option('--status <status>', 'idle, running, waiting, error or closed; several with commas', severalOf)
+    .option('--agent <name>', 'of this agent')
+    .option('--tag <tags>', 'that have this tag; all of several with commas', severalOf)
+    .action((options: SessionsOptions) =>
+      askStore(options, (asking) => showList(options, asking.sessions.list(filterOf(options)), COLUMNS)),
+    )
+}
+
+function filterOf(options: SessionsOptions) {
+  const { status, agent, tag } = options
+  return {
+    ...pageOf(options),
+    ...spanOf(options),
+    ...(status && { status: status as SessionStatus[] }),
+    ...(agent !== undefined && { agent }),
+    ...(tag && { tags: tag }),
+  }
+}

@@ -1,0 +1,119 @@
+// `pawl show <session>`: one session at a glance, from the side store; where that knows nothing of it, what the session itself says.
+import type { Command } from 'commander'
+import type { StoreAsking } from '../../client/queries/asking.ts'
+import type { ListedCheckpoint, ListedError, ListedSession, ListedToolCall } from '../../client/index.ts'
+import { PawlError } from '../../session/errors.ts'
+import type { SessionState } from '../../session/state.ts'
+import { onDeployment } from '../connecting.ts'
+import { linesOfState } from '../chat/lines.ts'
+import { oneLine, paint } from '../terminal.ts'
+import { type AskingOptions, askingCommand, askStore, dollarsOf, say, timeOf } from '../asking.ts'
+import { linesOfTable } from '../table.ts'
+import { CALL_COLUMNS } from './tools.ts'
+
+/** What is shown, and what `--json` gives as one object. */
+interface Glance {
+  session: ListedSession
+  latestCheckpoint: ListedCheckpoint | null
+  /** Calls that are not over, or whose outcome is unknown. */
+  openCalls: ListedToolCall[]
+  /** The newest five. */
+  errors: ListedError[]
+}
+
+/** A session of which the store has no row: as it is, or, if it cannot say that, what it waits for. */
+type Live = { stored: { code: string; reason: string } } & ({ state: SessionState } | { sessionId: string; waitsFor: string })
+
+/** What the store says when it has, or can give, nothing of a session. */
+const UNSTORED: ReadonlySet<string> = new Set(['session_not_found', 'store_unavailable', 'schema_behind', 'no_store'])
+const STORED_NOTHING: ReadonlySet<string> = new Set(['session_not_found', 'schema_behind'])
+const NOT_YET = 'nothing yet: a worker brings its events to the store'
+
+const OPEN: ReadonlySet<string> = new Set(['issued', 'running', 'awaiting_approval', 'awaiting_answer', 'unknown'])
+const ERRORS = 5
+
+/** The command. */
+export function showCommand(): Command {
+  return askingCommand('show', 'show how a session stands: its figures, open calls, newest errors')
+    .argument('<session>', "the session's id")
+    .action(show)
+}
+
+async function show(id: string, options: AskingOptions): Promise<void> {
+  try {
+    const glance = await askStore(options, (asking) => glanceAt(asking, id))
+    if (options.json) say(JSON.stringify(glance))
+    else for (const line of linesOf(glance)) say(line)
+  } catch (error) {
+    if (!(error instanceof PawlError && UNSTORED.has(error.code))) throw error
+    const live = await lookLive(id, options, error)
+    if (options.json) say(JSON.stringify({ session: null, ...live }))
+    else for (const line of linesOfLive(live)) say(line)
+  }
+}
+
+async function glanceAt(asking: StoreAsking, id: string): Promise<Glance> {
+  const of = asking.session(id)
+  const session = await asking.sessions.get(id)
+  const [latestCheckpoint, calls, errors] = await Promise.all([
+    of.latestCheckpoint(),
+    of.toolCalls(),
+    asking.errors({ session: id, limit: ERRORS }),
+  ])
+  return { session, latestCheckpoint, openCalls: calls.filter(({ status }) => OPEN.has(status)), errors: errors.items }
+}
+
+/** What the session itself says, or what it waits for. @throws what the store said, if Temporal does not answer either. */
+async function lookLive(id: string, options: AskingOptions, unstored: PawlError): Promise<Live> {
+  const stored = { code: unstored.code, reason: STORED_NOTHING.has(unstored.code) ? NOT_YET : unstored.message }
+  try {
+    return await onDeployment(options, async (pawl) => ({ stored, state: await pawl.session(id).state() }))
+  } catch (error) {
+    if (!(error instanceof PawlError)) throw error
+    if (error.code === 'no_temporal') throw unstored
+    const { waitsFor } = error as { waitsFor?: string }
+    if (waitsFor === undefined) throw error
+    return { sessionId: id, stored, waitsFor }
+  }
+}
+
+function linesOfLive(live: Live): string[] {
+  const stored = line('stored', live.stored.reason)
+  if ('state' in live) return [...linesOfState(live.state), stored]
+  return [line('session', live.sessionId), line('waits for', live.waitsFor), stored]
+}
+
+function line(name: string, value: string): string {
+  return `  ${name.padEnd(11)} ${oneLine(value)}`
+}
+
+function linesOf({ session, latestCheckpoint, openCalls, errors }: Glance): string[] {
+  const { usage } = session
+  const figures: [name: string, value: string | null][] = [
+    ['session', session.sessionId],
+    ['agent', session.agent],
+    ['status', session.status],
+    ['error', session.error && `${session.error.code}: ${session.error.reason}`],
+    ['forked', session.parent && `from ${session.parent}, after its event ${session.forkedSeq}`],
+    ['runs', `${session.run}, turns ${session.turns}, events ${session.flushedSeq}`],
+    ['model', session.model],
+    ['tokens', `${usage.input_tokens} in, ${usage.output_tokens} out, ${dollarsOf(session.usd) ?? 'price unknown'}`],
+    ['created', timeOf(session.createdAt)],
+    ['updated', `${timeOf(session.updatedAt)}, stored ${timeOf(session.flushedAt)}`],
+    ['pruned', timeOf(session.prunedAt)],
+    ['erased', timeOf(session.erasedAt)],
+    ['checkpoint', latestCheckpoint && `${latestCheckpoint.version}, ${latestCheckpoint.reason}, ${timeOf(latestCheckpoint.createdAt)}`],
+    ['context', session.context === null ? null : JSON.stringify(session.context)],
+    ['tags', session.tags.length > 0 ? session.tags.join(', ') : null],
+  ]
+  return [
+    ...figures.flatMap(([name, value]) => (value === null ? [] : [line(name, value)])),
+    ...(openCalls.length > 0 ? ['', ...linesOfTable(CALL_COLUMNS, openCalls)] : []),
+    ...(errors.length > 0 ? ['', ...errors.map(errorLine)] : []),
+  ]
+}
+
+function errorLine({ at, context, attempt, code, class: kind, message }: ListedError): string {
+  const which = attempt === null ? context : `${context}, attempt ${attempt}`
+  return `  ${timeOf(at)}  ${paint('red', oneLine(`${which}: ${code ?? kind}: ${message}`))}`
+}

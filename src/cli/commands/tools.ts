@@ -1,0 +1,65 @@
+// `pawl tools`: tool calls, such as all whose outcome is unknown.
+import type { Command } from 'commander'
+import type { ListedToolCall } from '../../client/index.ts'
+import type { ToolCallStatus } from '../../session/events.ts'
+import {
+  askStore,
+  type ListingOptions,
+  listingCommand,
+  pageOf,
+  sessionIn,
+  type SessionOptions,
+  severalOf,
+  showList,
+  spanOf,
+  type SpanOptions,
+  timeOf,
+  withSession,
+  withSpan,
+} from '../asking.ts'
+import type { Column } from '../table.ts'
+
+interface ToolsOptions extends ListingOptions, SessionOptions, SpanOptions {
+  status?: string[]
+  tool?: string
+}
+
+/** Of tool calls, here and in `pawl show`. */
+export const CALL_COLUMNS: Column<ListedToolCall>[] = [
+  { name: 'issued', of: (row) => timeOf(row.issuedAt) },
+  { name: 'session', of: (row) => row.sessionId },
+  { name: 'call', of: (row) => row.callId },
+  { name: 'tool', of: (row) => row.tool },
+  { name: 'effect', of: (row) => row.effect },
+  { name: 'status', of: (row) => row.status },
+  { name: 'attempt', of: (row) => row.attempt, right: true },
+  { name: 'effect id', of: (row) => row.effectId },
+  { name: 'arguments, outcome', of: (row) => `${JSON.stringify(row.input)}${outcomeOf(row)}` },
+]
+
+/** The command. */
+export function toolsCommand(): Command {
+  return withSpan(withSession(listingCommand('tools', 'list tool calls, the newest first')))
+    .option('--status <status>', 'such as unknown, running, failed or awaiting_approval; several with commas', severalOf)
+    .option('--tool <name>', 'of this tool')
+    .action((session: string | undefined, options: ToolsOptions) =>
+      askStore(options, (asking) =>
+        showList(options, asking.toolCalls({ ...filterOf(options), ...sessionIn(session, options) }), CALL_COLUMNS),
+      ),
+    )
+}
+
+function filterOf(options: ToolsOptions) {
+  const { status, tool } = options
+  return {
+    ...pageOf(options),
+    ...spanOf(options),
+    ...(status && { status: status as ToolCallStatus[] }),
+    ...(tool !== undefined && { tool }),
+  }
+}
+
+function outcomeOf({ error, result, status }: ListedToolCall): string {
+  if (error) return ` ✗ ${error.code}: ${error.message}`
+  return status === 'completed' ? ` ← ${JSON.stringify(result)}` : ''
+}

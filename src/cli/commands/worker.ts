@@ -1,0 +1,54 @@
+// `pawl worker <module>`: a supervised worker for one module, against a Temporal and a Postgres that are already there.
+import { Command, Option } from 'commander'
+import type { SuperviseOptions } from '../../worker/options.ts'
+import type { ServedStack } from '../../connect/dev-stack.ts'
+import { announceAsJson, announceToPeople } from '../serving/announce.ts'
+import { findModule } from '../serving/module.ts'
+import { executorMemoryOption, jsonOption, processesOption, taskQueueOption } from '../options.ts'
+import { listenForStop } from '../serving/stop.ts'
+
+interface WorkerCommandOptions {
+  processes: number
+  executorMemory?: number
+  taskQueue: string
+  schema: string
+  migrate: NonNullable<SuperviseOptions['migrate']>
+  json?: true
+}
+
+/** The command. */
+export function workerCommand(): Command {
+  return new Command('worker')
+    .description('serve the agents of a module; Temporal by TEMPORAL_*, Postgres by DATABASE_URL')
+    .argument('<module>', 'TypeScript or JavaScript file that exports an agent, a list of agents, or defineWorker({ agents })')
+    .addOption(processesOption())
+    .addOption(executorMemoryOption())
+    .addOption(taskQueueOption())
+    .option('--schema <name>', 'Postgres schema', 'pawl')
+    .addOption(new Option('--migrate <mode>', 'what to do with migrations at start').choices(['auto', 'check', 'off']).default('auto'))
+    .addOption(jsonOption())
+    .action(work)
+}
+
+async function work(given: string, options: WorkerCommandOptions): Promise<void> {
+  const module = await findModule(given)
+  const announcer = options.json ? announceAsJson() : announceToPeople(() => [])
+  const { processes, executorMemory, taskQueue, schema, migrate } = options
+  const requests = listenForStop()
+  // Loaded when they are needed, as in `pawl dev`.
+  const [{ resolveTemporal }, { serve }] = await Promise.all([import('../../connect/temporal.ts'), import('../serving/serve.ts')])
+  const { address: temporalAddress, namespace } = resolveTemporal()
+  const databaseUrl = process.env.DATABASE_URL
+  const stack: ServedStack = { temporalAddress, namespace, taskQueue, ...(databaseUrl && { databaseUrl: withoutPassword(databaseUrl) }) }
+  const workers = { module, processes, taskQueue, schema, migrate, ...(executorMemory !== undefined && { executorMemory }) }
+  await serve(workers, stack, { announcer, requests, watch: false })
+}
+
+/** Whoever starts a worker knows the password; its log need not. */
+function withoutPassword(databaseUrl: string): string {
+  if (!URL.canParse(databaseUrl)) return '(DATABASE_URL)'
+  const url = new URL(databaseUrl)
+  if (url.password) url.password = '***'
+  if (url.searchParams.has('password')) url.searchParams.set('password', '***')
+  return url.href
+}

@@ -1,0 +1,148 @@
+// What `pawl dev` and `pawl worker` say while they serve: lines for people, or JSON lines for programs.
+import type { SupervisorEvent } from '../../worker/options.ts'
+import type { ServedStack } from '../../connect/dev-stack.ts'
+import { oneLine, paint } from '../terminal.ts'
+
+/** An error of a module names files, and may quote code. */
+const MOST_OF_A_REASON = 600
+
+/** Says what happens. */
+export interface Announcer {
+  /** Something takes a while. */
+  progress(text: string): void
+  worker(event: SupervisorEvent): void
+  ready(stack: ServedStack, orchestratorPid?: number): void
+  /** A reload begins; one of the next two follows, or another reload. */
+  reloading(): void
+  reloaded(reload: Reload): void
+  reloadFailed(reload: Reload & { code: string; message: string }): void
+  stopping(): void
+}
+
+/** A reload, with paths as a person names them. */
+export interface Reload {
+  module: string
+  /** What was saved. */
+  files: string[]
+  ms: number
+}
+
+/** JSON lines on standard output; progress goes to standard error. */
+export function announceAsJson(): Announcer {
+  const tell = (event: object) => process.stdout.write(`${JSON.stringify(event)}\n`)
+  return {
+    progress: (text) => process.stderr.write(`${text}\n`),
+    worker(event) {
+      switch (event.event) {
+        case 'worker_started':
+        case 'worker_ready':
+        case 'orchestrator_started':
+          return tell({ event: event.event, pid: event.pid })
+        case 'worker_died':
+        case 'orchestrator_died':
+          return tell({ event: event.event, pid: event.pid, code: event.code, signal: event.signal })
+        default:
+          return
+      }
+    },
+    ready: (stack, orchestratorPid) => tell({ event: 'ready', ...stack, ...(orchestratorPid !== undefined && { orchestratorPid }) }),
+    reloading() {},
+    reloaded: (reload) => tell({ event: 'reloaded', ...reload }),
+    reloadFailed: (reload) => tell({ event: 'reload_failed', ...reload }),
+    stopping() {},
+  }
+}
+
+/** Lines for a person. `hints` are printed below the addresses. */
+export function announceToPeople(hints: (stack: ServedStack) => string[]): Announcer {
+  const say = (text: string) => process.stdout.write(`${text}\n`)
+  const reloads = processesOfReloads()
+  let isStopping = false
+  return {
+    progress: (text) => say(paint('dim', text)),
+    worker(event) {
+      // A reload has a line of its own, not one for each process that comes and goes with it.
+      if (isStopping || !reloads.explain(event)) workerLine(event).forEach(say)
+    },
+    ready: (stack) => [...readyLines(stack), ...hints(stack)].forEach(say),
+    reloading: reloads.begin,
+    reloaded({ module, ms }) {
+      reloads.end()
+      say(paint('green', `reloaded ${module} in ${(ms / 1_000).toFixed(1)} s`))
+    },
+    reloadFailed({ module, message }) {
+      reloads.end()
+      say(paint('red', oneLine(`${module} was not reloaded: ${message} The code before it keeps serving.`, MOST_OF_A_REASON)))
+    },
+    stopping() {
+      isStopping = true
+      say('Stopping: the workers finish what they hold. Once more to stop at once.')
+    },
+  }
+}
+
+/** Which events of processes are explained by a reload. */
+function processesOfReloads(): { begin(): void; end(): void; explain(event: SupervisorEvent): boolean } {
+  const booting = new Set<number>()
+  let isReloading = false
+  return {
+    begin() {
+      isReloading = true
+    },
+    end() {
+      isReloading = false
+    },
+    explain(event) {
+      switch (event.event) {
+        case 'worker_started':
+          if (isReloading) booting.add(event.pid)
+          return isReloading
+        case 'worker_ready':
+          return booting.delete(event.pid)
+        case 'worker_died':
+          return booting.delete(event.pid) || hasEnded(event)
+        default:
+          return false
+      }
+    },
+  }
+}
+
+/** Whether it was asked to end, and held nothing. */
+function hasEnded({ code, calls }: SupervisorEvent & { event: 'worker_died' }): boolean {
+  return code === 0 && calls.length === 0
+}
+
+function workerLine(event: SupervisorEvent): string[] {
+  switch (event.event) {
+    case 'worker_started':
+      return [paint('dim', `worker ${event.pid} started`)]
+    case 'worker_ready':
+      return [paint('dim', `worker ${event.pid} serves`)]
+    case 'worker_died': {
+      if (hasEnded(event)) return [paint('dim', `worker ${event.pid} ended`)]
+      const held = event.calls.map((call) => `${call.sessionId} ${call.tool ?? call.call}`).join(', ')
+      const how = event.signal ?? `exit code ${event.code}`
+      return [paint('red', oneLine(`worker ${event.pid} died (${how})${held && ` in the middle of: ${held}`}`))]
+    }
+    case 'orchestrator_started':
+    case 'orchestrator_ready':
+      return []
+    case 'orchestrator_died': {
+      if (event.code === 0) return []
+      return [paint('red', `orchestrator ${event.pid} died (${event.signal ?? `exit code ${event.code}`})`)]
+    }
+    case 'call_resumed':
+      return [paint('green', oneLine(`${event.sessionId} ${event.call} goes on, ${Math.round(event.ms)} ms after the death`))]
+  }
+}
+
+function readyLines(stack: ServedStack): string[] {
+  const line = (name: string, value: string) => `  ${name.padEnd(12)} ${value}`
+  return [
+    paint(['bold', 'green'], 'ready'),
+    line('Temporal', `${stack.temporalAddress}, namespace ${stack.namespace}, task queue ${stack.taskQueue}`),
+    ...(stack.temporalUi ? [line('Temporal UI', stack.temporalUi)] : []),
+    ...(stack.databaseUrl ? [line('Postgres', stack.databaseUrl)] : []),
+  ]
+}

@@ -1,0 +1,170 @@
+// The executions of sessions as Temporal keeps them: which there are, what one began with, what it holds, and their end.
+import { type Client, isGrpcDeadlineError, isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client'
+import type { Payload } from '@temporalio/common'
+import type { temporal } from '@temporalio/proto'
+import type { Watermark } from '../../session/events.ts'
+import { type EventsPage, QUERIES, sessionIdOf, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol.ts'
+import { checkStart, type Start } from '../../session/start.ts'
+import type { SessionState } from '../../session/state.ts'
+
+/** One execution of a session. */
+export interface Execution {
+  sessionId: string
+  executionId: string
+  taskQueue: string
+  open: boolean
+  startedAt: number
+}
+
+/** What an execution began with. */
+export interface Beginning {
+  start: Start
+  /** The execution that it continues. */
+  previous?: string
+  /** The session's state then, where history has it. */
+  snapshot?: { state: SessionState; digest: string }
+}
+
+/** No worker answered for an execution. */
+export class NoWorker extends Error {}
+
+/** A closed execution is replayed for a query. */
+const QUERY_TIMEOUT_MS = 20_000
+const NOT_FOUND = 5
+/** The server's word for a task queue that nobody has polled lately. */
+const FAILED_PRECONDITION = 9
+/** Events among which what an execution began with is found. */
+const BEGINNING_EVENTS = 50
+
+/** Executions of sessions of a task queue (`'*'`: of all), or of one session, as far as the visibility store knows them; newest first. */
+export async function listExecutions(client: Client, which: { taskQueue: string } | { sessionId: string }): Promise<Execution[]> {
+  const filter =
+    'sessionId' in which
+      ? ` and WorkflowId = '${workflowIdOf(which.sessionId)}'`
+      : which.taskQueue === '*'
+        ? ''
+        : ` and TaskQueue = '${which.taskQueue.replaceAll("'", "''")}'`
+  const found: Execution[] = []
+  for await (const info of client.workflow.list({ query: `WorkflowType = '${WORKFLOW_TYPE}'${filter}` })) {
+    found.push({
+      sessionId: sessionIdOf(info.workflowId),
+      executionId: info.runId,
+      taskQueue: info.taskQueue,
+      open: info.status.name === 'RUNNING',
+      startedAt: info.startTime.getTime(),
+    })
+  }
+  return found.sort((a, b) => b.startedAt - a.startedAt)
+}
+
+/** The newest execution of a session, asked of the server itself; undefined: there is none. */
+export async function newestExecution(client: Client, sessionId: string): Promise<Execution | undefined> {
+  try {
+    const { runId: executionId, taskQueue, status, startTime } = await client.workflow.getHandle(workflowIdOf(sessionId)).describe()
+    return { sessionId, executionId, taskQueue, open: status.name === 'RUNNING', startedAt: startTime.getTime() }
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return undefined
+    throw error
+  }
+}
+
+/**
+ * What an execution holds of the events above `after`, a page of it. Undefined: it is gone, or not opened yet.
+ * @throws NoWorker.
+ */
+export async function queryEvents(
+  client: Client,
+  { sessionId, executionId }: Pick<Execution, 'sessionId' | 'executionId'>,
+  query: { after: number; maxBytes?: number },
+): Promise<EventsPage | undefined> {
+  const handle = client.workflow.getHandle(workflowIdOf(sessionId), executionId)
+  try {
+    const page = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () => handle.query<EventsPage, [object]>(QUERIES.events, query))
+    return 'base' in page ? page : undefined
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return undefined
+    const noWorker = isGrpcDeadlineError(error) || codeOf(error) === FAILED_PRECONDITION
+    throw noWorker ? new NoWorker('no worker answered', { cause: error }) : error
+  }
+}
+
+/** What an execution began with; undefined: its history is gone. Needs no worker. */
+export async function beginningOf(client: Client, sessionId: string, executionId: string): Promise<Beginning | undefined> {
+  let events: readonly temporal.api.history.v1.IHistoryEvent[]
+  try {
+    const { history } = await client.connection.workflowService.getWorkflowExecutionHistory({
+      namespace: client.options.namespace,
+      execution: { workflowId: workflowIdOf(sessionId), runId: executionId },
+      maximumPageSize: BEGINNING_EVENTS,
+    })
+    events = history?.events ?? []
+  } catch (error) {
+    if (codeOf(error) === NOT_FOUND) return undefined
+    throw error
+  }
+  const started = events[0]?.workflowExecutionStartedEventAttributes
+  const previous = started?.continuedExecutionRunId || undefined
+  const start = checkStart(await decoded(client, started?.input?.payloads?.[0]), previous)
+  const snapshot = start.carried ?? (await loadedState(client, events))
+  return { start, ...(previous && { previous }), ...(snapshot && { snapshot: { state: snapshot.state, digest: snapshot.digest } }) }
+}
+
+/** What the activity gave that loads the past of a session that is resumed or forked. */
+async function loadedState(
+  client: Client,
+  events: readonly temporal.api.history.v1.IHistoryEvent[],
+): Promise<{ state: SessionState; digest: string } | undefined> {
+  const loading = events.find(({ activityTaskScheduledEventAttributes: scheduled }) =>
+    ['loadSession', 'loadFork'].includes(scheduled?.activityType?.name ?? ''),
+  )
+  const done = events.find(
+    ({ activityTaskCompletedEventAttributes: completed }) =>
+      loading && completed && String(completed.scheduledEventId) === String(loading.eventId),
+  )
+  const result = await decoded(client, done?.activityTaskCompletedEventAttributes?.result?.payloads?.[0])
+  const { state, digest } = (result ?? {}) as { state?: SessionState; digest?: string }
+  return state && digest !== undefined ? { state, digest } : undefined
+}
+
+async function decoded(client: Client, payload: Payload | null | undefined): Promise<unknown> {
+  if (!payload) return undefined
+  const { payloadConverter, payloadCodecs } = client.options.loadedDataConverter
+  let payloads = [payload]
+  for (const codec of [...payloadCodecs].reverse()) payloads = await codec.decode(payloads)
+  return payloads[0] && payloadConverter.fromPayload(payloads[0])
+}
+
+/** All executions of a session: those that visibility knows, and those that its newest ones continue. */
+export async function allExecutions(client: Client, sessionId: string): Promise<Execution[]> {
+  const newest = await newestExecution(client, sessionId)
+  const found = new Map((await listExecutions(client, { sessionId })).map((one) => [one.executionId, one]))
+  if (newest) found.set(newest.executionId, newest)
+  for (const execution of found.values()) {
+    const previous = (await beginningOf(client, sessionId, execution.executionId))?.previous
+    // Not known to visibility yet. A map is walked over what is added meanwhile, too.
+    if (previous && !found.has(previous)) found.set(previous, { ...execution, executionId: previous, open: false })
+  }
+  return [...found.values()].sort((a, b) => b.startedAt - a.startedAt)
+}
+
+/** Has the server delete an execution and its history; one that runs is terminated by that. It does so soon after. */
+export async function deleteExecution(client: Client, { sessionId, executionId }: Execution): Promise<void> {
+  try {
+    await client.connection.workflowService.deleteWorkflowExecution({
+      namespace: client.options.namespace,
+      workflowExecution: { workflowId: workflowIdOf(sessionId), runId: executionId },
+    })
+  } catch (error) {
+    if (codeOf(error) !== NOT_FOUND) throw error
+  }
+}
+
+/** Whether an execution that holds `page` has the event `place` as it is there. */
+export function holds(page: EventsPage, { seq, digest }: Watermark): boolean {
+  return [page.to, page.base].some((held) => held.seq === seq && held.digest === digest)
+}
+
+function codeOf(error: unknown): number | undefined {
+  if (isGrpcServiceError(error)) return error.code
+  return error instanceof Error && error.cause !== undefined ? codeOf(error.cause) : undefined
+}

@@ -1,0 +1,74 @@
+// Pruning: batch after batch, until nothing old is left or somebody says stop.
+import type { Store } from '../../store/index.ts'
+import { checkBatch, checkName, momentBefore, type PruneOptions, type PruneReport } from './upkeep-options.ts'
+
+const BATCH = 20
+/** Messages of the archive a transaction. */
+const ARCHIVE_BATCH = 1_000
+
+/** See `Upkeep.prune`. */
+export async function prune(store: Store, options: PruneOptions): Promise<PruneReport> {
+  const { olderThan, archiveRetention, batch = BATCH, dryRun, by } = options
+  const before = momentBefore(olderThan, 'olderThan')
+  const archiveBefore = archiveRetention === undefined ? undefined : momentBefore(archiveRetention, 'archiveRetention')
+  checkBatch(batch)
+  checkName(by, 'by')
+  if (dryRun) return countOnly(store, before, archiveBefore)
+  const report: PruneReport = {
+    before,
+    sessions: 0,
+    rows: {},
+    ...(archiveBefore && { archive: { before: archiveBefore, messages: 0, blobs: 0 } }),
+    stopped: false,
+  }
+  await pruneSessions(store, report, batch, options)
+  if (report.archive) await pruneArchive(store, report, report.archive, options)
+  return report
+}
+
+async function pruneSessions(store: Store, report: PruneReport, limit: number, { by, onBatch, signal }: PruneOptions): Promise<void> {
+  await repeat(report, signal, async () => {
+    const { sessions, rows } = await store.upkeep.prune({ before: report.before, limit, ...(by !== undefined && { by }) })
+    report.sessions += sessions.length
+    for (const [table, n] of Object.entries(rows)) report.rows[table] = (report.rows[table] ?? 0) + n
+    if (sessions.length > 0) onBatch?.(report)
+    return sessions.length === limit
+  })
+}
+
+async function pruneArchive(
+  store: Store,
+  report: PruneReport,
+  archive: NonNullable<PruneReport['archive']>,
+  { onBatch, signal }: PruneOptions,
+): Promise<void> {
+  await repeat(report, signal, async () => {
+    const { messages, blobs } = await store.upkeep.pruneArchive({ before: archive.before, limit: ARCHIVE_BATCH })
+    archive.messages += messages
+    archive.blobs += blobs
+    if (messages > 0) onBatch?.(report)
+    return messages === ARCHIVE_BATCH
+  })
+}
+
+async function countOnly(store: Store, before: Date, archiveBefore: Date | undefined): Promise<PruneReport> {
+  const { sessions, messages, events, archived } = await store.upkeep.prunable(before, archiveBefore)
+  return {
+    before,
+    sessions,
+    rows: { archived_messages: messages, events },
+    ...(archiveBefore && { archive: { before: archiveBefore, messages: archived, blobs: 0 } }),
+    stopped: false,
+  }
+}
+
+/** Batch after batch, while there is more. */
+async function repeat(report: PruneReport, signal: AbortSignal | undefined, batch: () => Promise<boolean>): Promise<void> {
+  for (let more = true; more; ) {
+    if (signal?.aborted) {
+      report.stopped = true
+      return
+    }
+    more = await batch()
+  }
+}

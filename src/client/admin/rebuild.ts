@@ -1,0 +1,238 @@
+// Restoring the store's rows from what Temporal still has of the sessions: session by session, each from its oldest execution on.
+import type { Client } from '@temporalio/client'
+import { blobOf } from '../../session/blobs.ts'
+import type { BlobRef, SessionEvent, Watermark } from '../../session/events.ts'
+import { entriesOf } from '../../session/pages.ts'
+import type { EventsPage, ForkStart } from '../../session/protocol.ts'
+import { type Adopted, type Store, StoreError, type StoredHead } from '../../store/index.ts'
+import { beginningOf, type Execution, holds, NoWorker, queryEvents } from './executions.ts'
+
+/** Events that could not be restored, the last one included. */
+export interface MissingEvents {
+  fromSeq: number
+  toSeq: number
+}
+
+/** What became of one session's rows. */
+export interface RebuiltSession {
+  sessionId: string
+  /**
+   * `complete`: nothing was missing from its rows · `restored`: nothing is any more · `partial`: `missing` or `missingValues` could not be
+   * had · `failed`: see `error`; what was restored until then stays.
+   */
+  outcome: 'complete' | 'restored' | 'partial' | 'failed'
+  /** Events that this rebuild brought. */
+  events: number
+  /** The last event that is stored now. */
+  upTo: number
+  missing: MissingEvents[]
+  /** Large values, which only the store had: their events are there, with how the values begin. */
+  missingValues: (Omit<BlobRef, 'preview'> & { seq: number })[]
+  error?: { code: string; message: string }
+}
+
+/** Executions of one session, newest first. */
+export type Executions = readonly Execution[]
+
+/** Restores sessions. */
+export interface Rebuilder {
+  /** Restores one; asked twice, it is done once. Never rejects. Undefined: nothing was ever said in it, somebody only asked for it. */
+  restore(sessionId: string): Promise<RebuiltSession | undefined>
+}
+
+/** A part of the session's past: the events above `base`, up to `upTo` (absent: all), of one execution. */
+interface Link {
+  execution: Execution
+  base: Watermark
+  upTo?: Watermark
+}
+
+/** What cannot be gone on from. */
+class Unrestorable extends Error {
+  readonly code: string
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** So many sessions of a queue in a row without an answer: nobody serves it. */
+const SILENCES = 2
+
+/** `executionsOf` is asked for the sessions that forks were made from, too. */
+export function rebuilder(client: Client, store: Store, executionsOf: (sessionId: string) => Promise<Executions>): Rebuilder {
+  const restoring = new Map<string, Promise<RebuiltSession | undefined>>()
+  const silences = new Map<string, number>()
+
+  function restore(sessionId: string): Promise<RebuiltSession | undefined> {
+    const known = restoring.get(sessionId)
+    if (known) return known
+    const started = restoreNow(sessionId)
+    restoring.set(sessionId, started)
+    return started
+  }
+
+  async function restoreNow(sessionId: string): Promise<RebuiltSession | undefined> {
+    const done: RebuiltSession = { sessionId, outcome: 'complete', events: 0, upTo: 0, missing: [], missingValues: [] }
+    try {
+      await bringRows(done, await executionsOf(sessionId))
+      if (done.upTo === 0) return undefined
+      const origin = await store.upkeep.origin(sessionId)
+      if (origin > 0) done.missing.push({ fromSeq: 1, toSeq: origin })
+      if (done.missing.length + done.missingValues.length > 0) done.outcome = 'partial'
+      else if (done.events > 0) done.outcome = 'restored'
+    } catch (error) {
+      // Its history lives some moments longer than its rows; there is nothing to restore.
+      if (error instanceof StoreError && error.code === 'session_erased') return done
+      done.outcome = 'failed'
+      done.error = problemOf(error)
+    }
+    return done
+  }
+
+  async function bringRows(done: RebuiltSession, executions: Executions): Promise<void> {
+    const { sessionId } = done
+    let head = await store.head(sessionId)
+    const stored = head?.seq ?? 0
+    const links = await linksAbove(stored, executions)
+    const [oldest] = links
+    if (oldest && oldest.base.seq > stored) head = await beginInTheMiddle(done, oldest, head)
+    const values: { seq: number; blob: BlobRef }[] = []
+    for (const link of links) head = await bringLink(done, link, head, values)
+    done.upTo = head?.seq ?? 0
+    done.missingValues = await missingOf(sessionId, values)
+  }
+
+  /** The links that hold what is above `stored`, oldest first. Of executions that had their own idea of the past none is taken. */
+  async function linksAbove(stored: number, executions: Executions): Promise<Link[]> {
+    const links: Link[] = []
+    let wanted: Watermark | undefined
+    for (const execution of executions) {
+      if (wanted && wanted.seq <= stored) break
+      const page = await ask(execution, wanted ? { after: Math.max(0, wanted.seq - 1), maxBytes: 1 } : { after: Number.MAX_SAFE_INTEGER })
+      if (!page || (wanted && !holds(page, wanted))) continue
+      links.unshift({ execution, base: page.base, ...(wanted && { upTo: wanted }) })
+      wanted = page.base
+    }
+    return links
+  }
+
+  async function bringLink(
+    done: RebuiltSession,
+    { execution, base, upTo }: Link,
+    from: StoredHead | null,
+    values: { seq: number; blob: BlobRef }[],
+  ): Promise<StoredHead | null> {
+    let head = from
+    for (let after = Math.max(base.seq, head?.seq ?? 0); ; ) {
+      const page = await ask(execution, { after })
+      if (!page) throw new Unrestorable('history_gone', `Execution ${execution.executionId} went away meanwhile: run it again.`)
+      const entries = entriesOf(page).filter((entry) => !upTo || entry.seq <= upTo.seq)
+      const last = entries.at(-1)
+      if (!last) return head
+      const before = head?.seq ?? 0
+      head = await store.flush(done.sessionId, page.epoch, entries, { executionId: execution.executionId })
+      done.events += Math.min(last.seq, head.seq) - Math.min(last.seq, before)
+      values.push(...valuesIn(page.events))
+      after = Math.max(last.seq, head.seq)
+      if (!page.more || (upTo && after >= upTo.seq)) return head
+    }
+  }
+
+  /** What lies before the oldest link is gone from Temporal: it is another session's past, or it cannot be had any more. */
+  async function beginInTheMiddle(done: RebuiltSession, { execution, base }: Link, stored: StoredHead | null): Promise<StoredHead | null> {
+    const { sessionId } = done
+    const page = await ask(execution, { after: base.seq, maxBytes: 1 })
+    const beginning = await beginningOf(client, sessionId, execution.executionId)
+    if (!page || !beginning) throw new Unrestorable('history_gone', 'Its executions went away meanwhile: run it again.')
+    const { fork } = beginning.start
+    if (fork && (await canCopy(fork))) return copyPast(done, stored ?? { epoch: page.epoch, seq: 0, digest: '' }, fork)
+    if (stored) {
+      done.upTo = stored.seq
+      done.missing.push({ fromSeq: stored.seq + 1, toSeq: base.seq })
+      throw new Unrestorable(
+        'history_gone',
+        `The store ends at event ${stored.seq}, Temporal has only what came after event ${base.seq}: restore a newer backup of the store.`,
+      )
+    }
+    // It began afresh, and its first event says after what.
+    if (page.events[0]?.type === 'session_started') return null
+    const adopted = adoptable(page, beginning.snapshot)
+    if (!adopted || adopted.state.seq !== base.seq || adopted.digest !== base.digest) {
+      throw new Unrestorable('no_snapshot', `Nothing says what the session was after event ${base.seq}, with which its history begins.`)
+    }
+    return store.upkeep.adopt(sessionId, adopted)
+  }
+
+  /** Whether the store has the whole past that the fork was made from, restored first if need be. */
+  async function canCopy({ from, seq, digest }: ForkStart): Promise<boolean> {
+    const source = await store.head(from)
+    if (!source || source.seq < seq) await restore(from)
+    const [first] = await store.entries(from, { limit: 1 })
+    const [last] = await store.entries(from, { after: seq - 1, limit: 1 })
+    return first?.seq === 1 && last?.seq === seq && last.digest === digest
+  }
+
+  async function copyPast(done: RebuiltSession, stored: StoredHead, { from, seq }: ForkStart): Promise<StoredHead> {
+    let head = stored
+    while (head.seq < seq) {
+      const entries = (await store.entries(from, { after: head.seq })).filter((entry) => entry.seq <= seq)
+      if (entries.length === 0) throw new Unrestorable('history_gone', `The events of "${from}" went away meanwhile: run it again.`)
+      head = await store.flush(done.sessionId, head.epoch, entries, { inherited: from })
+      done.events += entries.length
+    }
+    return head
+  }
+
+  async function missingOf(sessionId: string, values: { seq: number; blob: BlobRef }[]): Promise<RebuiltSession['missingValues']> {
+    if (values.length === 0) return []
+    const gone = new Set(
+      await store.upkeep.missingBlobs(
+        sessionId,
+        values.map(({ blob }) => blob.sha256),
+      ),
+    )
+    return values.flatMap(({ seq, blob: { sha256, bytes } }) => (gone.has(sha256) ? [{ seq, sha256, bytes }] : []))
+  }
+
+  /** A queue that nobody serves is asked twice, not once for each of its sessions. */
+  async function ask(execution: Execution, query: { after: number; maxBytes?: number }): Promise<EventsPage | undefined> {
+    const { taskQueue } = execution
+    const silent = silences.get(taskQueue) ?? 0
+    if (silent >= SILENCES) throw noWorker(taskQueue)
+    try {
+      const page = await queryEvents(client, execution, query)
+      silences.set(taskQueue, 0)
+      return page
+    } catch (error) {
+      if (!(error instanceof NoWorker)) throw error
+      silences.set(taskQueue, silent + 1)
+      throw noWorker(taskQueue)
+    }
+  }
+
+  return { restore }
+}
+
+/** The state that the execution went on from. */
+function adoptable({ epoch, events: [first] }: EventsPage, snapshot: Omit<Adopted, 'epoch'> | undefined): Adopted | undefined {
+  if (!snapshot) return undefined
+  // Resumed, a session begins a new chain on what the one before had written.
+  return { epoch: first?.type === 'session_resumed' ? first.fromEpoch : epoch, ...snapshot }
+}
+
+function valuesIn(events: readonly SessionEvent[]): { seq: number; blob: BlobRef }[] {
+  return events.flatMap((event) => {
+    const blob = blobOf(event)
+    return blob ? [{ seq: event.seq, blob }] : []
+  })
+}
+
+function noWorker(taskQueue: string): Unrestorable {
+  return new Unrestorable('no_worker', `No worker on task queue "${taskQueue}" answers for it: start one and run it again.`)
+}
+
+function problemOf(error: unknown): { code: string; message: string } {
+  if (error instanceof Unrestorable || error instanceof StoreError) return { code: error.code, message: error.message }
+  return { code: 'rebuild_failed', message: error instanceof Error ? error.message : String(error) }
+}

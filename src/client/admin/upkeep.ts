@@ -1,0 +1,115 @@
+// What operators do with a deployment's sessions as a whole: restore rows, prune, erase.
+import type { Client } from '@temporalio/client'
+import { type Store, StoreError } from '../../store/index.ts'
+import { erase } from './erasing.ts'
+import { SessionNotFound } from '../errors.ts'
+import { allExecutions, type Execution, listExecutions } from './executions.ts'
+import { prune } from './pruning.ts'
+import { type RebuiltSession, rebuilder } from './rebuild.ts'
+import {
+  checkedId,
+  checkName,
+  type EraseOptions,
+  type EraseReport,
+  type PruneOptions,
+  type PruneReport,
+  type RebuildOptions,
+  type RebuildReport,
+} from './upkeep-options.ts'
+
+/** What the operations work with. */
+export interface UpkeepParts {
+  client: Client
+  store: Store | undefined
+  taskQueue: string
+}
+
+/** What operators do. All of it rejects with `InvalidOption` and `StoreError` (`no_store`, `store_unavailable`, …). */
+export interface Upkeep {
+  /**
+   * Restores rows of the side store from Temporal's histories, as after a `DROP SCHEMA`: of open sessions, and of closed ones that the
+   * namespace still retains. Needs a worker on their task queue. Changes nothing that is there, and may be run at any time, again too.
+   */
+  rebuild(options?: RebuildOptions): Promise<RebuildReport>
+  /** Prunes closed sessions: their messages go to the archive, the rest is deleted but for a row with the session's numbers. */
+  prune(options: PruneOptions): Promise<PruneReport>
+  /**
+   * Deletes a session's content for good: its rows, its archive, and its histories in Temporal.
+   * @throws SessionNotFound, RequestRefused `session_open`.
+   */
+  erase(sessionId: string, options: EraseOptions): Promise<EraseReport>
+}
+
+/** Sessions that are restored side by side. */
+const AT_ONCE = 4
+/** Sessions that an audit row names. */
+const NAMED = 100
+
+/** The operations over a deployment. */
+export function upkeepOf(parts: UpkeepParts): Upkeep {
+  return {
+    rebuild: async (options = {}) => rebuild(parts, storeOr(parts.store), options),
+    prune: async (options) => prune(storeOr(parts.store), options),
+    erase: async (sessionId, options) => erase(parts.client, storeOr(parts.store), sessionId, options),
+  }
+}
+
+async function rebuild({ client, taskQueue: own }: UpkeepParts, store: Store, options: RebuildOptions): Promise<RebuildReport> {
+  const { session, taskQueue = own, by, onSession, signal } = options
+  checkName(by, 'by')
+  const known = session === undefined ? bySession(await listExecutions(client, { taskQueue })) : await alone(client, checkedId(session))
+  const { restore } = rebuilder(client, store, async (id) => known.get(id) ?? allExecutions(client, id))
+  const report: RebuildReport = { sessions: 0, complete: 0, restored: 0, partial: 0, failed: 0, events: 0, incomplete: [], stopped: false }
+  await sideBySide([...known.keys()], async (id) => {
+    if (signal?.aborted) {
+      report.stopped = true
+      return
+    }
+    const done = await restore(id)
+    if (!done) return
+    count(report, done)
+    onSession?.(done)
+  })
+  if (session !== undefined && report.sessions === 0 && !report.stopped) throw new SessionNotFound(session)
+  const { incomplete, ...sums } = report
+  const details = { ...(session === undefined ? { taskQueue } : { session }), ...sums, incomplete: incomplete.slice(0, NAMED) }
+  if (report.events > 0) await store.upkeep.noteRebuild(by, details)
+  return report
+}
+
+async function alone(client: Client, sessionId: string): Promise<Map<string, Execution[]>> {
+  const executions = await allExecutions(client, sessionId)
+  if (executions.length === 0) throw new SessionNotFound(sessionId)
+  return new Map([[sessionId, executions]])
+}
+
+async function sideBySide(ids: readonly string[], work: (id: string) => Promise<void>): Promise<void> {
+  const queue = ids[Symbol.iterator]()
+  const lane = async (): Promise<void> => {
+    for (const id of { [Symbol.iterator]: () => queue }) await work(id)
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, lane))
+}
+
+/** Sessions with their executions, newest first; the oldest session first: those that forks were made from come before them. */
+function bySession(executions: readonly Execution[]): Map<string, Execution[]> {
+  const sessions = new Map<string, Execution[]>()
+  for (const execution of executions.toReversed()) {
+    const known = sessions.get(execution.sessionId)
+    if (known) known.unshift(execution)
+    else sessions.set(execution.sessionId, [execution])
+  }
+  return sessions
+}
+
+function count(report: RebuildReport, session: RebuiltSession): void {
+  report.sessions += 1
+  report[session.outcome] += 1
+  report.events += session.events
+  if (session.outcome === 'partial' || session.outcome === 'failed') report.incomplete.push(session)
+}
+
+function storeOr(store: Store | undefined): Store {
+  if (store) return store
+  throw new StoreError('no_store', 'This client has no side store: set DATABASE_URL, or give Pawl.connect({ postgres }) the workers’ own.')
+}

@@ -1,0 +1,238 @@
+// Asking over sessions: lists by page, sums, and the feed, from the side store alone.
+import type { SessionEvent, Target } from '../../session/events.ts'
+import {
+  type ArchivedMessage,
+  type Key,
+  type ListedCheckpoint,
+  type ListedError,
+  type ListedMessage,
+  type ListedPending,
+  type ListedSession,
+  type ListedToolCall,
+  type MessageRow,
+  openStore,
+  type Paging,
+  type Rows,
+  type Store,
+  StoreError,
+  type UsageSum,
+} from '../../store/index.ts'
+import { SessionNotFound } from '../errors.ts'
+import { type FeedEvent, readFeed } from './feed.ts'
+import { type List, listOf } from './list.ts'
+import {
+  errorFilter,
+  type ErrorListOptions,
+  feedOptions,
+  type FeedOptions,
+  paging,
+  pagingAt,
+  pendingFilter,
+  type PendingListOptions,
+  sessionFilter,
+  type SessionListOptions,
+  sessionOption,
+  type SessionRowsOptions,
+  toolCallFilter,
+  type ToolCallListOptions,
+  usageFilter,
+  type UsageOptions,
+} from './list-options.ts'
+import { withValues } from '../session/large-content.ts'
+import { readAll, transcriptAt } from '../session/past.ts'
+import type { ConnectOptions } from '../connect-options.ts'
+
+/**
+ * What can be asked of the side store, over all sessions. It shows what is stored: usually milliseconds behind.
+ * All of it rejects with `InvalidOption` (`invalid_option`, `invalid_cursor`) and `StoreError` (`no_store`, `store_unavailable`, …);
+ * what is asked of one session that the store does not know, with `SessionNotFound`.
+ */
+export interface Asking {
+  readonly sessions: {
+    /** Sessions by creation, the newest first. */
+    list(options?: SessionListOptions): List<ListedSession>
+    /** One session. @throws SessionNotFound. */
+    get(sessionId: string): Promise<ListedSession>
+  }
+  /** The transcript of a session in order; messages that no turn has taken yet come last. */
+  messages(options: SessionRowsOptions): List<ListedMessage>
+  /** The checkpoints of a session, the newest first; `archivedSeq` says which lie in a past that was left. */
+  checkpoints(options: SessionRowsOptions): List<ListedCheckpoint>
+  /** Failed attempts, and failures of whole runs (without `attempt`), the newest first. */
+  errors(options?: ErrorListOptions): List<ListedError>
+  /** Tool calls by when the model asked for them, the newest first. */
+  toolCalls(options?: ToolCallListOptions): List<ListedToolCall>
+  readonly pending: {
+    /** The inbox: calls that wait for somebody, those that have waited longest first. */
+    list(options?: PendingListOptions): List<ListedPending>
+  }
+  /** Tokens and US dollars, added up: days (UTC) the newest first, all else the dearest first. */
+  usage(options: UsageOptions): List<UsageSum>
+  /** The events of all sessions, each at least once, none skipped, those of one session in order. What a fork inherited is not repeated. */
+  events(options?: FeedOptions): AsyncIterable<FeedEvent>
+}
+
+/** What can be asked of one session. */
+export interface SessionAsking {
+  /** All checkpoints, the newest first. */
+  checkpoints(): Promise<ListedCheckpoint[]>
+  /** The newest checkpoint that the session has not gone back behind; null: there is none. */
+  latestCheckpoint(): Promise<ListedCheckpoint | null>
+  /** All tool calls, in the order in which the model asked for them. */
+  toolCalls(): Promise<ListedToolCall[]>
+  /** All failed attempts and runs, in the order in which they happened. */
+  errors(): Promise<ListedError[]>
+  /** What was taken out of the transcript, by rolling back, restarting and pruning: never deleted. */
+  archivedMessages(): Promise<ArchivedMessage[]>
+}
+
+/** What a store of its own can be asked, with no Temporal at hand. */
+export interface StoreAsking extends Asking {
+  session(sessionId: string): SessionAsking & { messagesUpTo(target: Target): Promise<MessageRow[]> }
+  close(): Promise<void>
+}
+
+const PAGE_LIMIT = 1_000
+
+/** Asks a store; without one everything rejects with `no_store`. */
+export function askingOf(store: Store | undefined): Asking {
+  const lists = () => storeOr(store).lists
+
+  /** A list of one session, which must exist. */
+  function ofSession<T>(name: string, options: SessionRowsOptions, read: (sessionId: string, paging: Paging) => Promise<Rows<T>>): List<T> {
+    return listOf(() => {
+      const session = sessionOption(options)
+      const { limit, cursor } = paging(options)
+      return {
+        name,
+        filter: { session },
+        cursor,
+        read: (after) => existing(storeOr(store), session, read(session, pagingAt(limit, after))),
+      }
+    })
+  }
+
+  function overSessions<F extends object, T>(
+    name: string,
+    options: unknown,
+    filterOf: (options: unknown) => F,
+    read: (filter: F, paging: Paging) => Promise<Rows<T>>,
+  ): List<T> {
+    return listOf(() => {
+      const filter = filterOf(options)
+      const { limit, cursor } = paging(options)
+      return { name, filter, cursor, read: (after: Key | undefined) => read(filter, pagingAt(limit, after)) }
+    })
+  }
+
+  return {
+    sessions: {
+      list: (options) => overSessions('sessions', options, sessionFilter, (filter, page) => lists().sessions(filter, page)),
+      async get(sessionId) {
+        const found = await lists().session(sessionId)
+        if (!found) throw new SessionNotFound(sessionId, { where: 'store' })
+        return found
+      },
+    },
+    messages: (options) => ofSession('messages', options, (sessionId, page) => lists().messages(sessionId, page)),
+    checkpoints: (options) => ofSession('checkpoints', options, (sessionId, page) => lists().checkpoints(sessionId, page)),
+    errors: (options) => overSessions('errors', options, errorFilter, (filter, page) => lists().errors(filter, page)),
+    toolCalls: (options) => overSessions('toolCalls', options, toolCallFilter, (filter, page) => lists().toolCalls(filter, page)),
+    pending: {
+      list: (options) => overSessions('pending', options, pendingFilter, (filter, page) => lists().pending(filter, page)),
+    },
+    usage: (options) => overSessions('usage', options, usageFilter, (filter, page) => lists().usage(filter, page)),
+    async *events(options) {
+      yield* readFeed(storeOr(store), feedOptions(options))
+    },
+  }
+}
+
+/** Asks a store about one session. */
+export function sessionAskingOf(store: Store | undefined, sessionId: string): SessionAsking {
+  const asking = askingOf(store)
+  const lists = () => storeOr(store).lists
+  const all = async <T>(list: List<T>): Promise<T[]> => {
+    const items: T[] = []
+    for await (const item of list) items.push(item)
+    return items
+  }
+  return {
+    checkpoints: () => all(asking.checkpoints({ session: sessionId, limit: PAGE_LIMIT })),
+    async latestCheckpoint() {
+      const latest = await lists().latestCheckpoint(sessionId)
+      return latest ?? existing(storeOr(store), sessionId, Promise.resolve(null))
+    },
+    async toolCalls() {
+      return existing(storeOr(store), sessionId, lists().toolCallsOf(sessionId))
+    },
+    async errors() {
+      const newestFirst = await all(asking.errors({ session: sessionId, limit: PAGE_LIMIT }))
+      return existing(storeOr(store), sessionId, Promise.resolve(newestFirst.sort((a, b) => a.seq - b.seq)))
+    },
+    async archivedMessages() {
+      return existing(storeOr(store), sessionId, lists().archivedMessages(sessionId))
+    },
+  }
+}
+
+/** Where the side store is, and who is told of it. */
+export type AskingOptions = Pick<ConnectOptions, 'schema' | 'logger' | 'onWait'> & { postgres?: string }
+
+/**
+ * Asks the side store alone; opened on first use.
+ * @throws StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`.
+ */
+export function openAsking(options: AskingOptions = {}): StoreAsking {
+  const { postgres = process.env.DATABASE_URL, schema, logger, onWait } = options
+  if (!postgres) throw noStore()
+  const store = openStore({
+    postgres,
+    migrate: 'off',
+    ...(schema !== undefined && { schema }),
+    ...(logger && { logger }),
+    ...(onWait && { onWait }),
+  })
+  return {
+    ...askingOf(store),
+    session: (sessionId) => ({
+      ...sessionAskingOf(store, sessionId),
+      async messagesUpTo(target) {
+        return transcriptOf(store, sessionId, await readAll((after) => store.events(sessionId, { after })), target)
+      },
+    }),
+    close: () => store.close(),
+  }
+}
+
+/** The transcript at a point of these events, which are all of the session's. @throws SessionNotFound, RequestRefused. */
+export async function transcriptOf(
+  store: Store | undefined,
+  sessionId: string,
+  events: readonly SessionEvent[],
+  target: Target,
+): Promise<MessageRow[]> {
+  // One that was pruned is known, and has none left.
+  if (events.length === 0 && !(await store?.head(sessionId))) throw new SessionNotFound(sessionId, { where: 'store' })
+  return transcriptAt(await withValues(store, sessionId, events), target)
+}
+
+/** What was read, unless it is nothing because there is no such session. */
+async function existing<T extends Rows<unknown> | unknown[] | null>(store: Store, sessionId: string, reading: Promise<T>): Promise<T> {
+  const read = await reading
+  const items = Array.isArray(read) ? read : (read?.items ?? [])
+  if (items.length === 0 && !(await store.head(sessionId))) throw new SessionNotFound(sessionId, { where: 'store' })
+  return read
+}
+
+function storeOr(store: Store | undefined): Store {
+  if (store) return store
+  throw noStore()
+}
+
+function noStore(): StoreError {
+  return new StoreError(
+    'no_store',
+    'This client has no side store to ask: set DATABASE_URL, run `pawl dev` in this folder, or give Pawl.connect({ postgres }) the workers’ own.',
+  )
+}

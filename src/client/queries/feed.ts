@@ -1,0 +1,44 @@
+// The feed: the events of all sessions, each with a cursor to go on from. At least once, and none is skipped.
+import type { FeedFilter, FeedItem, Key } from '../../store/read/lists/index.ts'
+import { StoreError, type Store } from '../../store/index.ts'
+import { startBell } from '../session/bell.ts'
+import { cursorOf, keyOf } from './list.ts'
+import type { FeedOptions } from './list-options.ts'
+
+/** An event of the feed. */
+export interface FeedEvent extends FeedItem {
+  /** Keep it once the event was dealt with, and give it as `after` to go on. Good with any other options. */
+  cursor: string
+}
+
+const TAG = 'feed'
+/** Without a notification the store is asked this often; so it is while it is away. */
+const POLL_MS = 1_000
+
+/** The events behind `after`, in the order in which their transactions began; of one session in `seq` order. */
+export async function* readFeed(store: Store, options: FeedOptions): AsyncGenerator<FeedEvent> {
+  const { types, agent, after, follow = false, signal = new AbortController().signal } = options
+  const filter: FeedFilter = { ...(types && { types }), ...(agent !== undefined && { agent }) }
+  let place: Key | undefined = after === undefined ? undefined : keyOf(after, TAG)
+  const bell = startBell(signal)
+  const unwatch = follow ? store.watch('*', bell.ring) : undefined
+  try {
+    while (!signal.aborted) {
+      const rows = await store.lists.feed(filter, place).catch((error: unknown) => {
+        if (follow && error instanceof StoreError && error.code === 'store_unavailable') return undefined
+        throw error
+      })
+      for (const { item, place: at } of rows?.items ?? []) {
+        yield { ...item, cursor: cursorOf(at, TAG) }
+        if (signal.aborted) return
+      }
+      place = rows?.next ?? place
+      if (rows?.more) continue
+      if (!follow) return
+      await bell.wait(POLL_MS)
+    }
+  } finally {
+    unwatch?.()
+    bell.close()
+  }
+}

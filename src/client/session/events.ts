@@ -1,0 +1,160 @@
+// A session's events as a backend reads them: from the store, and, where that is away or behind, from the workflow itself.
+import type { Client } from '@temporalio/client'
+import type { SessionEvent } from '../../session/events.ts'
+import { type EventsPage, QUERIES, workflowIdOf } from '../../session/protocol.ts'
+import type { MessageRow } from '../../store/rows.ts'
+import type { Store } from '../../store/store.ts'
+import { startBell } from './bell.ts'
+import { whyUnavailable } from './hold-ups.ts'
+import { inTime } from './in-time.ts'
+import { messageRowsOf } from './message-rows.ts'
+
+/** Where events are read. */
+export interface EventSource {
+  sessionId: string
+  client: Client
+  store: Store | undefined
+}
+
+const QUERY_TIMEOUT_MS = 5_000
+/** Without a notification the store is asked this often. */
+const POLL_STORE_MS = 1_000
+/** How long a follower waits for the store before it asks the workflow. */
+export const STORE_PATIENCE_MS = 1_000
+/** How often the workflow is asked while the store is away. */
+const POLL_WORKFLOW_MS = 250
+/** A store that says nothing may be behind: then the workflow is asked too, less and less often. */
+const DOUBT_STORE_AFTER_MS = 2_000
+const DOUBT_AT_MOST_MS = 30_000
+
+/**
+ * The events above `after` that can be had now.
+ * @throws SessionNotFound, and SessionUnavailable if neither the store nor the workflow can say whether there are any.
+ */
+export async function readEvents(source: EventSource, after: number): Promise<SessionEvent[]> {
+  const stored = await readStored(source, async (store) => store.events(source.sessionId, { after }))
+  if (stored.rows && stored.rows.length > 0) return stored.rows
+  try {
+    return await queryEvents(source, after)
+  } catch (failed) {
+    // The store has all that there is of a session whose workflow is gone.
+    if (stored.rows && (await readStored(source, async (store) => store.head(source.sessionId))).rows) return stored.rows
+    throw await whyUnavailable(source, { failed, storeError: stored.error })
+  }
+}
+
+/** All messages, as rows of the store's. @throws SessionNotFound, SessionUnavailable. */
+export async function readMessages(source: EventSource): Promise<MessageRow[]> {
+  const { sessionId } = source
+  const stored = await readStored(source, async (store) => {
+    const rows = await store.messages(sessionId)
+    return rows.length > 0 || (await store.head(sessionId)) ? rows : undefined
+  })
+  if (stored.rows) return stored.rows
+  try {
+    return messageRowsOf(await queryEvents(source, 0))
+  } catch (failed) {
+    throw await whyUnavailable(source, { failed, storeError: stored.error })
+  }
+}
+
+/** All events above `after` that can be had now. */
+export async function* allEvents(source: EventSource, after = 0): AsyncGenerator<SessionEvent> {
+  for (let cursor = after; ; ) {
+    const page = await readEvents(source, cursor)
+    const last = page.at(-1)
+    if (!last) return
+    yield* page
+    cursor = last.seq
+  }
+}
+
+/**
+ * Reads the store for a follower, whom one that hangs must not hold up: a read that takes long is left to end by itself, and until then
+ * the store counts as away. Undefined: it is, or there is none.
+ */
+function impatientReader(source: EventSource): (after: number) => Promise<SessionEvent[] | undefined> {
+  let slow = false
+  return async (after) => {
+    if (slow) return undefined
+    const reading = readStored(source, (store) => store.events(source.sessionId, { after })).finally(() => {
+      slow = false
+    })
+    const read = await inTime(reading, STORE_PATIENCE_MS)
+    slow = read === undefined
+    return read?.rows
+  }
+}
+
+/** What the store has; nothing without a store, and why not if it is away. */
+async function readStored<T>({ store }: EventSource, read: (store: Store) => Promise<T>): Promise<{ rows?: T; error?: unknown }> {
+  try {
+    return store ? { rows: await read(store) } : {}
+  } catch (error) {
+    return { error }
+  }
+}
+
+/** The events above `after` of the live chain of executions. */
+async function queryEvents({ client, sessionId }: EventSource, after: number): Promise<SessionEvent[]> {
+  const events: SessionEvent[] = []
+  let executionId: string | undefined
+  let upTo = Number.POSITIVE_INFINITY
+  for (;;) {
+    const { found, page } = await queryExecution(client, sessionId, executionId, after, upTo)
+    events.unshift(...found)
+    if (page.base.seq <= after || page.previous === undefined) return events
+    // What lies before this execution is asked of the one before it.
+    executionId = page.previous
+    upTo = page.base.seq
+  }
+}
+
+async function queryExecution(
+  client: Client,
+  sessionId: string,
+  executionId: string | undefined,
+  after: number,
+  upTo: number,
+): Promise<{ found: SessionEvent[]; page: EventsPage }> {
+  const handle = client.workflow.getHandle(workflowIdOf(sessionId), executionId)
+  const found: SessionEvent[] = []
+  for (let from = after; ; ) {
+    const page = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
+      handle.query<EventsPage, [object]>(QUERIES.events, { after: from }),
+    )
+    if (!('base' in page)) throw new Error('the session is still loading')
+    found.push(...page.events.filter((event) => event.seq <= upTo))
+    from = page.to.seq
+    if (!page.more || from >= upTo) return { found, page }
+  }
+}
+
+/** The events above `after` as they come, all that are known at a time (what follows may change what one means), until `signal` aborts. */
+export async function* followBatches(source: EventSource, after: number, signal: AbortSignal): AsyncGenerator<SessionEvent[]> {
+  const { store, sessionId } = source
+  const bell = startBell(signal)
+  const unwatch = store?.watch(sessionId, bell.ring)
+  const askStore = impatientReader(source)
+  let cursor = after
+  let doubtAfter = DOUBT_STORE_AFTER_MS
+  let askedAt = Date.now()
+  try {
+    while (!signal.aborted) {
+      const fromStore = await askStore(cursor)
+      let events = fromStore ?? []
+      if (events.length === 0 && (fromStore === undefined || Date.now() - askedAt >= doubtAfter)) {
+        events = await queryEvents(source, cursor).catch(() => [])
+        askedAt = Date.now()
+        doubtAfter = events.length > 0 ? DOUBT_STORE_AFTER_MS : Math.min(doubtAfter * 2, DOUBT_AT_MOST_MS)
+      }
+      const batch = events.filter((event) => event.seq > cursor)
+      cursor = batch.at(-1)?.seq ?? cursor
+      if (batch.length > 0 && !signal.aborted) yield batch
+      if (events.length === 0) await bell.wait(fromStore === undefined ? POLL_WORKFLOW_MS : POLL_STORE_MS)
+    }
+  } finally {
+    unwatch?.()
+    bell.close()
+  }
+}

@@ -1,0 +1,88 @@
+// Forks: a new session that begins with another one's past.
+import { randomUUID } from 'node:crypto'
+import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client'
+import { nextDigest } from '../../session/digest.ts'
+import type { SessionEvent, Target } from '../../session/events.ts'
+import { type ForkPoint, type ForkRequest, isSessionId, type SessionStart, UPDATES, workflowIdOf } from '../../session/protocol.ts'
+import { checkTarget, effectsAfter, locate, TargetRefused } from '../../session/targets.ts'
+import { type Asked, refusable, startFor, takenIn } from './updates.ts'
+import { InvalidMessage, RequestRefused, SessionNotFound } from '../errors.ts'
+import type { ForkOptions } from '../types.ts'
+
+/** Forks `asked`'s session; gives the new session's id. `events`: all that are known of it, oldest first. */
+export async function fork(asked: Asked, options: ForkOptions, events: () => AsyncIterable<SessionEvent>): Promise<string> {
+  const { id = randomUUID(), keys = 'carried', tags, by } = options
+  if (!isSessionId(id))
+    throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is no session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
+  const target = targetOf(options)
+  const { toSeq: seq, digest } = await forkPoint(asked, target, options, events)
+  const start: SessionStart = {
+    sessionId: id,
+    ...(tags && { tags }),
+    ...(asked.settings && { settings: asked.settings }),
+    fork: { from: asked.sessionId, seq, digest, keys, ...(target && { target }), ...(by !== undefined && { by }) },
+  }
+  try {
+    await refusable(id, () => startFor(asked, UPDATES.resume, [], start, 'FAIL'))
+  } catch (cause) {
+    if (!isTaken(cause)) throw cause
+    throw new RequestRefused('session_exists', `There is a session "${id}" already: give the fork another id.`, { cause })
+  }
+  return id
+}
+
+function isTaken(error: unknown): boolean {
+  if (error instanceof WorkflowExecutionAlreadyStartedError) return true
+  return error instanceof Error && error.cause !== undefined && isTaken(error.cause)
+}
+
+/** The target among options; none is the head. @throws RequestRefused `invalid_target`. */
+export function targetOf({ checkpoint, message, run }: Partial<Record<'checkpoint' | 'message' | 'run', unknown>>): Target | undefined {
+  if (checkpoint === undefined && message === undefined && run === undefined) return undefined
+  try {
+    return checkTarget({ checkpoint, message, run })
+  } catch (cause) {
+    throw cause instanceof TargetRefused ? new RequestRefused(cause.code, cause.message, { cause }) : cause
+  }
+}
+
+/** Where the fork begins: said by the workflow, which stops its run for it, or, if it has closed, found among the events. */
+async function forkPoint(
+  asked: Asked,
+  target: Target | undefined,
+  { interrupt, by }: ForkOptions,
+  events: () => AsyncIterable<SessionEvent>,
+): Promise<ForkPoint> {
+  const { client, sessionId } = asked
+  const request: ForkRequest = { ...(target && { target }), ...(interrupt !== undefined && { interrupt }), ...(by !== undefined && { by }) }
+  try {
+    const workflow = client.workflow.getHandle(workflowIdOf(sessionId))
+    return await refusable(sessionId, () =>
+      takenIn(asked, () => workflow.startUpdate<ForkPoint, [ForkRequest]>(UPDATES.fork, { args: [request], waitForStage: 'ACCEPTED' })),
+    )
+  } catch (error) {
+    if (!(error instanceof WorkflowNotFoundError)) throw error
+    return pointAmong(sessionId, target, events())
+  }
+}
+
+async function pointAmong(sessionId: string, target: Target | undefined, events: AsyncIterable<SessionEvent>): Promise<ForkPoint> {
+  const entries: { event: SessionEvent; digest: string }[] = []
+  let digest = ''
+  for await (const event of events) {
+    // The digest is over the event's own JSON text, which parsing and printing preserve.
+    digest = nextDigest(digest, JSON.stringify(event))
+    entries.push({ event, digest })
+  }
+  if (entries.length === 0) throw new SessionNotFound(sessionId)
+  try {
+    const place = locate(entries, target, { archived: true })
+    const { effects, more } = effectsAfter(
+      entries.map(({ event }) => event),
+      place.seq,
+    )
+    return { toSeq: place.seq, digest: place.digest, effects, moreEffects: more }
+  } catch (cause) {
+    throw cause instanceof TargetRefused ? new RequestRefused(cause.code, cause.message, { cause }) : cause
+  }
+}

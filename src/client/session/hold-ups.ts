@@ -1,0 +1,144 @@
+// What keeps a session from answering, as Temporal itself knows it: with no worker to ask, and no Postgres.
+import { type Client, type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client'
+import { onTemporal } from '../../connect/deadline.ts'
+import { workflowIdOf } from '../../session/protocol.ts'
+import { SessionNotFound, SessionUnavailable } from '../errors.ts'
+
+/** Why an open session does not get further. */
+export interface HoldUp {
+  /** For people, such as `a worker on task queue "pawl"`. */
+  waitsFor: string
+  /** What to do about it: a sentence. */
+  advice: string
+  /** A worker is at it: no reason to give up. */
+  passing?: true
+}
+
+/** An open session, and what holds it up, if anything does; a closed one is not open. */
+type Standing = { open: false } | { open: true; taskQueue: string; holdUp?: HoldUp }
+
+/** The server's word for a workflow task that no worker has taken up. */
+const SCHEDULED = 1
+/** How long a request waits for a session that is held up by something that may last. */
+const HELD_UP_MS = 30_000
+
+/** How the newest execution of a session stands. @throws WorkflowNotFoundError, ConnectError. */
+async function standingOf(client: Client, sessionId: string): Promise<Standing> {
+  const description = await onTemporal(client, () => client.workflow.getHandle(workflowIdOf(sessionId)).describe())
+  const { status, taskQueue } = description
+  if (status.name !== 'RUNNING') return { open: false }
+  const holdUp = waitingTask(description) ?? loadingPast(description)
+  return { open: true, taskQueue, ...(holdUp && { holdUp }) }
+}
+
+/** No worker has taken it up, or none could carry it out. */
+function noWorkerOn(taskQueue: string): HoldUp {
+  return { waitsFor: `a worker on task queue "${taskQueue}"`, advice: 'Start one, or check the queue’s name.' }
+}
+
+/** The error of a session that is held up; undefined: by what is not known. */
+function heldUp(sessionId: string, holdUp: HoldUp | undefined, cause?: unknown): SessionUnavailable {
+  if (!holdUp) return new SessionUnavailable(sessionId, { what: 'is being opened', advice: 'Ask again.', cause })
+  const { waitsFor, advice } = holdUp
+  return new SessionUnavailable(sessionId, {
+    what: `waits for ${waitsFor}`,
+    advice: `${advice} What was sent to it is kept.`,
+    waitsFor,
+    cause,
+  })
+}
+
+/** What holds a session up, looked at now and then. */
+export interface HoldUps {
+  look(): Promise<HoldUp | undefined>
+  /** Rejects when it has been held up for too long. */
+  tooLong: Promise<never>
+}
+
+/** Watches a session that was asked something. */
+export function watchHoldUps(client: Client, sessionId: string): HoldUps {
+  let since: number | undefined
+  let giveUp: (why: SessionUnavailable) => void = () => {}
+  const tooLong = new Promise<never>((_, reject) => {
+    giveUp = reject
+  })
+  // When the answer comes first, this is not awaited.
+  tooLong.catch(() => undefined)
+  return {
+    tooLong,
+    async look() {
+      const standing = await standingOf(client, sessionId)
+      const holdUp = standing.open ? standing.holdUp : undefined
+      since = holdUp && !holdUp.passing ? (since ?? Date.now()) : undefined
+      if (holdUp && since !== undefined && Date.now() - since >= HELD_UP_MS) giveUp(heldUp(sessionId, holdUp))
+      return holdUp
+    },
+  }
+}
+
+/**
+ * Why a session could not be read, made an error. `failed`: what its workflow was asked and failed with, absent if it is still being
+ * opened; `storeError`: why the store could not say either.
+ */
+export async function whyUnavailable(
+  { client, sessionId }: { client: Client; sessionId: string },
+  { failed, storeError }: { failed?: unknown; storeError?: unknown },
+): Promise<SessionNotFound | SessionUnavailable> {
+  const standing = await standingOf(client, sessionId).catch((error: unknown) => ({ error }))
+  if ('open' in standing && standing.open) {
+    const holdUp = becauseOf(storeError, standing.holdUp) ?? (failed === undefined ? undefined : noWorkerOn(standing.taskQueue))
+    return heldUp(sessionId, holdUp, failed ?? storeError)
+  }
+  const unknown = 'error' in standing ? standing.error : failed
+  if (storeError !== undefined) return unreadable(sessionId, storeError)
+  // One that closed without having opened was started for a request, and found that no such session exists.
+  if (unknown === undefined || unknown instanceof WorkflowNotFoundError) return new SessionNotFound(sessionId, { cause: unknown })
+  if ('error' in standing) return unreadable(sessionId, unknown)
+  return new SessionUnavailable(sessionId, { what: 'has closed, and no worker has read its history in time', cause: unknown })
+}
+
+/** Before the worker has said why Postgres does not answer it: why it did not answer us. */
+function becauseOf(storeError: unknown, holdUp: HoldUp | undefined): HoldUp | undefined {
+  if (!holdUp?.passing || !(storeError instanceof Error)) return holdUp
+  return waitingForPast(storeError)
+}
+
+function waitingForPast({ message }: { message: string }): HoldUp {
+  return {
+    waitsFor: `Postgres, which holds its past (${firstSentenceOf(message)})`,
+    advice: 'It continues by itself. The first message of a session that cannot have a past need not wait: send it with { isNew: true }.',
+  }
+}
+
+function unreadable(sessionId: string, cause: unknown): SessionUnavailable {
+  const reason = cause instanceof Error ? `: ${firstSentenceOf(cause.message)}` : ''
+  return new SessionUnavailable(sessionId, { what: `cannot be read${reason}`, advice: 'Ask again later.', cause })
+}
+
+/** The session's past, or that of the one it is forked from, is being read by a worker. */
+function loadingPast({ raw, taskQueue }: WorkflowExecutionDescription): HoldUp | undefined {
+  const loading = raw.pendingActivities?.find(({ activityType }) => activityType?.name?.startsWith('load'))
+  if (!loading) return undefined
+  const { lastFailure, lastStartedTime } = loading
+  if (lastFailure?.message) return waitingForPast({ message: lastFailure.message })
+  if (!lastStartedTime) return noWorkerOn(taskQueue)
+  return { waitsFor: 'Postgres, which holds its past', advice: 'Ask again.', passing: true }
+}
+
+/** What a failure's message says after that, it says to others. */
+function firstSentenceOf(text: string): string {
+  return (text.split(/\.\s+(?=[A-Z])/, 1)[0] ?? text).replace(/\.$/, '')
+}
+
+/** A task that no worker has taken up, or that none has completed. */
+function waitingTask({ raw, taskQueue }: WorkflowExecutionDescription): HoldUp | undefined {
+  const { pendingWorkflowTask: task } = raw
+  const attempt = Number(task?.attempt ?? 1)
+  if (attempt > 1) {
+    return {
+      waitsFor: `a worker on task queue "${taskQueue}" that completes its next step (attempt ${attempt})`,
+      advice: 'The log of its workers says why none has.',
+    }
+  }
+  return task?.state === SCHEDULED ? noWorkerOn(taskQueue) : undefined
+}

@@ -1,0 +1,106 @@
+// Messages too large for a signal: their content goes to the side store, and the signal says where it lies.
+import { BLOB_THRESHOLD_BYTES, blobOf, placeholderOf, withBlob } from '../../session/blobs.ts'
+import { type UserBlock, textOf } from '../../session/content.ts'
+import type { SessionEvent } from '../../session/events.ts'
+import { checkMessage, contextProblem, tagsProblem, MAX_MESSAGE_BYTES } from '../../session/incoming.ts'
+import { type Json, jsonBytes } from '../../session/json.ts'
+import type { MessageSignal } from '../../session/protocol.ts'
+import { type Blob, blobOfJson } from '../../session/blobs.ts'
+import { sha256Of } from '../../store/blobs.ts'
+import { type Store, StoreError } from '../../store/index.ts'
+import { InvalidMessage } from '../errors.ts'
+import { inTime } from './in-time.ts'
+
+/** Bytes of JSON that a message's content may have where there is a side store. */
+const MAX_LARGE_MESSAGE_BYTES = 20_000_000
+/** Content that a signal can carry does not wait longer than this for the store. */
+const QUICK_MS = 2_000
+
+/**
+ * The message as it is to be signalled: checked, and its content in the store if it is large.
+ * @throws InvalidMessage with the refusal's code, `message_too_large` or `store_unavailable`; nothing was recorded then.
+ */
+export async function signalOf(store: Store | undefined, sessionId: string, message: MessageSignal): Promise<MessageSignal> {
+  const checked = checkMessage(message)
+  const isLarge = 'refusal' in checked && checked.refusal.code === 'message_too_large'
+  if ('refusal' in checked && !isLarge) throw new InvalidMessage(checked.refusal.code, checked.refusal.reason)
+  const { content } = message
+  const bytes = jsonBytes(content)
+  if (bytes > MAX_LARGE_MESSAGE_BYTES) {
+    throw new InvalidMessage(
+      'message_too_large',
+      `The message has ${bytes} bytes of JSON, the limit is ${MAX_LARGE_MESSAGE_BYTES}: store it elsewhere and send a reference.`,
+    )
+  }
+  if (bytes <= BLOB_THRESHOLD_BYTES) return message
+  const blob = blobOfJson(content as unknown as Json, beginningOf(content), sha256Of)
+  const kept = { ...message, content: placeholderOf(blob.ref), blob: blob.ref }
+  if (isLarge) {
+    await keepLarge(store, sessionId, blob)
+    return kept
+  }
+  return (await keptQuickly(store, sessionId, blob)) ? kept : message
+}
+
+function beginningOf(content: string | UserBlock[]): string {
+  return textOf(content) || '[images]'
+}
+
+async function keepLarge(store: Store | undefined, sessionId: string, blob: Blob): Promise<void> {
+  if (!store) {
+    throw new InvalidMessage(
+      'message_too_large',
+      `The message has ${blob.ref.bytes} bytes of JSON, and without a side store the limit is ${MAX_MESSAGE_BYTES}: give Pawl.connect the \`postgres\` of the workers.`,
+    )
+  }
+  try {
+    await store.blobs.put(sessionId, blob)
+  } catch (cause) {
+    const why = cause instanceof StoreError ? cause.message : String(cause)
+    throw new InvalidMessage(
+      'store_unavailable',
+      `The message has ${blob.ref.bytes} bytes of JSON; more than ${MAX_MESSAGE_BYTES} go to the side store first, which refused. ${why} Nothing was recorded: send it again later.`,
+      { cause },
+    )
+  }
+}
+
+/** Whether the store took it at once; a signal can carry it, too. */
+async function keptQuickly(store: Store | undefined, sessionId: string, blob: Blob): Promise<boolean> {
+  if (!store) return false
+  const put = store.blobs.put(sessionId, blob).then(
+    () => true,
+    () => false,
+  )
+  return (await inTime(put, QUICK_MS)) ?? false
+}
+
+/**
+ * Checks what a session is started with: it is carried along for as long as the session lives.
+ * @throws InvalidMessage `invalid_context`, `invalid_tags`.
+ */
+export function checkStart({ context, tags }: { context?: unknown; tags?: unknown }): void {
+  const wrongContext = contextProblem(context)
+  if (wrongContext !== undefined) throw new InvalidMessage('invalid_context', wrongContext)
+  const wrongTags = tagsProblem(tags)
+  if (wrongTags !== undefined) throw new InvalidMessage('invalid_tags', wrongTags)
+}
+
+/** The events with their large values put back in; where the store has them not, or is away, a placeholder stands. */
+export async function withValues(store: Store | undefined, sessionId: string, events: readonly SessionEvent[]): Promise<SessionEvent[]> {
+  const refs = events.flatMap((event) => blobOf(event) ?? [])
+  if (!store || refs.length === 0) return [...events]
+  const texts = await store.blobs.get(sessionId, refs).catch(() => new Map<string, string>())
+  return events.map((event) => {
+    const json = texts.get(blobOf(event)?.sha256 ?? '')
+    return json === undefined ? event : withBlob(event, JSON.parse(json) as Json)
+  })
+}
+
+/** A large value of the session by its sha256: JSON text. Null: it is not, or no more, there. @throws StoreError. */
+export async function readBlob(store: Store | undefined, sessionId: string, sha256: string): Promise<string | null> {
+  if (!store) {
+    throw new StoreError('no_store', 'This client has no side store to ask: set DATABASE_URL, or give Pawl.connect({ postgres }).')
+  }
+  return (await store.blobs.get(sessionId, [{ sha256, bytes: 0 }])).get(sha256) ?? null
+}

@@ -1,0 +1,65 @@
+// The rows of `messages` from events, for when the store that keeps them is away.
+import type { SessionEvent } from '../../session/events.ts'
+import { addToTranscript, emptyTranscript } from '../../session/transcript.ts'
+import type { MessageRow } from '../../store/rows.ts'
+
+/** The messages of a session, as the store would give them; messages that no turn has taken come last. */
+export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
+  const transcript = emptyTranscript()
+  const received = new Map<string, MessageRow>()
+  const rows: MessageRow[] = []
+  let place: { run: number | null; turn: number | null } = { run: null, turn: null }
+
+  for (const event of events) {
+    const before = transcript.messages.length
+    addToTranscript(transcript, event)
+    if (event.type === 'message_received') {
+      const { messageId, seq, content, metadata, at } = event
+      received.set(messageId, {
+        messageId,
+        seq,
+        run: null,
+        turn: null,
+        role: 'user',
+        kind: 'user',
+        content,
+        metadata: metadata ?? null,
+        at: new Date(at),
+      })
+      continue
+    }
+    const taken = event.type === 'turn_started' ? [...event.takes] : []
+    // A restart, or a way back, takes messages out of the transcript again.
+    if (transcript.messages.length < before)
+      for (const row of rows.splice(transcript.messages.length))
+        if (row.kind === 'user') received.set(row.messageId, { ...row, run: null, turn: null })
+    const added = transcript.messages.slice(before)
+    // Results that were still missing are closed by the turn that follows: they are the turn's before.
+    const results = added.length - taken.length
+    for (const [index, message] of added.entries()) {
+      if (event.type === 'turn_started' && index >= results) {
+        const messageId = taken[index - results] ?? ''
+        const row = received.get(messageId)
+        received.delete(messageId)
+        if (row) rows.push({ ...row, run: event.run, turn: event.turn })
+        continue
+      }
+      if (event.type === 'model_completed') place = { run: event.run, turn: event.turn }
+      const kind = message.role === 'assistant' ? 'assistant' : 'tool_results'
+      const messageId = `${kind === 'assistant' ? 'm' : 'r'}_${place.run}_${place.turn}`
+      rows.push({
+        messageId,
+        seq: event.seq,
+        ...place,
+        role: message.role,
+        kind,
+        content: message.content,
+        metadata: null,
+        at: new Date(event.at),
+      })
+    }
+  }
+  // What was left behind waits for nobody.
+  const waiting = [...received.values()].filter((row) => transcript.waiting.has(row.messageId))
+  return [...rows, ...waiting.sort((a, b) => a.seq - b.seq)]
+}

@@ -1,0 +1,127 @@
+// Which run a message belongs to and how it ended, folded from the session's events.
+import type { AssistantBlock } from '../../session/content.ts'
+import { textOf } from '../../session/content.ts'
+import type { SessionEvent } from '../../session/events.ts'
+import { apply, initialState } from '../../session/fold.ts'
+import type { SessionState } from '../../session/state.ts'
+import { withCallIds } from '../../session/transcript.ts'
+import type { RunSettled } from '../types.ts'
+import { type RunWaiting, waitingRun } from './waiting.ts'
+
+/** How a run has ended. */
+export type RunEnd = Exclude<RunSettled, RunWaiting>
+
+/** Watches for one message's run. */
+export interface RunWatch {
+  /** Takes the next events; gives how the run has settled, once it has, and the index of the event that says so. */
+  take(events: readonly SessionEvent[]): { settled: RunEnd; at: number } | undefined
+  /** Whether, by the events so far, the run waits for somebody; by `state`, where one is given. */
+  waiting(state?: SessionState): RunWaiting | undefined
+  /** How the run stands by the events so far: a sentence. */
+  standing(): string
+}
+
+/** Before the first event that is watched: what came earlier is of no matter here. */
+const BEFORE = {
+  v: 1,
+  seq: 0,
+  at: 0,
+  type: 'session_started',
+  sessionId: '',
+  agent: '',
+  context: null,
+  executionId: '',
+  coreVersion: 1,
+} as const
+
+/** The state, with the calls that it could not hold as the events tell of them. */
+function withCallsOf({ current: told }: SessionState, state: SessionState): SessionState {
+  const { current } = state
+  if (!current?.leftOut) return state
+  const known = (told?.calls ?? []).flatMap((call) => {
+    const leftOut = current.leftOut?.find(({ callId }) => callId === call.callId)
+    return leftOut ? [{ ...call, status: leftOut.status }] : []
+  })
+  return { ...state, current: { ...current, calls: [...current.calls, ...known].sort((a, b) => a.index - b.index) } }
+}
+
+/** Starts to watch for the run of `messageId`. */
+export function watchRun(messageId: string): RunWatch {
+  let run: number | undefined
+  let receivedAt: number | undefined
+  let answer: AssistantBlock[] = []
+  const watched = initialState({ ...BEFORE, tags: [] })
+
+  return {
+    take(events) {
+      let end: { settled: RunEnd; at: number } | undefined
+      for (const [at, event] of events.entries()) {
+        const settled = settledBy(event)
+        foldIn(event)
+        if (settled) end ??= { settled, at }
+        // A run that is started again from its messages has not settled after all.
+        else if (event.type === 'recovery_started' && event.strategy === 'restart_run' && event.run === run) end = run = undefined
+      }
+      return end
+    },
+    waiting: (state) => waitingRun(state ? withCallsOf(watched, state) : watched, run),
+    standing,
+  }
+
+  function standing(): string {
+    const { status, error, current } = watched
+    if (run === undefined && receivedAt === undefined) {
+      return 'No event of the message has come yet: session.state() says what the session waits for.'
+    }
+    if (run === undefined || current?.run !== run) return 'The message waits for its turn.'
+    if (status === 'error' && error) return `Run ${run} is held up by ${error.code}: ${error.reason}`
+    return status === 'waiting' ? `Run ${run} waits for a person or a client.` : `Run ${run} is in turn ${current.turn}.`
+  }
+
+  function foldIn(event: SessionEvent): void {
+    // The run that took the message in began before it came.
+    if (event.type === 'turn_started' && event.run === run && !watched.current) {
+      apply(watched, { v: 1, seq: event.seq, at: event.at, type: 'run_started', run: event.run, messageId })
+    }
+    apply(watched, event)
+  }
+
+  function settledBy(event: SessionEvent): RunEnd | undefined {
+    switch (event.type) {
+      case 'message_rejected':
+        return event.messageId === messageId ? { status: 'rejected', code: event.code, reason: event.reason } : undefined
+      case 'message_received':
+        if (event.messageId === messageId) receivedAt ??= event.seq
+        return undefined
+      case 'rolled_back':
+        // It waited for its turn when the session went back: no run takes it any more.
+        if (run !== undefined || receivedAt === undefined || event.keepsRun || receivedAt > event.upToSeq) return undefined
+        return { status: 'rejected', code: 'rolled_back', reason: 'The session went back before the message had its turn; it is archived.' }
+      case 'run_started':
+        if (event.messageId === messageId) run = event.run
+        return undefined
+      case 'turn_started':
+        // A message that came while a run was going on belongs to the run that took it in.
+        if (event.takes.includes(messageId)) run = event.run
+        return undefined
+      case 'model_completed':
+        if (event.run === run) answer = withCallIds(event.content, event.run, event.turn)
+        return undefined
+      case 'run_completed': {
+        if (event.run !== run) return undefined
+        const { stopReason, usage } = event
+        return { status: 'completed', run, text: textOf(answer), message: { role: 'assistant', content: answer }, stopReason, usage }
+      }
+      case 'run_interrupted':
+        if (event.run !== run) return undefined
+        return { status: 'interrupted', run, ...(event.reason !== undefined && { reason: event.reason }) }
+      case 'error_entered': {
+        if (event.run !== run || event.strategy === 'automatic') return undefined
+        const { code, reason, strategy } = event
+        return { status: 'failed', code, reason, strategy, ...(run !== undefined && { run }) }
+      }
+      default:
+        return undefined
+    }
+  }
+}

@@ -1,0 +1,106 @@
+// A run as a backend holds it: by the message that belongs to it.
+import type { SessionEvent } from '../../session/events.ts'
+import { QUERIES, type Unopened, workflowIdOf } from '../../session/protocol.ts'
+import type { SessionState } from '../../session/state.ts'
+import { MessageRejected, ResultTimeout, RunFailed, RunInterrupted } from '../errors.ts'
+import { inTime } from './in-time.ts'
+import { type RunEnd, type RunWatch, watchRun } from './run-watch.ts'
+import { type EventSource, followBatches, STORE_PATIENCE_MS } from './events.ts'
+import type { RunHandle, RunResult } from '../types.ts'
+import type { RunWaiting } from './waiting.ts'
+
+const QUERY_TIMEOUT_MS = 5_000
+
+/** The handle of `messageId`'s run. */
+export function runHandle(source: EventSource, messageId: string): RunHandle {
+  const { sessionId, store } = source
+
+  /** Where the message's events begin: before its own event, or, while it is not stored, at what is stored now. */
+  async function begin(): Promise<number> {
+    const located = store?.locateMessage(sessionId, messageId).catch(() => 0)
+    return (located && (await inTime(located, STORE_PATIENCE_MS))) ?? 0
+  }
+
+  async function* events(options: { signal?: AbortSignal } = {}): AsyncGenerator<SessionEvent> {
+    const watch = watchRun(messageId)
+    const signal = options.signal ?? new AbortController().signal
+    for await (const batch of followBatches(source, await begin(), signal)) {
+      const end = watch.take(batch)
+      yield* end ? batch.slice(0, end.at + 1) : batch
+      if (end) return
+    }
+  }
+
+  /** How the run ends, or what `look` says when it has taken in what is known by now. */
+  async function settle<T>(
+    options: { timeoutMs?: number; signal?: AbortSignal },
+    look: (watch: RunWatch) => Promise<T | undefined>,
+  ): Promise<RunEnd | T> {
+    const { timeoutMs } = options
+    const watch = watchRun(messageId)
+    const stop = new AbortController()
+    const timer =
+      timeoutMs === undefined ? undefined : setTimeout(() => stop.abort(new ResultTimeout(timeoutMs, watch.standing())), timeoutMs)
+    const signal = options.signal ? AbortSignal.any([stop.signal, options.signal]) : stop.signal
+    async function follow(): Promise<RunEnd | T> {
+      for await (const batch of followBatches(source, await begin(), signal)) {
+        const end = watch.take(batch)
+        if (end) return end.settled
+        const now = await look(watch)
+        if (now) return now
+      }
+      throw signal.reason
+    }
+    try {
+      // A look at a server that hangs takes longer than the caller may want to wait.
+      return await Promise.race([follow(), aborted(signal)])
+    } finally {
+      clearTimeout(timer)
+      stop.abort()
+    }
+  }
+
+  /** Whether the run waits for somebody. The store may not know yet of what somebody has just said: the workflow does. */
+  async function stillWaiting(watch: RunWatch): Promise<RunWaiting | undefined> {
+    const waiting = watch.waiting()
+    if (!waiting) return undefined
+    const { client } = source
+    try {
+      const state = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
+        client.workflow.getHandle(workflowIdOf(sessionId)).query<SessionState | Unopened>(QUERIES.state),
+      )
+      if ('v' in state) return watch.waiting(state)
+    } catch {
+      // No workflow, or no worker to ask: nothing has been said since.
+    }
+    return waiting
+  }
+
+  const settled: RunHandle['settled'] = (options = {}) => settle(options, stillWaiting)
+
+  async function result(options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<RunResult> {
+    const end = await settle<never>(options, async () => undefined)
+    switch (end.status) {
+      case 'completed': {
+        const { status: _, ...done } = end
+        return done
+      }
+      case 'interrupted':
+        throw new RunInterrupted(end.run, end.reason)
+      case 'failed':
+        throw new RunFailed(end)
+      case 'rejected':
+        throw new MessageRejected(end.code, `The session refused the message: ${end.reason}`)
+    }
+  }
+
+  return { sessionId, messageId, result, settled, events }
+}
+
+/** Rejects with the signal's reason when it aborts. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}

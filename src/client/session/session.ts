@@ -1,0 +1,189 @@
+// A session as a backend holds it.
+import { randomUUID } from 'node:crypto'
+import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client'
+import { ApplicationFailure } from '@temporalio/common'
+import { onTemporal } from '../../connect/deadline.ts'
+import type { TellWait } from '../../connect/waits.ts'
+import type { UserBlock } from '../../session/content.ts'
+import { milliseconds } from '../../session/duration.ts'
+import type { Json } from '../../session/json.ts'
+import {
+  isSessionId,
+  type MessageSignal,
+  type SessionStart,
+  SIGNALS,
+  UPDATES,
+  WORKFLOW_TASK_TIMEOUT_MS,
+  WORKFLOW_TYPE,
+  workflowIdOf,
+} from '../../session/protocol.ts'
+import { SAY_WHERE_TO } from '../../session/requests.ts'
+import type { Store } from '../../store/store.ts'
+import { sessionAskingOf, transcriptOf } from '../queries/asking.ts'
+import { type Asked, ask, takenIn } from './updates.ts'
+import { InvalidMessage, RecoveryRefused, RequestRefused, SessionNotFound } from '../errors.ts'
+import { fork, targetOf } from './forking.ts'
+import { checkSaid } from './said.ts'
+import { checkStart, readBlob, signalOf } from './large-content.ts'
+import { inTurn } from './large-requests.ts'
+import { readAll } from './past.ts'
+import { runHandle } from './run.ts'
+import { allEvents, type EventSource, followBatches, readEvents, readMessages } from './events.ts'
+import { readState } from './state.ts'
+import type { RunHandle, SendOptions, SessionHandle, SessionOptions } from '../types.ts'
+
+/** What a session handle works with. */
+export interface SessionParts {
+  client: Client
+  store: Store | undefined
+  taskQueue: string
+  /** Told what a request waits for. */
+  tell?: TellWait | undefined
+}
+
+/** The handle of a session. `known`: whether its id was just made, so that it cannot exist yet. */
+export function sessionHandle<C>(parts: SessionParts, id: string, options: SessionOptions<C>, known: { isNew: boolean }): SessionHandle {
+  if (!isSessionId(id)) {
+    throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is no session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
+  }
+  const { client, store, tell } = parts
+  const source: EventSource = { sessionId: id, client, store }
+  const workflow = client.workflow.getHandle(workflowIdOf(id))
+  const asked: Asked = { client, sessionId: id, taskQueue: options.taskQueue ?? parts.taskQueue, settings: settingsOf(options), tell }
+
+  async function send(content: string | UserBlock[], sendOptions: SendOptions = {}): Promise<RunHandle> {
+    const { messageId = randomUUID(), metadata } = sendOptions
+    const message: MessageSignal = {
+      messageId,
+      content,
+      ...(metadata && { metadata }),
+      ...(options.agent !== undefined && { agent: options.agent }),
+    }
+    checkStart(options)
+    const signal = await signalOf(store, id, message)
+    if (options.agent === undefined) return signalOnly(signal)
+    const opening = {
+      workflowId: workflowIdOf(id),
+      taskQueue: options.taskQueue ?? parts.taskQueue,
+      workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
+      args: [startOf(id, options, sendOptions.isNew ?? known.isNew)],
+      signal: SIGNALS.message,
+      signalArgs: [signal],
+    }
+    await onTemporal(client, () => client.workflow.signalWithStart(WORKFLOW_TYPE, opening))
+    return runHandle(source, messageId)
+  }
+
+  /** Without an agent's name only a session that is open can be spoken to. */
+  async function signalOnly(message: MessageSignal): Promise<RunHandle> {
+    try {
+      await onTemporal(client, () => workflow.signal(SIGNALS.message, message))
+    } catch (cause) {
+      if (!(cause instanceof WorkflowNotFoundError)) throw cause
+      throw new InvalidMessage(
+        'no_agent',
+        `Session "${id}" is not open: name the agent, pawl.session(id, { agent }), to start or resume it.`,
+        { cause },
+      )
+    }
+    return runHandle(source, message.messageId ?? '')
+  }
+
+  /** An update with who asks for it, and why. */
+  async function request<R>(update: string, details: object): Promise<R> {
+    checkSaid(details)
+    return inTurn(client, id, details, () => ask(asked, update, details))
+  }
+
+  async function stop(signal: string, details: object): Promise<void> {
+    try {
+      await onTemporal(client, () => workflow.signal(signal, details))
+    } catch (cause) {
+      if (cause instanceof WorkflowNotFoundError) throw new SessionNotFound(id, { cause })
+      throw cause
+    }
+  }
+
+  return {
+    id,
+    send,
+    run: (messageId) => runHandle(source, messageId),
+    state: () => readState(source),
+    messages: () => readMessages(source),
+    ...sessionAskingOf(store, id),
+    async messagesUpTo(target) {
+      return transcriptOf(store, id, await readAll((after) => readEvents(source, after)), target)
+    },
+    blob: (sha256) => readBlob(store, id, sha256),
+    async *events({ after = 0, follow, signal } = {}) {
+      if (follow) {
+        for await (const batch of followBatches(source, after, signal ?? new AbortController().signal)) {
+          yield* batch
+          // One that went on since is followed on.
+          if (batch.at(-1)?.type === 'session_closed') return
+        }
+        return
+      }
+      yield* allEvents(source, after)
+    },
+    resume: () => ask(asked, UPDATES.resume),
+    checkpoint: (reason, { by } = {}) => request(UPDATES.checkpoint, { reason, ...(by !== undefined && { by }) }),
+    async rollback({ by, reason, ...target }) {
+      const checked = targetOf(target)
+      if (!checked) throw new RequestRefused('invalid_target', SAY_WHERE_TO)
+      return request(UPDATES.rollback, { target: checked, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) })
+    },
+    async fork(forkOptions = {}) {
+      const copy = await fork(asked, checkSaid(forkOptions), () => allEvents(source))
+      return sessionHandle(parts, copy, options, { isNew: false })
+    },
+    approve: (callId, decision) => request(UPDATES.approve, { callId, ...decision }),
+    deny: (callId, decision) => request(UPDATES.deny, { callId, ...decision }),
+    resolve: (callId, resolution, said = {}) => request(UPDATES.resolve, { callId, resolution, ...said }),
+    answer: (callId, result, said = {}) => request(UPDATES.answer, { callId, result, ...said }),
+    interrupt: async (details = {}) => stop(SIGNALS.interrupt, checkSaid(details)),
+    close: async (details = {}) => stop(SIGNALS.close, checkSaid(details)),
+    async recover(options) {
+      const checked = checkSaid(options)
+      try {
+        await takenIn(asked, () => workflow.startUpdate(UPDATES.recover, { args: [checked], waitForStage: 'ACCEPTED' }))
+      } catch (cause) {
+        if (cause instanceof WorkflowNotFoundError) throw new SessionNotFound(id, { cause })
+        if (cause instanceof WorkflowUpdateFailedError && cause.cause instanceof ApplicationFailure) {
+          throw new RecoveryRefused(cause.cause.type ?? 'recovery_refused', cause.cause.message, { cause })
+        }
+        throw cause
+      }
+    },
+  }
+}
+
+function startOf<C>(sessionId: string, options: SessionOptions<C>, isNew: boolean): SessionStart {
+  const { agent, context, tags } = options
+  return {
+    sessionId,
+    ...(agent !== undefined && { agent }),
+    ...(context !== undefined && { context: context as Json }),
+    ...(tags && { tags }),
+    ...(isNew && { isNew: true as const }),
+    settings: settingsOf(options),
+  }
+}
+
+function settingsOf<C>(options: SessionOptions<C>): NonNullable<SessionStart['settings']> {
+  const idleTimeoutMs = durationOf(options.idleTimeout, 'idleTimeout')
+  const notServedAfterMs = durationOf(options.notServedAfter, 'notServedAfter')
+  return {
+    ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
+    ...(notServedAfterMs !== undefined && { notServedAfterMs }),
+  }
+}
+
+function durationOf(duration: unknown, name: string): number | undefined {
+  const ms = milliseconds(duration)
+  if (duration === undefined || ms !== undefined) return ms
+  throw new InvalidMessage(
+    'invalid_option',
+    `${name} is ${JSON.stringify(duration)}: give milliseconds, or text like '30s', up to 24 days.`,
+  )
+}

@@ -1,0 +1,47 @@
+// A session's state: from its workflow, else from the store; or why neither can say it.
+import type { SessionEvent } from '../../session/events.ts'
+import { fold } from '../../session/fold.ts'
+import { QUERIES, type Unopened, workflowIdOf } from '../../session/protocol.ts'
+import type { SessionError, SessionState } from '../../session/state.ts'
+import { whyUnavailable } from './hold-ups.ts'
+import type { EventSource } from './events.ts'
+
+const QUERY_TIMEOUT_MS = 5_000
+
+/** What the workflow answered. */
+type Live = { state: SessionState } | { state?: undefined; failed?: unknown; error?: SessionError }
+
+/** The state, from wherever it can be had. @throws SessionNotFound, SessionUnavailable. */
+export async function readState(source: EventSource): Promise<SessionState> {
+  const live = await queryState(source)
+  if (live.state) return live.state
+  // Closed long ago, still loading, or with no worker to ask: the store may have it.
+  try {
+    const stored = fold(undefined, await storedEvents(source))
+    if (stored) return live.error ? { ...stored, status: 'error', error: live.error } : stored
+  } catch (storeError) {
+    throw await whyUnavailable(source, { ...live, storeError })
+  }
+  throw await whyUnavailable(source, live)
+}
+
+async function queryState({ client, sessionId }: EventSource): Promise<Live> {
+  try {
+    const answer = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
+      client.workflow.getHandle(workflowIdOf(sessionId)).query<SessionState | Unopened>(QUERIES.state),
+    )
+    if ('v' in answer) return { state: answer }
+    return answer.error ? { error: answer.error } : {}
+  } catch (failed) {
+    return { failed }
+  }
+}
+
+async function storedEvents({ store, sessionId }: EventSource): Promise<SessionEvent[]> {
+  const all: SessionEvent[] = []
+  for (;;) {
+    const page = await store?.events(sessionId, { after: all.at(-1)?.seq ?? 0 })
+    if (!page?.length) return all
+    all.push(...page)
+  }
+}

@@ -1,0 +1,151 @@
+// What needs an answer of a session: updates of its workflow, which is opened again for them if it has closed.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  type Client,
+  isGrpcServiceError,
+  ServiceError,
+  WithStartWorkflowOperation,
+  WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
+  type WorkflowUpdateHandle,
+  WorkflowUpdateRPCTimeoutOrCancelledError,
+} from '@temporalio/client'
+import { ApplicationFailure } from '@temporalio/common'
+import { onTemporal } from '../../connect/deadline.ts'
+import { type TellWait, tellIfSlow } from '../../connect/waits.ts'
+import { type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol.ts'
+import { RequestRefused, SessionNotFound, SessionUnavailable } from '../errors.ts'
+import { type HoldUps, watchHoldUps } from './hold-ups.ts'
+
+const FAILED_PRECONDITION = 9
+const NOT_READY_MS = 30_000
+const BETWEEN_TRIES_MS = 500
+/** Far longer than a worker's death and a replay take. */
+const ACCEPTED_MS = 30_000
+/** How long a request may take that is being carried out: going back waits for the run to stop, and a tool's `verify` may be part of that. */
+const CARRIED_OUT_MS = 10 * 60_000
+
+/** Of which session something is asked. */
+export interface Asked {
+  client: Client
+  sessionId: string
+  taskQueue: string
+  settings: SessionStart['settings']
+  tell: TellWait | undefined
+}
+
+/** Carries out an update; a session whose workflow has closed is resumed for it. @throws RequestRefused, SessionNotFound. */
+export async function ask<R>(asked: Asked, update: string, request?: object): Promise<R> {
+  const workflow = asked.client.workflow.getHandle(workflowIdOf(asked.sessionId))
+  // Asked again under the same id, it is carried out once.
+  const updateId = randomUUID()
+  return refusable(asked.sessionId, async () => {
+    try {
+      return await takenIn(asked, () =>
+        request === undefined
+          ? workflow.startUpdate<R, []>(update, { updateId, waitForStage: 'ACCEPTED' })
+          : workflow.startUpdate<R, [object]>(update, { updateId, args: [request], waitForStage: 'ACCEPTED' }),
+      )
+    } catch (error) {
+      if (!(error instanceof WorkflowNotFoundError)) throw error
+      const { sessionId, settings } = asked
+      return startFor<R>(
+        asked,
+        update,
+        request === undefined ? [] : [request],
+        { sessionId, mustExist: true, ...(settings && { settings }) },
+        'USE_EXISTING',
+      )
+    }
+  })
+}
+
+/** Starts a session's workflow and carries out an update in it. */
+export function startFor<R>(
+  asked: Asked,
+  update: string,
+  args: object[],
+  start: SessionStart,
+  workflowIdConflictPolicy: 'USE_EXISTING' | 'FAIL',
+): Promise<R> {
+  const { client, taskQueue } = asked
+  const startWorkflowOperation = new WithStartWorkflowOperation(WORKFLOW_TYPE, {
+    workflowId: workflowIdOf(start.sessionId),
+    taskQueue,
+    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
+    workflowIdConflictPolicy,
+    args: [start],
+  })
+  // Its rejection is the update's too.
+  startWorkflowOperation.workflowHandle().catch(() => undefined)
+  return takenIn({ ...asked, sessionId: start.sessionId }, () =>
+    client.workflow.startUpdateWithStart(update, { args, startWorkflowOperation, waitForStage: 'ACCEPTED' }),
+  )
+}
+
+/**
+ * Makes an update and waits for its answer while the session is at work on it, but not for a worker or a Postgres that may never come.
+ * @throws SessionUnavailable, ConnectError.
+ */
+export async function takenIn<R>(asked: Asked, start: () => Promise<WorkflowUpdateHandle<R>>): Promise<R> {
+  const { client, sessionId, tell = () => undefined } = asked
+  const holdUps = watchHoldUps(client, sessionId)
+  const answer = onTemporal(client, async () => (await accepted(asked, holdUps, start)).result(), CARRIED_OUT_MS).catch(
+    (error: unknown) => {
+      if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error
+      const what = `has accepted the request and not carried it out within ${CARRIED_OUT_MS / 60_000} minutes`
+      throw new SessionUnavailable(sessionId, { what, advice: 'It may still do so: look at its state.' })
+    },
+  )
+  const waitsFor = async (): Promise<string> => {
+    const holdUp = await holdUps.look()
+    return holdUp ? `session "${sessionId}", which waits for ${holdUp.waitsFor}` : `session "${sessionId}" to carry it out`
+  }
+  return tellIfSlow(tell, waitsFor, Promise.race([answer, holdUps.tooLong]))
+}
+
+/** Only a live worker can accept an update: without one the server would hold the request without end. */
+async function accepted<R>(
+  { client, sessionId }: Asked,
+  holdUps: HoldUps,
+  start: () => Promise<WorkflowUpdateHandle<R>>,
+): Promise<WorkflowUpdateHandle<R>> {
+  return client.withDeadline(Date.now() + ACCEPTED_MS, start).catch(async (error: unknown) => {
+    if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error
+    const { waitsFor = 'a worker', advice = 'Start one.' } = (await holdUps.look().catch(() => undefined)) ?? {}
+    // The timeout that it comes from says nothing more.
+    throw new SessionUnavailable(sessionId, {
+      what: `has not accepted the request within ${ACCEPTED_MS / 1_000} s: it waits for ${waitsFor}`,
+      advice: `${advice} The request may still be carried out.`,
+      waitsFor,
+    })
+  })
+}
+
+/** Makes the update, again while the workflow is not ready for one, and makes of its failure what that says. */
+export async function refusable<R>(sessionId: string, update: () => Promise<R>): Promise<R> {
+  const giveUpAt = Date.now() + NOT_READY_MS
+  try {
+    for (;;) {
+      try {
+        return await update()
+      } catch (error) {
+        if (!isNotReady(error) || Date.now() > giveUpAt) throw error
+        await sleep(BETWEEN_TRIES_MS)
+      }
+    }
+  } catch (cause) {
+    if (isNotReady(cause))
+      throw new SessionUnavailable(sessionId, { what: 'has lost its worker and has not been taken up by another one', cause })
+    if (!(cause instanceof WorkflowUpdateFailedError && cause.cause instanceof ApplicationFailure)) throw cause
+    const { type, message } = cause.cause
+    if (type === 'session_not_found') throw new SessionNotFound(sessionId, { cause })
+    throw new RequestRefused(type ?? 'invalid_request', message, { cause })
+  }
+}
+
+/** The server takes no updates while the workflow's newest tasks were lost, as those of a worker are that was killed. */
+function isNotReady(error: unknown): boolean {
+  return isGrpcServiceError(error) ? error.code === FAILED_PRECONDITION : error instanceof ServiceError && isNotReady(error.cause)
+}

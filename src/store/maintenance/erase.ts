@@ -1,0 +1,109 @@
+// Erasing: a session's content goes for good, on request; what stays is a row that says that there was one, and who wanted it gone.
+import type { EventOf } from '../../session/events.ts'
+import type { Database, Queryable } from '../postgres/database.ts'
+import { deleteRows, type RowCounts } from './prune.ts'
+import type { Schema } from '../postgres/schema.ts'
+import { safeKey, sanitiser } from '../postgres/sanitise.ts'
+
+/** Who wants what erased. */
+export interface EraseRequest {
+  sessionId: string
+  by: string
+  reason?: string
+  /** Ids of the executions whose histories go, too. */
+  executions: readonly string[]
+  /** Of a session of which the store has no row: whose it was, and its chain. Without it such a session is left alone. */
+  unknown?: { agent: string; epoch: string }
+}
+
+/** What was erased. */
+export interface Erased {
+  rows: RowCounts
+  /** Sessions that have a copy of (a part of) its past, because they were forked from it or from its forks. */
+  forks: string[]
+  /** The session that it was forked from. */
+  parent: string | null
+}
+
+const ERASE_MS = 120_000
+const CONTENT = [
+  'messages',
+  'archived_messages',
+  'events',
+  'stray_events',
+  'tool_calls',
+  'errors',
+  'token_usage',
+  'checkpoints',
+  'approvals',
+  'recoveries',
+  'commits',
+  'blobs',
+] as const
+
+/** Deletes the session's rows, leaves its tombstone and an audit row, all at once; null for a session that there never was. */
+export async function eraseSession(database: Database, schema: Schema, request: EraseRequest): Promise<Erased | null> {
+  const { sessionId, by, reason, executions } = request
+  const key = safeKey(sessionId)
+  return database.transaction(
+    async (tx) => {
+      const parent = await lockForErasure(tx, schema, key, request)
+      if (parent === undefined) return null
+      const rows: RowCounts = {}
+      for (const table of CONTENT) rows[table] = await deleteRows(tx, schema, table, [key])
+      // The head stays: a late flush finds that it is not to be continued, and a fresh beginning goes on with the numbers.
+      await tx.query(
+        `update ${schema.table('sessions')} set status = 'closed', context = null, tags = '{}', error = null, error_raw = null, raw = null,
+           current_run = null, open_seq = null, waiting = 0, erased_at = now() where session_id = $1`,
+        [key],
+      )
+      const forks = await forksOf(tx, schema, key)
+      await tx.query(`insert into ${schema.table('audit')} (action, session_id, by, details) values ('erase', $1, $2, $3::jsonb)`, [
+        key,
+        safeKey(by),
+        JSON.stringify({ reason: reason === undefined ? null : safeKey(reason), rows, executions, forks }),
+      ])
+      return { rows, forks, parent }
+    },
+    { timeoutMs: ERASE_MS },
+  )
+}
+
+/** Whoever speaks to an erased session begins it afresh, as what the first event says. */
+export async function reviveErased(tx: Queryable, schema: Schema, key: string, event: EventOf<'session_started'>): Promise<void> {
+  const { agent, context, tags, at } = event
+  const safe = sanitiser()
+  const values = [key, safe.key(agent), safe.json(context), tags.map((tag) => safe.key(tag)), new Date(at).toISOString()]
+  await tx.query(
+    `update ${schema.table('sessions')} set agent = $2, context = $3::jsonb, tags = $4, created_at = $5, raw = $6,
+       erased_at = null, pruned_at = null, parent = null, forked_seq = null where session_id = $1`,
+    [...values, safe.raw({ agent, context, tags })],
+  )
+}
+
+/** Locks the session's row, or makes one where histories are all that there is; gives its parent, undefined if there is no session. */
+async function lockForErasure(tx: Queryable, schema: Schema, key: string, { unknown }: EraseRequest): Promise<string | null | undefined> {
+  const sessions = schema.table('sessions')
+  if (unknown) {
+    await tx.query(
+      `insert into ${sessions} (session_id, agent, status, epoch, flushed_seq, digest, created_at, updated_at)
+       values ($1, $2, 'closed', $3, 0, '', now(), now()) on conflict (session_id) do nothing`,
+      [key, safeKey(unknown.agent), safeKey(unknown.epoch)],
+    )
+  }
+  const [row] = await tx.query(`select parent from ${sessions} where session_id = $1 for update`, [key])
+  return row && (row.parent ?? null)
+}
+
+async function forksOf(tx: Queryable, schema: Schema, key: string): Promise<string[]> {
+  const sessions = schema.table('sessions')
+  const rows = await tx.query(
+    `with recursive forks as (
+       select session_id, erased_at from ${sessions} where parent = $1
+       union
+       select child.session_id, child.erased_at from ${sessions} child join forks on child.parent = forks.session_id
+     ) select session_id from forks where erased_at is null and session_id <> $1 order by session_id`,
+    [key],
+  )
+  return rows.map((row) => row.session_id ?? '')
+}

@@ -1,0 +1,112 @@
+// What a rebuild needs of the store beyond flushing: to begin a session's rows in its middle, and to know which large values are lost.
+import type { SessionState } from '../../session/state.ts'
+import type { Database, Queryable } from '../postgres/database.ts'
+import type { Schema } from '../postgres/schema.ts'
+import { soundState } from '../project/sound-events.ts'
+import type { StoredHead } from '../rows.ts'
+import { safeKey, sanitiser } from '../postgres/sanitise.ts'
+
+/** A session's state after its event `state.seq`, whose events up to there can be had nowhere. */
+export interface Adopted {
+  /** The chain of executions that goes on from it. */
+  epoch: string
+  state: SessionState
+  /** Rolling digest of the events up to there. */
+  digest: string
+}
+
+/** Begins the rows of a session that the store does not know at `state.seq`; one that it knows is left as it is. Gives the head. */
+export async function adoptSession(database: Database, schema: Schema, sessionId: string, adopted: Adopted): Promise<StoredHead> {
+  const key = safeKey(sessionId)
+  return database.transaction(async (tx) => {
+    if (await insertSession(tx, schema, key, adopted)) await insertCheckpoint(tx, schema, key, adopted)
+    const [row] = await tx.query(`select epoch, flushed_seq, digest from ${schema.table('sessions')} where session_id = $1`, [key])
+    return { epoch: row?.epoch ?? '', seq: Number(row?.flushed_seq), digest: row?.digest ?? '' }
+  })
+}
+
+async function insertSession(tx: Queryable, schema: Schema, key: string, { epoch, state, digest }: Adopted): Promise<boolean> {
+  const { agent, context, tags, status, run, current, turns, error, usage, createdAt, updatedAt, forkedFrom, checkpoint } =
+    soundState(state)
+  const { seq } = state
+  const safe = sanitiser()
+  const safeError = sanitiser()
+  const failure = error && { code: error.code, reason: error.reason, ...(error.run !== undefined && { run: error.run }) }
+  const columns = {
+    session_id: key,
+    agent: safe.key(agent),
+    status,
+    epoch: safeKey(epoch),
+    flushed_seq: seq,
+    digest,
+    origin_seq: seq,
+    run,
+    current_run: current?.run ?? null,
+    turns,
+    context: safe.json(context),
+    tags: tags.map((tag) => safe.key(tag)),
+    error: failure && safeError.json(failure),
+    error_raw: failure && safeError.raw(failure),
+    ...usage,
+    parent: forkedFrom ? safeKey(forkedFrom.sessionId) : null,
+    forked_seq: forkedFrom?.seq ?? null,
+    checkpoint: checkpoint?.version ?? 0,
+    created_at: new Date(createdAt).toISOString(),
+    updated_at: new Date(updatedAt).toISOString(),
+    raw: safe.raw({ agent, context, tags }),
+  }
+  const names = Object.keys(columns)
+  const created = await tx.query(
+    `insert into ${schema.table('sessions')} (${names.join(', ')}) values (${names.map((_, index) => `$${index + 1}`).join(', ')})
+     on conflict (session_id) do nothing returning 1 as created`,
+    Object.values(columns),
+  )
+  return created.length > 0
+}
+
+/** The adopted state stands as a checkpoint: what is folded later goes on from there. */
+async function insertCheckpoint(tx: Queryable, schema: Schema, key: string, { state }: Adopted): Promise<void> {
+  const { checkpoint, agent, run, current, updatedAt, lastMessageId } = soundState(state)
+  const { seq } = state
+  await tx.query(
+    `insert into ${schema.table('checkpoints')}
+       (session_id, version, agent, run, turn, seq, up_to_seq, last_message_id, reason, state, state_version, created_at)
+     values ($1, $2, $3, $4, $5, $6, $6, $7, 'adopted', $8, $9, $10)`,
+    [
+      key,
+      checkpoint?.version ?? 0,
+      safeKey(agent),
+      run > 0 ? run : null,
+      current?.turn ?? null,
+      seq,
+      lastMessageId === undefined ? null : safeKey(lastMessageId),
+      JSON.stringify(state),
+      state.v,
+      new Date(updatedAt).toISOString(),
+    ],
+  )
+}
+
+/** Those of the values that the store does not have. */
+export async function missingBlobs(database: Database, schema: Schema, sessionId: string, hashes: readonly string[]): Promise<string[]> {
+  const rows = await database.query(
+    `select sha256 from unnest($2::text[]) as wanted(sha256)
+     where not exists (select 1 from ${schema.table('blobs')} blob where blob.session_id = $1 and blob.sha256 = wanted.sha256)`,
+    [safeKey(sessionId), hashes],
+  )
+  return rows.map((row) => row.sha256 ?? '')
+}
+
+/** Where the rows of the session begin; 0: with its first event. */
+export async function originOf(database: Database, schema: Schema, sessionId: string): Promise<number> {
+  const [row] = await database.query(`select origin_seq from ${schema.table('sessions')} where session_id = $1`, [safeKey(sessionId)])
+  return Number(row?.origin_seq ?? 0)
+}
+
+/** Notes that somebody had rows restored. */
+export async function noteRebuild(database: Database, schema: Schema, by: string | undefined, details: object): Promise<void> {
+  await database.query(`insert into ${schema.table('audit')} (action, by, details) values ('rebuild', $1, $2::jsonb)`, [
+    by === undefined ? null : safeKey(by),
+    JSON.stringify(details),
+  ])
+}

@@ -1,0 +1,45 @@
+// Upkeep of the store: pruning, erasing, and what restoring rows from history needs.
+import type { Database } from '../postgres/database.ts'
+import { type Erased, type EraseRequest, eraseSession } from './erase.ts'
+import { type ArchiveBatch, countPrunable, type Prunable, pruneArchiveBatch, pruneBatch, type PrunedBatch } from './prune.ts'
+import { type Adopted, adoptSession, missingBlobs, noteRebuild, originOf } from './rebuild.ts'
+import type { Schema } from '../postgres/schema.ts'
+import type { StoredHead } from '../rows.ts'
+
+export type { Adopted } from './rebuild.ts'
+export type { ArchiveBatch, Prunable, PrunedBatch, RowCounts } from './prune.ts'
+export type { Erased, EraseRequest } from './erase.ts'
+
+/** What operators do to the store. */
+export interface Upkeep {
+  /** What could be pruned: sessions not changed since `before`, archived messages from before `archiveBefore`. */
+  prunable(before: Date, archiveBefore?: Date): Promise<Prunable>
+  /** Prunes at most `limit` closed sessions, in one transaction that waits for nobody and that nobody else waits for. */
+  prune(batch: { before: Date; limit: number; by?: string }): Promise<PrunedBatch>
+  /** Deletes at most `limit` messages that were archived before `before`. */
+  pruneArchive(batch: { before: Date; limit: number }): Promise<ArchiveBatch>
+  /** Deletes all that the store has of a session's content; null if there is no such session. */
+  erase(request: EraseRequest): Promise<Erased | null>
+  /** Begins the rows of an unknown session in its middle; gives the head. */
+  adopt(sessionId: string, adopted: Adopted): Promise<StoredHead>
+  /** The event after which the session's rows begin; 0: nothing is missing. */
+  origin(sessionId: string): Promise<number>
+  /** Those of the values (by sha256) that are not there. */
+  missingBlobs(sessionId: string, hashes: readonly string[]): Promise<string[]>
+  /** Leaves an audit row about rows that were restored. */
+  noteRebuild(by: string | undefined, details: object): Promise<void>
+}
+
+/** `prepared` runs what needs the schema. */
+export function upkeepOf(database: Database, schema: Schema, prepared: <T>(work: () => Promise<T>) => Promise<T>): Upkeep {
+  return {
+    prunable: (before, archiveBefore) => prepared(() => countPrunable(database, schema, before, archiveBefore)),
+    prune: (batch) => prepared(() => pruneBatch(database, schema, batch)),
+    pruneArchive: (batch) => prepared(() => pruneArchiveBatch(database, schema, batch)),
+    erase: (request) => prepared(() => eraseSession(database, schema, request)),
+    adopt: (sessionId, adopted) => prepared(() => adoptSession(database, schema, sessionId, adopted)),
+    origin: (sessionId) => prepared(() => originOf(database, schema, sessionId)),
+    missingBlobs: (sessionId, hashes) => prepared(() => missingBlobs(database, schema, sessionId, hashes)),
+    noteRebuild: (by, details) => prepared(() => noteRebuild(database, schema, by, details)),
+  }
+}

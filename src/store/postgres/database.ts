@@ -1,0 +1,186 @@
+// Postgres as the store uses it: a pool, statements with time limits, transactions that also stand behind pgbouncer.
+import pg from 'pg'
+import type { Client, ClientConfig, Pool, PoolClient, PoolConfig } from 'pg'
+import type { Logger } from '../../agent/tool.ts'
+import { type TellWait, tellIfSlow } from '../../connect/waits.ts'
+import { addressOf, checkPostgresUrl } from './address.ts'
+import { asStoreError, StoreError } from '../errors.ts'
+import { type WatchWhen, watchOutages } from './outages.ts'
+
+/** A row as Postgres sends it: text. What parsers the user's pg has been given does not matter then. */
+export type TextRow = Record<string, string | null>
+
+/** Runs statements. */
+export interface Queryable {
+  query(text: string, values?: readonly unknown[]): Promise<TextRow[]>
+}
+
+/** Postgres. Every method rejects with `StoreError`. */
+export interface Database extends Queryable {
+  /** Read committed; rolled back if `work` throws. `timeoutMs` bounds each of its statements. */
+  transaction<T>(work: (tx: Queryable) => Promise<T>, options?: { timeoutMs?: number }): Promise<T>
+  /** A connection of its own, not connected yet. */
+  newClient(): Client
+  /** Closes the pool, if it is our own. */
+  close(): Promise<void>
+}
+
+/** Milliseconds until a connection must stand, or be free in the pool. */
+const CONNECT_MS = 10_000
+/** Milliseconds that a statement may take. */
+const STATEMENT_MS = 10_000
+/** A Postgres that hangs does not mind its own timeouts: a little later the driver gives up, too. */
+const DRIVER_GRACE_MS = 2_000
+/** A flusher that stops in the middle of a transaction must not keep the session's row locked. */
+const IDLE_IN_TRANSACTION_MS = 20_000
+
+const GOODBYE_MS = 2_000
+
+const AS_TEXT = { getTypeParser: () => (value: unknown) => value }
+
+/** How a database is watched. */
+export interface DatabaseOptions {
+  /** Told when Postgres is lost, and when it is back. */
+  logger?: Logger | undefined
+  /** Default `in_use`. */
+  watch?: WatchWhen | undefined
+  /** Told that a statement takes long, or the connection for it. */
+  onWait?: TellWait | undefined
+}
+
+/** Opens nothing yet: the first statement connects. @throws StoreError `invalid_postgres_url`. */
+export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use', onWait }: DatabaseOptions = {}): Database {
+  const isOurs = typeof postgres === 'string'
+  if (isOurs) checkPostgresUrl(postgres)
+  const pool = isOurs ? ownPool(postgres) : postgres
+  const config: PoolConfig = pool.options
+  const address = addressOf(config)
+  const newClient = (): Client => new pg.Client(clientConfig(config))
+  const outages = logger && watchOutages({ address, newClient, logger, when: watch })
+  let closed = false
+  // One that is ours tells of connections that it loses while they are idle; of one of the user's, the user is told.
+  if (isOurs) pool.on('error', () => outages?.failed())
+  // Before it hands a new connection out, the pool takes its own listener off: an error in the packet that made it ready would find none.
+  const guard = (client: PoolClient): void => void client.on('error', ignore)
+  pool.on('connect', guard)
+
+  async function withClient<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
+    if (closed) throw new StoreError('store_closed', 'The side store was closed: open another one.')
+    const client = await checkOut(pool)
+    // A connection that breaks fails its statement; the same error emitted would end the process.
+    client.on('error', ignore)
+    let broken = true
+    try {
+      const result = await work(client)
+      broken = false
+      return result
+    } catch (error) {
+      // After an error of our own the connection is as good as before.
+      broken = !(error instanceof StoreError)
+      throw error
+    } finally {
+      client.off('error', ignore)
+      client.release(broken)
+    }
+  }
+
+  async function asStored<T>(work: Promise<T>): Promise<T> {
+    try {
+      const result = await tellIfSlow(onWait, `Postgres at ${address}`, work)
+      outages?.answered()
+      return result
+    } catch (cause) {
+      const error = asStoreError(cause, address)
+      if (error.code === 'store_unavailable') outages?.failed()
+      throw error
+    }
+  }
+
+  return {
+    query: (text, values) => asStored(withClient((client) => run(client, STATEMENT_MS, text, values))),
+    transaction: (work, options = {}) => asStored(withClient((client) => transact(client, work, options.timeoutMs ?? STATEMENT_MS))),
+    newClient,
+    async close() {
+      if (closed) return
+      closed = true
+      outages?.close()
+      pool.off('connect', guard)
+      if (isOurs) await end(pool)
+    },
+  }
+}
+
+const ignore = (): void => {}
+
+function ownPool(connectionString: string): Pool {
+  return new pg.Pool({
+    connectionString,
+    application_name: 'pawl',
+    connectionTimeoutMillis: CONNECT_MS,
+    idleTimeoutMillis: 10_000,
+    keepAlive: true,
+    allowExitOnIdle: true,
+  })
+}
+
+/** A Postgres that hangs never says goodbye, nor does a connection to it that is still being made: they are left to themselves. */
+async function end(pool: Pool): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, GOODBYE_MS)
+  })
+  await Promise.race([pool.end(), late]).finally(() => clearTimeout(timer))
+}
+
+/** For a pool of the user's, which may wait for ever. */
+function checkOut(pool: Pool): Promise<PoolClient> {
+  return new Promise((resolve, reject) => {
+    let late = false
+    const timer = setTimeout(() => {
+      late = true
+      reject(new Error(`no connection within ${CONNECT_MS} ms`))
+    }, CONNECT_MS + DRIVER_GRACE_MS)
+    pool.connect().then(
+      (client) => {
+        clearTimeout(timer)
+        if (late) client.release()
+        else resolve(client)
+      },
+      (error: unknown) => {
+        clearTimeout(timer)
+        reject(error)
+      },
+    )
+  })
+}
+
+async function run(client: PoolClient, timeoutMs: number, text: string, values: readonly unknown[] = []): Promise<TextRow[]> {
+  const query = { text, values: [...values], types: AS_TEXT, query_timeout: timeoutMs + DRIVER_GRACE_MS }
+  const result: { rows?: TextRow[] } = await client.query<TextRow>(query)
+  return result.rows ?? []
+}
+
+async function transact<T>(client: PoolClient, work: (tx: Queryable) => Promise<T>, timeoutMs: number): Promise<T> {
+  // One round trip. `set local`, because a pooler hands the next transaction to another connection.
+  const begin = [
+    'begin isolation level read committed read write',
+    `set local statement_timeout = ${timeoutMs}`,
+    `set local idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS}`,
+  ].join('; ')
+  await run(client, timeoutMs, begin)
+  let result: T
+  try {
+    result = await work({ query: (text, values) => run(client, timeoutMs, text, values) })
+  } catch (error) {
+    if (error instanceof StoreError) await run(client, timeoutMs, 'rollback')
+    throw error
+  }
+  await run(client, timeoutMs, 'commit')
+  return result
+}
+
+/** The password is not enumerable in a pool's options, so a spread alone would lose it. */
+function clientConfig(config: PoolConfig): ClientConfig {
+  const { password } = config
+  return { ...config, ...(password !== undefined && { password }), connectionTimeoutMillis: CONNECT_MS, keepAlive: true }
+}

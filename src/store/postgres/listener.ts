@@ -1,0 +1,126 @@
+// Wakes who watches a session: one LISTEN connection for all watchers of a store, for as long as there are any.
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Client } from 'pg'
+import type { Logger } from '../../agent/tool.ts'
+import { bellOf, bellsIn } from './notifier.ts'
+
+/** The shared listener. */
+export interface Listener {
+  watch(key: string, wake: () => void): () => void
+  close(): Promise<void>
+}
+
+/** No session has this for an id. */
+const EVERY_SESSION = '*'
+const EVERY_BELL = bellOf(EVERY_SESSION)
+const FIRST_RETRY_MS = 250
+const LAST_RETRY_MS = 30_000
+/** The connection outlives its last watcher a little: runs are often watched one after another. */
+const LINGER_MS = 5_000
+const GOODBYE_MS = 1_000
+
+/** Connects with the first watcher. Where LISTEN is impossible nobody is woken: watchers also poll. */
+export function listenerOn(channel: string, newClient: () => Client, logger: Logger | undefined): Listener {
+  const watchers = new Map<string, Set<() => void>>()
+  let client: Client | undefined
+  let timer: NodeJS.Timeout | undefined
+  let failures = 0
+  let closed = false
+
+  function connect(): void {
+    const opened = newClient()
+    client = opened
+    opened.on('error', (error) => lost(opened, error))
+    opened.on('end', () => lost(opened, undefined))
+    opened.on('notification', ({ payload = '' }) => {
+      for (const bell of [...bellsIn(payload), EVERY_BELL]) wakeAll(watchers.get(bell) ?? [])
+    })
+    const connecting = opened.connect()
+    holdProcess(opened, 'unref')
+    connecting
+      .then(() => opened.query(`listen "${channel}"`))
+      .then(() => {
+        // Again, because TLS has put another socket in the first one's place.
+        holdProcess(opened, 'unref')
+        failures = 0
+        // What was committed before this moment has been missed.
+        wakeAll([...watchers.values()].flatMap((wakes) => [...wakes]))
+      })
+      .catch((error: unknown) => lost(opened, error))
+  }
+
+  function lost(which: Client, error: unknown): void {
+    if (which !== client) return
+    client = undefined
+    void which.end().catch(() => {})
+    if (closed || watchers.size === 0) return
+    if (failures++ === 0) logger?.debug({ err: error }, 'pawl: the LISTEN connection was lost; watchers poll until it is back')
+    later(connect, Math.min(FIRST_RETRY_MS * 2 ** failures, LAST_RETRY_MS))
+  }
+
+  function wakeAll(wakes: Iterable<() => void>): void {
+    for (const wake of wakes) {
+      try {
+        wake()
+      } catch (error) {
+        logger?.warn({ err: error }, 'pawl: a watcher threw')
+      }
+    }
+  }
+
+  function later(what: () => void, delayMs: number): void {
+    clearTimeout(timer)
+    timer = setTimeout(() => {
+      timer = undefined
+      what()
+    }, delayMs)
+    timer.unref()
+  }
+
+  async function disconnect(): Promise<void> {
+    const leaving = client
+    client = undefined
+    failures = 0
+    if (!leaving) return
+    // Whoever waits for the goodbye must live to see it.
+    holdProcess(leaving, 'ref')
+    // A Postgres that hangs would never say goodbye.
+    await Promise.race([leaving.end().catch(() => {}), pause(GOODBYE_MS, undefined, { ref: false })])
+  }
+
+  function unwatch(bell: string, wake: () => void): void {
+    const wakes = watchers.get(bell)
+    wakes?.delete(wake)
+    if (wakes?.size === 0) watchers.delete(bell)
+    if (watchers.size === 0 && !closed) later(() => void disconnect(), LINGER_MS)
+  }
+
+  return {
+    watch(key, wake) {
+      if (closed) return () => {}
+      // An own function a watcher: the same `wake` may be given twice.
+      const own = (): void => wake()
+      const bell = bellOf(key)
+      const wakes = watchers.get(bell) ?? new Set()
+      watchers.set(bell, wakes.add(own))
+      if (client) clearTimeout(timer)
+      else if (watchers.size === 1 && wakes.size === 1) {
+        clearTimeout(timer)
+        connect()
+      }
+      return () => unwatch(bell, own)
+    },
+    async close() {
+      closed = true
+      clearTimeout(timer)
+      watchers.clear()
+      await disconnect()
+    },
+  }
+}
+
+/** Whether the process stays is for the watchers to say. The methods are not in pg's types. */
+function holdProcess(client: Client, how: 'ref' | 'unref'): void {
+  const hold = (client as Client & { ref?: () => void; unref?: () => void })[how]
+  hold?.call(client)
+}

@@ -1,0 +1,101 @@
+// Migrations: numbered SQL files, applied once, in order, all in one transaction under a lock.
+import { readdir, readFile } from 'node:fs/promises'
+import type { Logger } from '../../agent/tool.ts'
+import type { Database, Queryable } from './database.ts'
+import { StoreError } from '../errors.ts'
+import type { Schema } from './schema.ts'
+
+/** The same place beside this file in `src` and in `dist`. */
+// Not read before there is something to migrate: where a bundler made CommonJS of this, there is no such place.
+const folder = (): URL => new URL('./migrations/', import.meta.url)
+const FILE_NAME = /^\d{4}_[a-z0-9_]+\.sql$/
+/** A migration of large tables takes its time; so does waiting for another process that migrates. */
+const MIGRATION_MS = 10 * 60_000
+
+/** Names of the migrations that the schema lacks, in order. */
+export async function pendingMigrations(database: Queryable, schema: Schema): Promise<string[]> {
+  const applied = new Set(await appliedMigrations(database, schema))
+  return (await migrationNames()).filter((name) => !applied.has(name))
+}
+
+/** Applies what is missing; gives the names. Any number of processes may do so at once. */
+export async function migrate(database: Database, schema: Schema, logger?: Logger): Promise<string[]> {
+  if ((await pendingMigrations(database, schema)).length === 0) return []
+  const applied = await database.transaction((tx) => migrateLocked(tx, schema), { timeoutMs: MIGRATION_MS })
+  if (applied.length > 0) logger?.info({ schema: schema.name, migrations: applied }, 'pawl: migrated the side store')
+  return applied
+}
+
+async function migrateLocked(tx: Queryable, schema: Schema): Promise<string[]> {
+  // A lock of the transaction: one of the session would stay with a pooler's connection.
+  await tx.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`pawl:migrate:${schema.name}`])
+  await createHome(tx, schema)
+  // Loaded only where there is something to migrate.
+  const { Umzug } = await import('umzug')
+  const umzug = new Umzug<Queryable>({
+    context: () => tx,
+    logger: undefined,
+    storage: {
+      executed: ({ context }) => appliedMigrations(context, schema),
+      async logMigration({ name, context }) {
+        const values = [name, isBreaking(await textOf(name))]
+        await context.query(`insert into ${schema.table('migrations')} (name, breaking) values ($1, $2)`, values)
+      },
+      async unlogMigration() {
+        throw new StoreError('store_failed', 'Migrations only go forward: restore a backup instead.')
+      },
+    },
+    migrations: (await migrationNames()).map((name) => ({
+      name,
+      up: async ({ context }) => {
+        await context.query(schema.fill(await textOf(name)))
+      },
+    })),
+  })
+  try {
+    return (await umzug.up()).map((migration) => migration.name)
+  } catch (error) {
+    // Umzug wraps what Postgres said; who reads the error's code wants that.
+    throw error instanceof Error && error.cause instanceof Error ? error.cause : error
+  }
+}
+
+const textOf = (name: string): Promise<string> => readFile(new URL(`${name}.sql`, folder()), 'utf8')
+
+/** Workers of a release that does not have such a migration must not write any more: its first line says so. */
+export function isBreaking(sql: string): boolean {
+  return /^-- breaking\s*$/.test(sql.split('\n', 1)[0] ?? '')
+}
+
+async function createHome(tx: Queryable, schema: Schema): Promise<void> {
+  // `create schema if not exists` wants the right to create one even where it exists.
+  const [home] = await tx.query('select 1 as found from pg_namespace where nspname = $1', [schema.name])
+  if (!home) await tx.query(schema.fill('create schema {schema}'))
+  await tx.query(
+    schema.fill(`create table if not exists {schema}.migrations (
+      name text primary key, applied_at timestamptz not null default now(), breaking boolean not null default false
+    )`),
+  )
+}
+
+async function appliedMigrations(database: Queryable, schema: Schema): Promise<string[]> {
+  const [table] = await database.query('select to_regclass($1) as found', [schema.table('migrations')])
+  if (!table?.found) return []
+  const rows = await database.query(`select name from ${schema.table('migrations')} order by name`)
+  return rows.map((row) => row.name ?? '')
+}
+
+/** Names of the migrations that this release has, in order. */
+export async function migrationNames(): Promise<string[]> {
+  const files = await readdir(folder()).catch((cause: unknown) => {
+    throw new StoreError(
+      'store_failed',
+      `The migration files are not at ${folder().pathname} (was pawl bundled?): keep pawl out of the bundle, or open the store with migrate: 'off'.`,
+      { cause },
+    )
+  })
+  return files
+    .filter((file) => FILE_NAME.test(file))
+    .map((file) => file.slice(0, -'.sql'.length))
+    .sort()
+}

@@ -1,0 +1,59 @@
+// Migrations on request, as the schema's owner: for deployments whose workers may not change tables.
+import type { Logger } from '../../agent/tool.ts'
+import type { TellWait } from '../../connect/waits.ts'
+import { databaseAt } from './database.ts'
+import { StoreError } from '../errors.ts'
+import { grantTo } from './grants.ts'
+import { migrate, pendingMigrations } from './migrate.ts'
+import { schemaOf } from './schema.ts'
+
+/** What `migrateStore` takes. */
+export interface MigrateOptions {
+  /** URL of the database, as the role that is to own the tables. */
+  postgres: string
+  /** Postgres schema of pawl's own. Default `pawl`. */
+  schema?: string
+  /** A role that is granted what workers and clients need. */
+  appRole?: string
+  /** Change nothing: only say what is missing. */
+  check?: boolean
+  logger?: Logger
+  /** Told when Postgres takes long. */
+  onWait?: TellWait
+}
+
+/** What came of it. */
+export interface MigrateReport {
+  schema: string
+  /** Names of the migrations that were applied. */
+  applied: string[]
+  /** Names of those that are missing still: none, unless it was only checked. */
+  pending: string[]
+  grantedTo?: string
+}
+
+/**
+ * Brings the side store's schema up to this release. Any number of processes may do so at once, also while workers write.
+ * @throws StoreError `store_unavailable`, `permission_denied`, `role_not_found`, `invalid_store_options`, `invalid_postgres_url`.
+ */
+export async function migrateStore({
+  postgres,
+  schema: name = 'pawl',
+  appRole,
+  check,
+  logger,
+  onWait,
+}: MigrateOptions): Promise<MigrateReport> {
+  if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured: set DATABASE_URL or give `postgres`.')
+  const schema = schemaOf(name)
+  const database = databaseAt(postgres, { logger, onWait })
+  try {
+    if (check) return { schema: name, applied: [], pending: await pendingMigrations(database, schema) }
+    const applied = await migrate(database, schema, logger)
+    if (appRole === undefined) return { schema: name, applied, pending: [] }
+    await database.transaction((tx) => grantTo(tx, schema, appRole))
+    return { schema: name, applied, pending: [], grantedTo: appRole }
+  } finally {
+    await database.close()
+  }
+}

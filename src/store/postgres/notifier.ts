@@ -1,0 +1,80 @@
+// Wakes those who watch sessions: one notification for all flushes of some milliseconds. It is sent apart from their transactions, because
+// a transaction that has notified commits under a lock of the whole server.
+import type { Logger } from '../../agent/tool.ts'
+import { shortHash } from '../../session/digest.ts'
+import type { Database } from './database.ts'
+import type { Schema } from './schema.ts'
+
+/** Notifies. */
+export interface Notifier {
+  /** Something of the session with this key was committed. */
+  ring(key: string): void
+  /** Resolves when what was rung is sent, or cannot be. */
+  close(): Promise<void>
+}
+
+/** From one notification to the next: the first one goes out at once. */
+const BETWEEN_MS = 50
+/** Sessions that one notification names: Postgres takes less than 8,000 bytes. */
+const BELLS = 450
+const GOODBYE_MS = 1_000
+
+/** What stands for a session in a notification. */
+export function bellOf(key: string): string {
+  return shortHash(key)
+}
+
+/** The bells that a notification names. */
+export function bellsIn(payload: string): string[] {
+  return payload.split(' ')
+}
+
+/** A notifier of commits to the schema. What cannot be sent is dropped: those who watch also poll. */
+export function notifierOn(database: Pick<Database, 'query'>, schema: Schema, logger: Logger | undefined): Notifier {
+  const rung = new Set<string>()
+  let sending: Promise<void> | undefined
+  let isClosing = false
+  /** Ends the pause between two notifications. */
+  let hurry = (): void => {}
+
+  async function send(): Promise<void> {
+    while (rung.size > 0) {
+      const bells = [...rung]
+      rung.clear()
+      try {
+        for (let at = 0; at < bells.length; at += BELLS) await notify(bells.slice(at, at + BELLS))
+      } catch (err) {
+        logger?.debug({ err }, 'pawl: a notification could not be sent; watchers poll')
+      }
+      if (!isClosing) await pause()
+    }
+    sending = undefined
+  }
+
+  function pause(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, BETWEEN_MS)
+      hurry = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  /** Nothing is lost with it, so its commit need not wait for the disk while it holds the lock. */
+  async function notify(bells: readonly string[]): Promise<void> {
+    await database.query(`select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`, [schema.channel, bells.join(' ')])
+  }
+
+  return {
+    ring(key) {
+      rung.add(bellOf(key))
+      sending ??= send()
+    },
+    async close() {
+      isClosing = true
+      hurry()
+      if (sending) await Promise.race([sending, new Promise((resolve) => setTimeout(resolve, GOODBYE_MS).unref())])
+    },
+  }
+}

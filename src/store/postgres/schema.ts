@@ -1,0 +1,33 @@
+// The Postgres schema that the store lives in: its name, quoted, and the channel of its notifications.
+import { StoreError } from '../errors.ts'
+
+/** Where the store's tables are. */
+export interface Schema {
+  readonly name: string
+  /** NOTIFY channel of commits. */
+  readonly channel: string
+  /** The qualified, quoted name of a table: no statement relies on `search_path`. */
+  table(name: string): string
+  /** Replaces the placeholder `{schema}` by the quoted name. */
+  fill(sql: string): string
+}
+
+/** Shorter than Postgres's 63, so that the channel's name fits too. */
+const SCHEMA_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,49}$/
+
+/** The schema of that name. @throws StoreError `invalid_store_options`. */
+export function schemaOf(name: string): Schema {
+  if (!SCHEMA_NAME.test(name) || /^pg_/i.test(name)) {
+    throw new StoreError(
+      'invalid_store_options',
+      `The schema name ${JSON.stringify(name)} does not match ${SCHEMA_NAME} or begins with pg_: choose another, such as "pawl".`,
+    )
+  }
+  const quoted = `"${name}"`
+  return {
+    name,
+    channel: `pawl_${name}`,
+    table: (table) => `${quoted}.${table}`,
+    fill: (sql) => sql.replaceAll('{schema}', quoted),
+  }
+}

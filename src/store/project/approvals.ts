@@ -1,0 +1,89 @@
+// The projection of `approvals`: what people were asked to agree to, and what they said.
+import type { EventOf, SessionEvent } from '../../session/events.ts'
+import type { JsonObject } from '../../session/json.ts'
+import { callsLeftBehind, LEFT_BEHIND } from './left-behind.ts'
+import type { OpenCall } from './session-columns.ts'
+import type { APPROVALS, DECISIONS, RowOf } from '../write/tables.ts'
+import { sanitiser } from '../postgres/sanitise.ts'
+
+type Decided = EventOf<'approval_decided'>
+
+/** The rows that events make of approvals. */
+export interface ApprovalRows {
+  requests: RowOf<typeof APPROVALS>[]
+  /** On requests that are stored already. */
+  decisions: RowOf<typeof DECISIONS>[]
+}
+
+/** Applies one event to the rows; `open` are the newest turn's calls as they were before it. */
+export function projectApproval(rows: ApprovalRows, event: SessionEvent, open: ReadonlyMap<string, OpenCall>): void {
+  if (event.type === 'approval_requested') rows.requests.push(requestRow(event))
+  if (event.type === 'approval_decided') decide(rows, decisionRow(event, verdictOf(event)))
+  for (const [callId, { status }] of callsLeftBehind(event, open)) {
+    if (status === 'awaiting_approval') decide(rows, decisionRow({ callId, at: event.at }, LEFT_BEHIND.code))
+  }
+}
+
+function decide(rows: ApprovalRows, decision: RowOf<typeof DECISIONS>): void {
+  const request = rows.requests.findLast((row) => row.call_id === decision.call_id && row.status === 'requested')
+  if (request) Object.assign(request, decision)
+  else rows.decisions.push(decision)
+}
+
+/** What an event changes of the column `approval` of its call. */
+export function approvalPatch(event: EventOf<'approval_requested'> | Decided): JsonObject {
+  if (event.type === 'approval_requested') {
+    const { digest, reason = null, at, expiresAt, onExpiry } = event
+    const terms = { digest, reason, requestedAt: isoOf(at), expiresAt: isoOf(expiresAt), onExpiry }
+    return { ...terms, decision: null, decidedAt: null, decidedBy: null, note: null, edited: false }
+  }
+  const { at, by = null, note = null, input } = event
+  return { decision: verdictOf(event), decidedAt: isoOf(at), decidedBy: by, note, edited: input !== undefined }
+}
+
+/** What is changed of it where the run ends before anybody has decided. */
+export function approvalLeftBehind(at: number): JsonObject {
+  return { decision: LEFT_BEHIND.code, decidedAt: isoOf(at) }
+}
+
+function verdictOf({ approved, expired }: Decided): string {
+  if (expired) return 'expired'
+  return approved ? 'approved' : 'denied'
+}
+
+const isoOf = (at: number): string => new Date(at).toISOString()
+
+function requestRow(event: EventOf<'approval_requested'>): RowOf<typeof APPROVALS> {
+  const { callId, seq, tool, run, turn, digest, reason = null, at, expiresAt } = event
+  const safe = sanitiser()
+  return {
+    call_id: safe.key(callId),
+    seq,
+    tool: safe.key(tool),
+    run,
+    turn,
+    digest: safe.key(digest),
+    reason: safe.text(reason),
+    status: 'requested',
+    requested_at: isoOf(at),
+    expires_at: isoOf(expiresAt),
+    decided_at: null,
+    decided_by: null,
+    note: null,
+    raw: safe.raw({ tool, reason }),
+    raw_decision: null,
+  }
+}
+
+function decisionRow(said: Pick<Decided, 'callId' | 'at' | 'by' | 'note'>, status: string): RowOf<typeof DECISIONS> {
+  const { callId, at, by = null, note = null } = said
+  const safe = sanitiser()
+  return {
+    call_id: sanitiser().key(callId),
+    status,
+    decided_at: isoOf(at),
+    decided_by: safe.text(by),
+    note: safe.text(note),
+    raw_decision: safe.raw({ decidedBy: by, note }),
+  }
+}

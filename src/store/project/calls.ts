@@ -1,0 +1,270 @@
+// The ledger's projection: what the events of a tool call make of its row.
+import type { EventOf, SessionEvent, ToolCallStatus } from '../../session/events.ts'
+import type { Json, JsonObject } from '../../session/json.ts'
+import { approvalLeftBehind, approvalPatch } from './approvals.ts'
+import { callsLeftBehind, LEFT_BEHIND, NEVER_SAID } from './left-behind.ts'
+import type { OpenCall } from './session-columns.ts'
+import type { RowOf, TOOL_CALLS } from '../write/tables.ts'
+import { safeKey, sanitiser } from '../postgres/sanitise.ts'
+
+/** What a segment's events say of one call. Null is "nothing said": what is stored stays. With `outcome_seq` the outcome is replaced whole. */
+export type ToolCallRecord = RowOf<typeof TOOL_CALLS>
+
+type CallEvent = Extract<SessionEvent, { callId: string }>
+
+/** How a call ended. */
+interface Outcome {
+  status: ToolCallStatus
+  result?: Json
+  /** `asked`: a person is asked what became of it. `again`: the unknown call that it is the same as. */
+  error?: { code: string; message: string; asked?: true; again?: string }
+  effectId?: string
+  replayOf?: string
+  worker?: string
+  blob?: string
+}
+
+/** Applies one event to the records; `open` are the newest turn's calls as they were before it, `isOpen` tells which have no result yet. */
+export function projectCall(
+  records: Map<string, ToolCallRecord>,
+  event: SessionEvent,
+  open: ReadonlyMap<string, OpenCall>,
+  isOpen: (callId: string) => boolean,
+): void {
+  switch (event.type) {
+    case 'tool_issued':
+      issue(recordOf(records, event), event)
+      return
+    case 'tool_attempt_failed':
+      noteFailedAttempt(recordOf(records, event), event)
+      return
+    case 'tool_completed':
+    case 'tool_failed':
+    case 'tool_unknown':
+      end(recordOf(records, event), event, outcomeOf(event))
+      return
+    case 'tool_resolved':
+      // One of a run that has failed has its place in the transcript still, but nobody executes it again.
+      resolve(recordOf(records, event), event, isOpen(event.callId) && open.get(event.callId)?.status !== 'unknown')
+      return
+    case 'tool_progress':
+      noteProgress(recordOf(records, event), event)
+      return
+    case 'milestone_reached':
+      noteMilestone(recordOf(records, event), safeKey(event.name))
+      return
+    case 'approval_requested':
+    case 'approval_decided':
+      noteApproval(recordOf(records, event), event)
+      return
+    case 'answer_requested':
+      wait(recordOf(records, event), 'awaiting_answer', event.expiresAt)
+      return
+    default:
+      for (const [callId, call] of callsLeftBehind(event, open)) leaveBehind(records, event, callId, call)
+  }
+}
+
+const DID_NOT_HAPPEN = { code: 'did_not_happen', message: 'It was found out later that the effect did not happen.' }
+
+type Place = Pick<CallEvent, 'callId' | 'run' | 'turn' | 'tool' | 'at'>
+
+function recordOf(records: Map<string, ToolCallRecord>, place: Place): ToolCallRecord {
+  const known = records.get(place.callId)
+  if (known) return known
+  const record = newRecord(place, new Date(place.at).toISOString())
+  records.set(place.callId, record)
+  return record
+}
+
+function newRecord({ callId, run, turn, tool }: Place, issuedAt: string): ToolCallRecord {
+  return {
+    call_id: safeKey(callId),
+    run,
+    turn,
+    call_index: indexOf(callId),
+    tool: safeKey(tool),
+    effect: null,
+    idempotency_key: null,
+    input: null,
+    input_digest: null,
+    status: null,
+    attempt: 0,
+    worker: null,
+    result: null,
+    error: null,
+    effect_id: null,
+    replay_of: null,
+    issued_seq: null,
+    outcome_seq: null,
+    issued_at: issuedAt,
+    started_at: null,
+    completed_at: null,
+    raw_intent: null,
+    raw_outcome: null,
+    progress: null,
+    raw_progress: null,
+    waiting_until: null,
+    approval: null,
+    result_blob: null,
+    resolved_by: null,
+    note: null,
+    milestones: null,
+  }
+}
+
+function indexOf(callId: string): number {
+  const index = Number(callId.split('_')[3])
+  return Number.isSafeInteger(index) ? index : 0
+}
+
+function issue(record: ToolCallRecord, event: EventOf<'tool_issued'>): void {
+  const { tool, effect, key = null, input, inputDigest } = event
+  const safe = sanitiser()
+  Object.assign(record, {
+    call_index: event.index,
+    tool: safe.key(tool),
+    effect,
+    idempotency_key: safe.key(key),
+    input: safe.json(input),
+    input_digest: inputDigest,
+    issued_seq: event.seq,
+    issued_at: new Date(event.at).toISOString(),
+    raw_intent: safe.raw({ tool, key, input }),
+  } satisfies Partial<ToolCallRecord>)
+  setStatus(record, 'issued')
+}
+
+/** A status says also until when the call waits, and but for two it does not. */
+function setStatus(record: ToolCallRecord, status: ToolCallStatus): void {
+  record.status = status
+  record.waiting_until = null
+}
+
+function wait(record: ToolCallRecord, status: ToolCallStatus, until: number | undefined): void {
+  setStatus(record, status)
+  if (until !== undefined) record.waiting_until = new Date(until).toISOString()
+}
+
+function noteProgress(record: ToolCallRecord, { value }: EventOf<'tool_progress'>): void {
+  const safe = sanitiser()
+  record.progress = safe.json(value)
+  record.raw_progress = safe.raw(value)
+}
+
+function noteApproval(record: ToolCallRecord, event: EventOf<'approval_requested' | 'approval_decided'>): void {
+  patchApproval(record, approvalPatch(event))
+  if (event.type === 'approval_requested') return wait(record, 'awaiting_approval', event.expiresAt)
+  // A denied call ends with the `tool_failed` that follows.
+  if (!event.approved) return
+  setStatus(record, 'issued')
+  if (event.input === undefined) return
+  const { tool, input, resolution } = event
+  const safe = sanitiser()
+  const key = resolution?.key ?? null
+  record.input = safe.json(input)
+  if (resolution) record.input_digest = resolution.inputDigest
+  if (key !== null) record.idempotency_key = safe.key(key)
+  safe.key(tool)
+  record.raw_intent = safe.raw({ tool, key, input })
+}
+
+function patchApproval(record: ToolCallRecord, patch: JsonObject): void {
+  const before = record.approval === null ? {} : (JSON.parse(String(record.approval)) as JsonObject)
+  record.approval = sanitiser().json({ ...before, ...patch })
+}
+
+function resolve(record: ToolCallRecord, event: EventOf<'tool_resolved'>, isOpen: boolean): void {
+  record.resolved_by = safeKey(event.decidedBy ?? event.by)
+  if (event.note !== undefined) record.note = sanitiser().text(event.note)
+  if (event.happened) end(record, event, { status: 'completed', ...given(event) })
+  // Nobody knows, and it is left so: the `tool_failed` that follows ends it.
+  else if (event.decision === 'skip') return
+  // An open call that surely did not happen is executed again; an earlier one stays as it is: not done.
+  else if (isOpen) reopen(record, event)
+  else end(record, event, { status: 'failed', error: DID_NOT_HAPPEN })
+}
+
+function reopen(record: ToolCallRecord, event: EventOf<'tool_resolved'>): void {
+  end(record, event, { status: 'issued' })
+  record.completed_at = null
+}
+
+function leaveBehind(records: Map<string, ToolCallRecord>, { at, seq }: SessionEvent, callId: string, call: OpenCall): void {
+  const [, run = 0, turn = 0] = callId.split('_').map(Number)
+  const record = recordOf(records, { callId, run, turn, tool: call.tool, at })
+  if (call.status === 'awaiting_approval') patchApproval(record, approvalLeftBehind(at))
+  end(record, { at, seq }, outcomeLeftBehind(call))
+}
+
+/** What may have been executed nobody knows of; done again under its key, an idempotent call is as good as failed. */
+function outcomeLeftBehind({ status, effect, mayHaveBegun }: OpenCall): Outcome {
+  if (status === 'awaiting_resolution') return { status: 'unknown', error: NEVER_SAID }
+  if (!mayHaveBegun || effect === 'read') return { status: 'skipped', error: LEFT_BEHIND }
+  return { status: effect === 'external' ? 'unknown' : 'failed', error: LEFT_BEHIND }
+}
+
+/** At another attempt it may be reached once more. */
+function noteMilestone(record: ToolCallRecord, name: string): void {
+  const reached = record.milestones ?? []
+  if (!reached.includes(name)) record.milestones = [...reached, name]
+}
+
+function noteFailedAttempt(record: ToolCallRecord, { error }: EventOf<'tool_attempt_failed'>): void {
+  setStatus(record, 'running')
+  countAttempt(record, error.attempt)
+  if (error.worker !== undefined) record.worker = safeKey(error.worker)
+}
+
+/** The highest that any event says, as it is where the events come in several flushes. */
+function countAttempt(record: ToolCallRecord, attempt: number): void {
+  record.attempt = Math.max(Number(record.attempt), attempt)
+}
+
+function outcomeOf(event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown'>): Outcome {
+  switch (event.type) {
+    case 'tool_completed':
+      if (event.replayOf !== undefined) return { status: 'replayed', replayOf: event.replayOf }
+      return { status: 'completed', ...given(event), ...(event.worker !== undefined && { worker: event.worker }) }
+    case 'tool_failed':
+      return { status: statusOfFailure(event.code), error: { code: event.code, message: event.message } }
+    case 'tool_unknown': {
+      const { message, ask, again } = event
+      // It was not executed: what nobody knows is what became of the call that it asked for again.
+      if (again !== undefined) return { status: 'skipped', error: { code: 'outcome_unknown', message, again } }
+      return { status: 'unknown', error: { code: 'outcome_unknown', message, ...(ask && { asked: true }) } }
+    }
+  }
+}
+
+function statusOfFailure(code: string): ToolCallStatus {
+  if (code === 'denied' || code === 'approval_expired') return 'denied'
+  return code === 'skipped' ? 'skipped' : 'failed'
+}
+
+function given({ value, effectId, blob }: EventOf<'tool_completed' | 'tool_resolved'>): Pick<Outcome, 'result' | 'effectId' | 'blob'> {
+  return {
+    ...(value !== undefined && { result: value }),
+    ...(effectId !== undefined && { effectId }),
+    ...(blob && { blob: blob.sha256 }),
+  }
+}
+
+function end(record: ToolCallRecord, event: { at: number; seq: number } | CallEvent, outcome: Outcome): void {
+  const { status, result = null, error = null, effectId = null, replayOf = null, worker = null, blob = null } = outcome
+  const safe = sanitiser()
+  setStatus(record, status)
+  Object.assign(record, {
+    result: result === null ? null : safe.json(result),
+    error: error === null ? null : safe.json(error),
+    effect_id: safe.key(effectId),
+    replay_of: safe.key(replayOf),
+    result_blob: blob,
+    outcome_seq: event.seq,
+    completed_at: new Date(event.at).toISOString(),
+  } satisfies Partial<ToolCallRecord>)
+  if (worker !== null) record.worker = safe.key(worker)
+  if ('attempt' in event) countAttempt(record, event.attempt)
+  if ('startedAt' in event && event.startedAt !== undefined) record.started_at = new Date(event.startedAt).toISOString()
+  record.raw_outcome = safe.raw({ result, error, effectId, worker })
+}

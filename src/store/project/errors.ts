@@ -1,0 +1,109 @@
+// The projection of `errors`: a row for each failed attempt, and one for each failure of a whole run or of a checkpoint.
+import type { EventOf, SessionEvent } from '../../session/events.ts'
+import type { StoreError } from '../errors.ts'
+import type { LateFlush } from '../store.ts'
+import type { ERRORS, RowOf } from '../write/tables.ts'
+import { sanitiser } from '../postgres/sanitise.ts'
+
+/** The row of `errors` that an event makes, if any. A rejected message is none: nothing was attempted. It stands in `events`. */
+export function projectError(event: SessionEvent): RowOf<typeof ERRORS> | undefined {
+  switch (event.type) {
+    case 'model_attempt_failed':
+      return attemptRow(event, 'model', null)
+    case 'tool_attempt_failed':
+      return attemptRow(event, `tool:${event.tool}`, event.callId)
+    case 'error_entered':
+      return runRow(event)
+    default:
+      return undefined
+  }
+}
+
+type AttemptEvent = EventOf<'model_attempt_failed' | 'tool_attempt_failed'>
+
+function attemptRow(event: AttemptEvent, context: string, callId: string | null): RowOf<typeof ERRORS> {
+  const { attempt, class: className, code = null, message, retryable, nextDelayMs = null, worker = null } = event.error
+  const safe = sanitiser()
+  return {
+    seq: event.seq,
+    run: event.run,
+    turn: event.turn,
+    context: safe.key(context),
+    call_id: safe.key(callId),
+    attempt,
+    class: safe.text(className),
+    code: safe.text(code),
+    message: safe.text(message),
+    retryable,
+    next_delay_ms: nextDelayMs === null ? null : Math.round(nextDelayMs),
+    worker: safe.text(worker),
+    at: new Date(event.at).toISOString(),
+    raw: safe.raw({ context, callId, class: className, code, message, worker }),
+  }
+}
+
+function runRow(event: EventOf<'error_entered'>): RowOf<typeof ERRORS> {
+  const { code, reason } = event
+  const safe = sanitiser()
+  return {
+    seq: event.seq,
+    run: event.run ?? null,
+    turn: null,
+    context: 'run',
+    call_id: null,
+    attempt: null,
+    class: 'RunFailed',
+    code: safe.text(code),
+    message: safe.text(reason),
+    retryable: event.strategy === 'automatic',
+    next_delay_ms: null,
+    worker: null,
+    at: new Date(event.at).toISOString(),
+    raw: safe.raw({ context: 'run', callId: null, class: 'RunFailed', code, message: reason, worker: null }),
+  }
+}
+
+/** A checkpoint that could not be written. */
+export interface CheckpointFailure {
+  event: EventOf<'checkpoint_made'>
+  error: StoreError
+}
+
+/** The row of a checkpoint that could not be written: the next one covers it. */
+export function checkpointErrorRow({ event, error }: CheckpointFailure): RowOf<typeof ERRORS> {
+  return checkpointRow(event, {
+    class: error.name,
+    code: error.code,
+    message: `Checkpoint ${event.version} was not written: ${error.message}`,
+  })
+}
+
+/** The row that says that a checkpoint was written late, and why. */
+export function lateCheckpointRow(event: EventOf<'checkpoint_made'>, late: LateFlush): RowOf<typeof ERRORS> {
+  const tries = late.attempts === 1 ? 'one try' : `${late.attempts} tries`
+  const message = `Checkpoint ${event.version} was written late: since ${late.since.toISOString()} ${tries} failed: ${late.message}`
+  return checkpointRow(event, { class: 'LateCheckpoint', code: late.code, message })
+}
+
+function checkpointRow(
+  { seq, run, turn, at }: EventOf<'checkpoint_made'>,
+  said: { class: string; code: string; message: string },
+): RowOf<typeof ERRORS> {
+  const safe = sanitiser()
+  return {
+    seq,
+    run: run ?? null,
+    turn: turn ?? null,
+    context: 'checkpoint',
+    call_id: null,
+    attempt: null,
+    class: safe.text(said.class),
+    code: safe.text(said.code),
+    message: safe.text(said.message),
+    retryable: true,
+    next_delay_ms: null,
+    worker: null,
+    at: new Date(at).toISOString(),
+    raw: safe.raw({ context: 'checkpoint', callId: null, ...said, worker: null }),
+  }
+}

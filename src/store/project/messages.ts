@@ -1,0 +1,167 @@
+// The projection of `messages`: the transcript's own fold makes them, so that rows and what the model sees cannot differ.
+import type { ContentBlock } from '../../session/content.ts'
+import type { BlobRef, EventOf, SessionEvent } from '../../session/events.ts'
+import type { Json } from '../../session/json.ts'
+import { addToTranscript, emptyTranscript, type Transcript } from '../../session/transcript.ts'
+import type { MESSAGES, RowOf, TAKEN } from '../write/tables.ts'
+import { jsonText, safeKey, sanitiser } from '../postgres/sanitise.ts'
+
+/** What projecting messages needs to know of the events before. */
+export interface MessageProjection {
+  /** The newest turn while results of its calls are missing. */
+  openTurn: OpenTurn | null
+  /** Never holds messages: they become rows as soon as they stand in it. */
+  transcript: Transcript
+  /** Results that lie in `blobs`, by call. */
+  blobs: Map<string, BlobRef>
+}
+
+/** A turn whose tool results are not all there, by its `model_completed`. */
+export interface OpenTurn {
+  seq: number
+  run: number
+  turn: number
+}
+
+/** The rows that events make of messages. */
+export interface MessageRows {
+  messages: MessageRow[]
+  /** Taken by a turn of the segment, but received before the segment. */
+  taken: RowOf<typeof TAKEN>[]
+}
+
+type MessageRow = RowOf<typeof MESSAGES>
+
+/** Of no events. */
+export function newMessageProjection(): MessageProjection {
+  return { openTurn: null, transcript: emptyTranscript(), blobs: new Map() }
+}
+
+/** Applies one event to the rows; the projection is changed in place. */
+export function projectMessages(projection: MessageProjection, rows: MessageRows, event: SessionEvent): void {
+  if (event.type === 'message_received') {
+    rows.messages.push(userRow(event))
+    return
+  }
+  if (event.type === 'turn_started') takeMessages(rows, event)
+  rows.messages.push(...growTranscript(projection, event))
+}
+
+/** Adds an event to the transcript; gives the rows of the messages that it made. */
+export function growTranscript(projection: MessageProjection, event: SessionEvent): MessageRow[] {
+  // What users said are rows before a run takes them, so the transcript is told nothing of them.
+  if (event.type === 'message_received') return []
+  const { transcript, openTurn, blobs } = projection
+  noteBlob(blobs, event)
+  addToTranscript(transcript, stackSafe(event))
+  const made = transcript.messages.splice(0)
+  transcript.seqs.length = 0
+  transcript.newestRun.from = 0
+  if (event.type === 'model_completed') projection.openTurn = { seq: event.seq, run: event.run, turn: event.turn }
+  if (transcript.open === null) projection.openTurn = null
+  return made.flatMap((message) => {
+    const isAnswer = event.type === 'model_completed'
+    const place = isAnswer ? event : openTurn
+    if (!place) return []
+    const { run, turn } = place
+    return messageRow(event, {
+      messageId: `${isAnswer ? 'm' : 'r'}_${run}_${turn}`,
+      kind: isAnswer ? 'assistant' : 'tool_results',
+      place: { run, turn, position: place.seq, ordinal: isAnswer ? 0 : 1 },
+      message,
+      ...callsIn(message.content, blobs),
+    })
+  })
+}
+
+/** A call's result, also one that repeats another's, lies where its outcome says. */
+function noteBlob(blobs: Map<string, BlobRef>, event: SessionEvent): void {
+  if (event.type !== 'tool_completed' && event.type !== 'tool_resolved') return
+  const blob = event.blob ?? (event.type === 'tool_completed' && event.replayOf !== undefined ? blobs.get(event.replayOf) : undefined)
+  if (blob) blobs.set(event.callId, blob)
+}
+
+/** The transcript makes JSON text of a result by the built-in, which some thousand levels of nesting overflow. */
+function stackSafe(event: SessionEvent): SessionEvent {
+  if (event.type !== 'tool_completed' || event.content !== undefined || event.value === undefined) return event
+  try {
+    JSON.stringify(event.value)
+    return event
+  } catch {
+    return { ...event, content: jsonText(event.value) }
+  }
+}
+
+/** The tool calls that blocks ask for or answer, and which of the answers lie in `blobs`. */
+function callsIn(content: string | readonly ContentBlock[], results: ReadonlyMap<string, BlobRef>): Pick<NewMessage, 'callIds' | 'blobs'> {
+  const callIds: string[] = []
+  const blobs: StoredBlob[] = []
+  for (const [block, one] of typeof content === 'string' ? [] : content.entries()) {
+    if (one.type === 'tool_use') callIds.push(one.id)
+    if (one.type !== 'tool_result') continue
+    callIds.push(one.tool_use_id)
+    const blob = results.get(one.tool_use_id)
+    if (blob) blobs.push(storedBlob(block, blob))
+  }
+  return { ...(callIds.length > 0 && { callIds }), ...(blobs.length > 0 && { blobs }) }
+}
+
+/** An entry of the column `blobs`; `block`: which of the content's blocks it is, null for all of it. */
+interface StoredBlob {
+  block: number | null
+  sha256: string
+  bytes: number
+}
+
+const storedBlob = (block: number | null, { sha256, bytes }: BlobRef): StoredBlob => ({ block, sha256, bytes })
+
+function userRow(event: EventOf<'message_received'>): MessageRow {
+  const { messageId, content, metadata, blob } = event
+  return messageRow(event, {
+    messageId,
+    kind: 'user',
+    place: { run: null, turn: null, position: null, ordinal: 0 },
+    message: { role: 'user', content },
+    ...(metadata && { metadata }),
+    ...(blob && { blobs: [storedBlob(null, blob)] }),
+  })
+}
+
+function takeMessages(rows: MessageRows, event: EventOf<'turn_started'>): void {
+  const { run, turn, seq: position } = event
+  for (const [ordinal, messageId] of event.takes.entries()) {
+    const message_id = safeKey(messageId)
+    const place = { run, turn, position, ordinal }
+    const received = rows.messages.find((row) => row.kind === 'user' && row.run === null && row.message_id === message_id)
+    if (received) Object.assign(received, place)
+    else rows.taken.push({ message_id, ...place })
+  }
+}
+
+interface NewMessage {
+  messageId: string
+  kind: string
+  place: Pick<MessageRow, 'run' | 'turn' | 'position' | 'ordinal'>
+  message: { role: string; content: EventOf<'message_received'>['content'] | Transcript['messages'][number]['content'] }
+  metadata?: NonNullable<EventOf<'message_received'>['metadata']>
+  callIds?: string[]
+  blobs?: StoredBlob[]
+}
+
+function messageRow(event: SessionEvent, { messageId, kind, place, message, metadata, callIds, blobs }: NewMessage): MessageRow {
+  const safe = sanitiser()
+  const content = message.content as Json
+  return {
+    seq: event.seq,
+    message_id: safe.key(messageId),
+    ...place,
+    role: message.role,
+    kind,
+    content: safe.json(content),
+    metadata: metadata ? safe.json(metadata) : null,
+    at: new Date(event.at).toISOString(),
+    call_ids: callIds ?? null,
+    blobs: blobs ? JSON.stringify(blobs) : null,
+    raw: safe.raw({ messageId, content, metadata: metadata ?? null }),
+  }
+}

@@ -1,0 +1,153 @@
+// The projections: what a session's events make of the store's rows. Pure, so that writing behind and rebuilding share it.
+import type { EventOf, SessionEvent } from '../../session/events.ts'
+import { priceOf, providerOf } from './prices.ts'
+import { type ApprovalRows, projectApproval } from './approvals.ts'
+import { projectCall, type ToolCallRecord } from './calls.ts'
+import { projectError } from './errors.ts'
+import { growTranscript, type MessageProjection, type MessageRows, newMessageProjection, projectMessages } from './messages.ts'
+import { projectRecovery } from './recoveries.ts'
+import { applyToSession, asInherited, type SessionColumns, trackCalls } from './session-columns.ts'
+import type { ERRORS, RECOVERIES, RowOf, TOKEN_USAGE } from '../write/tables.ts'
+import { safeKey } from '../postgres/sanitise.ts'
+
+/** What projecting an event needs to know of those before it. */
+export interface Projection extends MessageProjection {
+  session: SessionColumns
+}
+
+/** The rows that a segment of events makes. */
+export interface Rows extends MessageRows, ApprovalRows {
+  toolCalls: Map<string, ToolCallRecord>
+  errors: RowOf<typeof ERRORS>[]
+  usage: RowOf<typeof TOKEN_USAGE>[]
+  recoveries: RowOf<typeof RECOVERIES>[]
+  /** The segment's last event moves rows out of the way: to be applied after the rows above. */
+  move: Move | null
+}
+
+/** An event that takes back rows of events before it, and the run that was the newest then. */
+export interface Move {
+  event: MovingEvent
+  run: number
+}
+
+type MovingEvent = EventOf<'recovery_started' | 'rolled_back' | 'session_started' | 'forked'>
+
+/** A projection of no events but those that `session` was folded from. */
+export function newProjection(session: SessionColumns): Projection {
+  return { session, ...newMessageProjection() }
+}
+
+/** Tells a projection of events whose rows are stored: those of the open turn, and results that are replayed. */
+export function recall(projection: Projection, events: Iterable<SessionEvent>): void {
+  for (const event of events) {
+    try {
+      growTranscript(projection, event)
+      trackCalls(projection.session, event)
+    } catch {
+      // No rows could be made of it either, which is noted beside it.
+    }
+  }
+}
+
+/** No rows, for none can be made of these events: the session is as it was before them. */
+export function passOver({ session }: Projection, events: Iterable<SessionEvent>): Rows {
+  for (const { at } of events) session.updatedAt = at
+  return noRows()
+}
+
+/**
+ * Cuts events into segments that can be applied in one go each: at most `maxBytes` of JSON (or one event),
+ * and ending where rows are taken back, because one statement cannot change a row twice.
+ */
+export function segmentsOf<E extends { event: SessionEvent; json: string }>(entries: readonly E[], maxBytes: number): E[][] {
+  const segments: E[][] = []
+  let segment: E[] = []
+  let bytes = 0
+  for (const entry of entries) {
+    segment.push(entry)
+    bytes += entry.json.length
+    if (bytes >= maxBytes || moves(entry.event)) {
+      segments.push(segment)
+      segment = []
+      bytes = 0
+    }
+  }
+  if (segment.length > 0) segments.push(segment)
+  return segments
+}
+
+/** The rows of one segment; the projection is changed in place. `inherited`: another session's past, which counts nothing. */
+export function project(projection: Projection, events: Iterable<SessionEvent>, inherited: boolean): Rows {
+  const rows = noRows()
+  for (const event of events) {
+    if (moves(event)) rows.move = { event, run: projection.session.run }
+    if (!inherited) projectCounted(projection, rows, event)
+    projectMessages(projection, rows, event)
+    applyToSession(projection.session, event)
+  }
+  if (inherited) asInherited(projection.session)
+  return rows
+}
+
+function noRows(): Rows {
+  return {
+    messages: [],
+    taken: [],
+    toolCalls: new Map(),
+    errors: [],
+    usage: [],
+    requests: [],
+    decisions: [],
+    recoveries: [],
+    move: null,
+  }
+}
+
+/** The rows that sums over sessions are made of. */
+function projectCounted(projection: Projection, rows: Rows, event: SessionEvent): void {
+  projectCall(rows.toolCalls, event, projection.session.calls, callIsOpen(projection))
+  projectApproval(rows, event, projection.session.calls)
+  const error = projectError(event)
+  if (error) rows.errors.push(error)
+  const recovery = projectRecovery(event)
+  if (recovery) rows.recoveries.push(recovery)
+  if (event.type === 'model_completed') rows.usage.push(usageRow(event))
+}
+
+/** Calls whose completed results the events repeat without carrying them. */
+export function replayedCalls(events: Iterable<SessionEvent>): string[] {
+  const calls = new Set<string>()
+  for (const event of events) if (event.type === 'tool_completed' && event.replayOf !== undefined) calls.add(event.replayOf)
+  return [...calls]
+}
+
+function moves(event: SessionEvent): event is MovingEvent {
+  if (event.type === 'recovery_started') return event.strategy === 'restart_run'
+  if (event.type === 'session_started') return event.after !== undefined
+  return event.type === 'rolled_back' || event.type === 'forked'
+}
+
+function callIsOpen({ transcript: { open } }: Projection): (callId: string) => boolean {
+  return (callId) => open !== null && open.callIds.includes(callId) && !open.results.has(callId)
+}
+
+function usageRow(event: EventOf<'model_completed'>): Rows['usage'][number] {
+  const { seq, run, turn, model, usage, at } = event
+  const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
+  const price = priceOf(model, usage, at)
+  return {
+    seq,
+    run,
+    turn,
+    model: safeKey(model),
+    provider: providerOf(model),
+    input_tokens,
+    output_tokens,
+    cache_creation_input_tokens,
+    cache_read_input_tokens,
+    usd: price?.usd ?? null,
+    price_date: price?.since ?? null,
+    at: new Date(at).toISOString(),
+  }
+}

@@ -1,0 +1,245 @@
+// The columns of a session's row, folded from its events: the part of the session's state that people query.
+import { addUsage, NO_USAGE, type Usage } from '../../session/content.ts'
+import { callIdOf, type Effect, type EventOf, type Resolution, type SessionEvent, type SessionStatus } from '../../session/events.ts'
+import { isWaiting, waitForSomebody } from '../../session/fold-calls.ts'
+import type { CallState } from '../../session/state.ts'
+import { exactUsd, priceOf, providerOf } from './prices.ts'
+import type { SessionRow } from '../rows.ts'
+
+/** What an event may change of a session's row. */
+export interface SessionColumns {
+  status: SessionStatus
+  /** Number of the newest run. */
+  run: number
+  /** The run that is going on, or the one that the session failed in. */
+  currentRun: number | null
+  turns: number
+  error: SessionRow['error']
+  usage: Usage
+  /** Null while no call's price is known. */
+  usd: number | null
+  /** Of the newest model call that completed. */
+  model: string | null
+  provider: string | null
+  /** Version of the newest checkpoint. */
+  checkpoint: number
+  forkedFrom: { sessionId: string; seq: number } | null
+  /** The calls of the newest turn while the run is going on. No column: told anew from the open turn's events. */
+  calls: Map<string, OpenCall>
+  updatedAt: number
+}
+
+/** How one of the newest turn's calls stands. */
+export interface OpenCall {
+  status: CallState['status']
+  tool: string
+  effect: Effect
+  /** Somebody outside answers it. */
+  isClient: boolean
+  /** What it does may have been done, though no event says so: an attempt was cut off, or failed. */
+  mayHaveBegun?: true
+}
+
+/** The columns before any event of the session was applied. */
+export function newSessionColumns(): SessionColumns {
+  return { ...nothingSaid(), ...nothingSpent(), model: null, provider: null, checkpoint: 0, forkedFrom: null, run: 0, updatedAt: 0 }
+}
+
+const nothingSaid = (): Pick<SessionColumns, 'status' | 'currentRun' | 'error' | 'calls'> => ({
+  status: 'idle',
+  currentRun: null,
+  error: null,
+  calls: new Map(),
+})
+
+const nothingSpent = (): Pick<SessionColumns, 'turns' | 'usage' | 'usd'> => ({ turns: 0, usage: NO_USAGE, usd: null })
+
+/** What is another session's past counts nothing and is at rest. */
+export function asInherited(session: SessionColumns): void {
+  Object.assign(session, nothingSaid(), nothingSpent())
+}
+
+/** How many calls wait for somebody. */
+export function waitingCalls({ calls }: SessionColumns): number {
+  return [...calls.values()].filter(isWaiting).length
+}
+
+/** Applies one event, in place. The same meaning as the fold of `src/session/fold.ts`; a property test holds them together. */
+export function applyToSession(session: SessionColumns, event: SessionEvent): void {
+  session.updatedAt = event.at
+  // A verdict on an attempt that goes on in the same call changes nothing.
+  const goesOn = event.type === 'tool_resolved' && session.calls.get(event.callId)?.status === 'issued'
+  trackCalls(session, event)
+  switch (event.type) {
+    case 'session_started':
+      Object.assign(session, nothingSaid(), nothingSpent(), { forkedFrom: null })
+      session.run = event.after?.run ?? 0
+      session.checkpoint = event.after?.checkpoint ?? 0
+      return
+    case 'session_resumed':
+      session.status = session.currentRun !== null ? 'running' : 'idle'
+      session.error = null
+      settleStatus(session)
+      return
+    case 'run_started':
+      session.status = 'running'
+      session.run = event.run
+      session.currentRun = event.run
+      session.error = null
+      return
+    case 'turn_started':
+      if (session.currentRun !== null) session.turns += 1
+      return
+    case 'model_completed':
+      countCall(session, event)
+      return
+    case 'tool_issued':
+    case 'tool_completed':
+    case 'tool_failed':
+    case 'tool_unknown':
+    case 'approval_requested':
+    case 'approval_decided':
+    case 'answer_requested':
+      settleStatus(session)
+      return
+    case 'tool_resolved':
+      if (!event.happened && event.decision !== 'skip' && !goesOn) settleStatus(session)
+      return
+    case 'checkpoint_made':
+      session.checkpoint = event.version
+      return
+    case 'run_completed':
+    case 'run_interrupted':
+      session.status = 'idle'
+      session.currentRun = null
+      session.error = null
+      return
+    case 'error_entered':
+      session.status = 'error'
+      session.error = { code: event.code, reason: event.reason, ...(event.run !== undefined && { run: event.run }) }
+      return
+    case 'recovery_started':
+      if (event.strategy === 'restart_run' || event.strategy === 'abandon') session.currentRun = null
+      return
+    case 'recovery_ended':
+      session.status = session.currentRun === null ? 'idle' : 'running'
+      session.error = null
+      settleStatus(session)
+      return
+    case 'rolled_back':
+      session.error = null
+      if (!event.keepsRun) session.currentRun = null
+      session.status = session.currentRun === null ? 'idle' : 'running'
+      return
+    case 'forked':
+      asInherited(session)
+      session.forkedFrom = event.from
+      return
+    case 'session_closed':
+      session.status = 'closed'
+      return
+    default:
+      return
+  }
+}
+
+function countCall(session: SessionColumns, event: EventOf<'model_completed'>): void {
+  const { model, usage, at } = event
+  session.model = model
+  session.provider = providerOf(model)
+  if (session.currentRun === null) return
+  session.usage = addUsage(session.usage, usage)
+  const price = priceOf(model, usage, at)
+  if (price) session.usd = exactUsd((session.usd ?? 0) + price.usd)
+}
+
+/** Applies one event to the open calls. */
+export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void {
+  switch (event.type) {
+    case 'model_completed':
+      calls.clear()
+      for (const { index, tool, effect, client } of event.calls) {
+        calls.set(callIdOf(event.run, event.turn, index), { status: 'requested', tool, effect, isClient: client !== undefined })
+      }
+      return
+    case 'tool_issued':
+      setStatus(calls, event, 'issued')
+      resolveAnew(calls, event)
+      return
+    case 'approval_requested':
+      setStatus(calls, event, 'awaiting_approval')
+      return
+    case 'answer_requested':
+      setStatus(calls, event, 'awaiting_answer')
+      return
+    case 'approval_decided':
+      if (!event.approved) return
+      setStatus(calls, event, 'issued')
+      resolveAnew(calls, event)
+      return
+    case 'tool_completed':
+      setStatus(calls, event, 'completed')
+      return
+    case 'tool_failed':
+      setStatus(calls, event, 'failed')
+      return
+    case 'tool_unknown':
+      setStatus(calls, event, event.ask ? 'awaiting_resolution' : 'unknown')
+      return
+    case 'tool_resolved':
+      if (event.happened || event.decision === 'skip') return
+      if (calls.get(event.callId)?.status === 'awaiting_resolution') setStatus(calls, event, 'issued')
+      return
+    case 'tool_attempt_failed':
+      // An external call's attempt is settled before anything else happens to the call.
+      if (calls.get(event.callId)?.effect === 'idempotent') markBegun(calls.get(event.callId))
+      return
+    case 'session_resumed':
+      // Its workflow had ended, perhaps in the middle of what was issued.
+      for (const call of calls.values()) if (call.status === 'issued') markBegun(call)
+      return
+    case 'session_started':
+    case 'run_started':
+    case 'turn_started':
+    case 'run_completed':
+    case 'run_interrupted':
+    case 'rolled_back':
+    case 'forked':
+      calls.clear()
+      return
+    case 'error_entered':
+      // The run has failed: nobody is asked any more, and nothing is executed.
+      if (event.strategy !== 'automatic') for (const call of calls.values()) leaveOpen(call)
+      return
+    case 'recovery_started':
+      if (event.strategy === 'restart_run' || event.strategy === 'abandon') calls.clear()
+      return
+    default:
+      return
+  }
+}
+
+function setStatus(calls: SessionColumns['calls'], { callId }: { callId: string }, status: OpenCall['status']): void {
+  const call = calls.get(callId)
+  if (call) call.status = status
+}
+
+/** Another build has resolved the call anew, or it was approved with other arguments. */
+function resolveAnew(calls: SessionColumns['calls'], { callId, resolution }: { callId: string; resolution?: Resolution }): void {
+  const call = calls.get(callId)
+  if (call && resolution) Object.assign(call, { effect: resolution.effect, isClient: resolution.client !== undefined })
+}
+
+function markBegun(call: OpenCall | undefined): void {
+  if (call) call.mayHaveBegun = true
+}
+
+function leaveOpen(call: OpenCall): void {
+  if (call.status === 'issued' || isWaiting(call)) call.status = call.status === 'awaiting_resolution' ? 'unknown' : 'failed'
+}
+
+/** A run waits when none of its calls can go on without somebody outside. */
+function settleStatus(session: SessionColumns): void {
+  if (session.status !== 'running' && session.status !== 'waiting') return
+  session.status = waitForSomebody([...session.calls.values()]) ? 'waiting' : 'running'
+}

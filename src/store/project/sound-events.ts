@@ -1,0 +1,196 @@
+// Events as the projections can rely on them. History may hold anything: user code, other releases and foreign clients wrote to it, and
+// one number that Postgres refuses must not stop the rows of a session. What is adjusted here is noted beside the stored event.
+import type { EventOf, EventType, SessionEvent } from '../../session/events.ts'
+import type { SessionState } from '../../session/state.ts'
+import {
+  type Adjustment,
+  anything,
+  blocks,
+  type Check,
+  content,
+  count,
+  duration,
+  flag,
+  json,
+  large,
+  list,
+  type Members,
+  optional,
+  record,
+  soundMembers,
+  text,
+  time,
+  tokens,
+} from './sound-values.ts'
+
+/** The event, with each member that rows are made of as they need it: the same object if nothing had to be adjusted. */
+export function soundEvent(event: SessionEvent): { event: SessionEvent; adjusted: Adjustment[] } {
+  const adjusted: Adjustment[] = []
+  const members = CHECKED.get(event.type) ?? OF_ANY_TYPE
+  const sound = soundMembers(event as unknown as Record<string, unknown>, members, '', adjusted)
+  return { event: sound as unknown as SessionEvent, adjusted }
+}
+
+/** The state as the row of its session needs it. */
+export function soundState(state: SessionState): SessionState {
+  return soundMembers(state as unknown as Record<string, unknown>, STATE_MEMBERS, '', []) as unknown as SessionState
+}
+
+/** A check for each member of an event, which the compiler asks for. */
+type MembersOf<T extends EventType> = { readonly [K in Exclude<keyof EventOf<T>, 'v' | 'seq' | 'at' | 'type'>]-?: Check }
+
+const USAGE = record({
+  input_tokens: tokens,
+  output_tokens: tokens,
+  cache_creation_input_tokens: tokens,
+  cache_read_input_tokens: tokens,
+})
+const RESOLUTION = record({ index: count, tool: text, effect: text, key: optional(text), inputDigest: text })
+const BLOB = record({ sha256: text, bytes: large, preview: text })
+const FAILED_ATTEMPT = record({
+  attempt: count,
+  class: text,
+  code: optional(text),
+  message: text,
+  retryable: flag,
+  nextDelayMs: optional(duration),
+  worker: optional(text),
+})
+const AFTER = record({ run: count, checkpoint: count })
+const PLACE = record({ sessionId: text, seq: large })
+
+const ANSWER = { value: anything, content: optional(content), blob: optional(BLOB), effectId: optional(text) }
+const TURN = { run: count, turn: count }
+const CALL = { ...TURN, callId: text, tool: text }
+
+const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
+  session_started: {
+    sessionId: text,
+    agent: text,
+    context: json,
+    tags: list(text),
+    executionId: text,
+    coreVersion: count,
+    after: optional(AFTER),
+  },
+  session_resumed: { executionId: text, fromEpoch: text, coreVersion: count, resetOf: optional(text) },
+  message_received: { messageId: text, content, metadata: anything, blob: optional(BLOB) },
+  message_rejected: { messageId: optional(text), code: text, reason: text },
+  run_started: { run: count, messageId: text },
+  turn_started: { ...TURN, takes: list(text) },
+  model_attempt_failed: { ...TURN, error: FAILED_ATTEMPT },
+  model_completed: {
+    ...TURN,
+    attempt: count,
+    model: text,
+    content: blocks,
+    stopReason: anything,
+    usage: USAGE,
+    calls: list(RESOLUTION),
+    limits: anything,
+    checkpoint: anything,
+    metadata: anything,
+  },
+  tool_issued: {
+    ...CALL,
+    index: count,
+    effect: text,
+    key: optional(text),
+    input: json,
+    inputDigest: text,
+    resolution: optional(RESOLUTION),
+  },
+  tool_attempt_failed: { ...CALL, error: FAILED_ATTEMPT },
+  tool_completed: {
+    ...CALL,
+    ...ANSWER,
+    attempt: count,
+    replayOf: optional(text),
+    startedAt: optional(time),
+    worker: optional(text),
+  },
+  tool_failed: { ...CALL, attempt: count, code: text, message: text },
+  tool_unknown: { ...CALL, attempt: count, message: text, again: optional(text), ask: optional(flag), aliveForMs: optional(time) },
+  tool_resolved: {
+    ...CALL,
+    ...ANSWER,
+    by: text,
+    happened: flag,
+    decision: optional(text),
+    decidedBy: optional(text),
+    note: optional(text),
+  },
+  tool_progress: { ...CALL, attempt: count, value: json },
+  milestone_reached: { ...CALL, name: text },
+  approval_requested: { ...CALL, digest: text, reason: optional(text), expiresAt: time, onExpiry: text },
+  approval_decided: {
+    ...CALL,
+    digest: text,
+    approved: flag,
+    by: optional(text),
+    note: optional(text),
+    reason: optional(text),
+    expired: optional(flag),
+    input: anything,
+    resolution: optional(RESOLUTION),
+  },
+  answer_requested: { ...CALL, expiresAt: optional(time) },
+  answer_received: { ...CALL, by: optional(text) },
+  checkpoint_made: {
+    version: count,
+    run: optional(count),
+    turn: optional(count),
+    reason: text,
+    by: optional(text),
+    lastMessageId: optional(text),
+  },
+  rolled_back: {
+    toSeq: large,
+    upToSeq: large,
+    target: anything,
+    keepsRun: optional(flag),
+    lastMessageId: anything,
+    by: optional(text),
+    reason: optional(text),
+    effects: anything,
+    moreEffects: anything,
+  },
+  forked: {
+    sessionId: text,
+    executionId: text,
+    coreVersion: count,
+    from: PLACE,
+    target: anything,
+    keys: text,
+    tags: optional(list(text)),
+    by: optional(text),
+  },
+  run_completed: { run: count, turns: count, stopReason: anything, usage: anything },
+  run_interrupted: { run: count, reason: optional(text), by: optional(text) },
+  error_entered: { run: optional(count), code: text, reason: text, strategy: text },
+  recovery_started: { run: optional(count), strategy: text, by: optional(text) },
+  recovery_ended: { run: optional(count), strategy: text },
+  session_closed: { reason: text, by: optional(text) },
+}
+
+const OF_ANY_TYPE: Members = { at: time }
+const CHECKED = new Map<string, Members>(Object.entries(MEMBERS).map(([type, members]) => [type, { ...members, ...OF_ANY_TYPE }]))
+
+/** What a session's row is made of where its events can no longer be read. */
+const STATE_MEMBERS: Members = {
+  agent: text,
+  status: text,
+  context: json,
+  tags: list(text),
+  run: count,
+  turns: count,
+  usage: record({ input_tokens: large, output_tokens: large, cache_creation_input_tokens: large, cache_read_input_tokens: large }),
+  current: (value, member, adjusted) => (value === null ? value : record({ run: count, turn: count })(value, member, adjusted)),
+  error: (value, member, adjusted) =>
+    value === null ? value : record({ code: text, reason: text, run: optional(count) })(value, member, adjusted),
+  createdAt: time,
+  updatedAt: time,
+  lastMessageId: optional(text),
+  checkpoint: optional(record({ version: count })),
+  forkedFrom: optional(PLACE),
+}

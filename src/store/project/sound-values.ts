@@ -1,0 +1,130 @@
+// Values as the tables can hold them: each check returns the value itself where it fits its column, else the nearest one that does.
+import type { Json } from '../../session/json.ts'
+import { jsonText } from '../postgres/sanitise.ts'
+
+/** A member that its rows hold otherwise than the event does. */
+export interface Adjustment {
+  /** Its path, such as `usage.input_tokens`; empty: no rows could be made of the event at all, for the reason in `problem`. */
+  member: string
+  /** The beginning of its JSON text; empty if the member is missing. */
+  was: string
+  /** The beginning of the JSON text of what the rows hold. */
+  stored: string
+  problem?: string
+}
+
+/** Checks a value, and notes what it had to adjust. */
+export type Check = (value: unknown, member: string, adjusted: Adjustment[]) => unknown
+
+/** The checks of a record's members; other members are left alone. */
+export type Members = Readonly<Record<string, Check>>
+
+const MAX_PREVIEW = 200
+/** More say nothing new, and lists may be of any length. */
+const MAX_ADJUSTMENTS = 20
+
+const MAX_INTEGER = 2_147_483_647
+/** A session's sum stays within `bigint` however many calls there are. */
+const MAX_TOKENS = 1e12
+/** Postgres reads no longer years than four digits from ISO text. */
+const MAX_TIME = Date.UTC(9999, 11, 31)
+
+/** For columns of type `integer`: numbers of runs, turns, attempts. */
+export const count: Check = whole(MAX_INTEGER)
+/** For columns of type `bigint`: numbers of events, and bytes. */
+export const large: Check = whole(Number.MAX_SAFE_INTEGER)
+/** Tokens of one model call. */
+export const tokens: Check = whole(MAX_TOKENS)
+/** Milliseconds, which may have a fraction. */
+export const duration: Check = within(Number.MAX_SAFE_INTEGER, (value) => value)
+/** Milliseconds since 1970. */
+export const time: Check = within(MAX_TIME, (value) => value)
+
+/** Text; what is something else becomes its JSON. */
+export const text: Check = (value, member, adjusted) =>
+  typeof value === 'string' ? value : note(adjusted, member, value, value == null ? '' : jsonText(value as Json))
+
+/** Anything but `true` says no. */
+export const flag: Check = (value, member, adjusted) => (typeof value === 'boolean' ? value : note(adjusted, member, value, false))
+
+/** Any JSON. */
+export const json: Check = (value, member, adjusted) => (value === undefined ? note(adjusted, member, value, null) : value)
+
+/** What no row needs, or only as it is. */
+export const anything: Check = (value) => value
+
+/** Text, or blocks: records that say what they are. */
+export const content: Check = (value, member, adjusted) =>
+  Array.isArray(value) ? blocks(value, member, adjusted) : text(value, member, adjusted)
+
+/** A member that may be missing. */
+export function optional(check: Check): Check {
+  return (value, member, adjusted) => {
+    if (value === undefined) return value
+    return value === null ? note(adjusted, member, value, undefined) : check(value, member, adjusted)
+  }
+}
+
+/** A list of such values. */
+export function list(check: Check): Check {
+  return (value, member, adjusted) => {
+    if (!Array.isArray(value)) return note(adjusted, member, value, [])
+    const sound = value.map((item, index) => check(item, `${member}.${index}`, adjusted))
+    return sound.some((item, index) => item !== value[index]) ? sound : value
+  }
+}
+
+/** A record with such members. */
+export function record(members: Members): Check {
+  return (value, member, adjusted) => {
+    if (isRecord(value)) return soundMembers(value, members, member === '' ? '' : `${member}.`, adjusted)
+    // What becomes of the members of nothing is said by nothing.
+    return note(adjusted, member, value, soundMembers({}, members, '', []))
+  }
+}
+
+/** The blocks of a message. */
+export const blocks: Check = list(record({}))
+
+/** The record with its members as they have to be: the same object if they are. */
+export function soundMembers(
+  held: Record<string, unknown>,
+  members: Members,
+  path: string,
+  adjusted: Adjustment[],
+): Record<string, unknown> {
+  let sound = held
+  for (const [name, check] of Object.entries(members)) {
+    const was = Object.hasOwn(held, name) ? held[name] : undefined
+    const is = check(was, `${path}${name}`, adjusted)
+    if (is === was) continue
+    if (sound === held) sound = { ...held }
+    sound[name] = is
+  }
+  return sound
+}
+
+/** The whole number from 0 to `max` that is nearest; 0 for what is not a number. */
+function whole(max: number): Check {
+  return within(max, Math.round)
+}
+
+function within(max: number, round: (value: number) => number): Check {
+  return (value, member, adjusted) => {
+    const nearest = typeof value === 'number' ? Math.min(Math.max(round(value), 0), max) : 0
+    return nearest === value ? value : note(adjusted, member, value, nearest)
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value)
+}
+
+function note<T>(adjusted: Adjustment[], member: string, was: unknown, stored: T): T {
+  if (adjusted.length < MAX_ADJUSTMENTS) adjusted.push({ member, was: previewOf(was), stored: previewOf(stored) })
+  return stored
+}
+
+function previewOf(value: unknown): string {
+  return value === undefined ? '' : jsonText(value as Json).slice(0, MAX_PREVIEW)
+}

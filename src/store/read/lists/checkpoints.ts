@@ -1,0 +1,48 @@
+// The checkpoints of a session, the newest first.
+import { dateIn, exactOr, ms, numberIn, textIn } from '../../postgres/columns.ts'
+import type { Queryable, TextRow } from '../../postgres/database.ts'
+import type { Schema } from '../../postgres/schema.ts'
+import { safeKey } from '../../postgres/sanitise.ts'
+import { keyIn, pageOf, queryOf } from './page.ts'
+import type { ListedCheckpoint, Paging, Rows } from '../../rows.ts'
+
+const COLUMNS = `session_id, version, agent, run, turn, seq, up_to_seq, last_message_id, reason, "by", state_version, archived_seq, raw,
+  ${ms('created_at')}`
+
+/** See `Lists.checkpoints`. */
+export function listCheckpoints(database: Queryable, schema: Schema, sessionId: string, paging: Paging): Promise<Rows<ListedCheckpoint>> {
+  const query = queryOf(`select ${COLUMNS} from ${schema.table('checkpoints')}`, 'version desc')
+  query.where.push(`session_id = ${query.value(safeKey(sessionId))}`)
+  const key = keyIn(paging, ['number'])
+  if (key) query.where.push(`version < ${query.value(key[0])}::integer`)
+  return pageOf(database, query, paging.limit, checkpointOf, (row) => [Number(row.version)])
+}
+
+/** See `Lists.latestCheckpoint`. */
+export async function findLatestCheckpoint(database: Queryable, schema: Schema, sessionId: string): Promise<ListedCheckpoint | null> {
+  const [row] = await database.query(
+    `select ${COLUMNS} from ${schema.table('checkpoints')} where session_id = $1 and archived_seq is null order by version desc limit 1`,
+    [safeKey(sessionId)],
+  )
+  return row ? checkpointOf(row) : null
+}
+
+function checkpointOf(row: TextRow): ListedCheckpoint {
+  return {
+    sessionId: textIn(row, 'session_id'),
+    version: Number(row.version),
+    agent: textIn(row, 'agent'),
+    run: numberIn(row, 'run'),
+    turn: numberIn(row, 'turn'),
+    seq: Number(row.seq),
+    upToSeq: Number(row.up_to_seq),
+    ...exactOr<Pick<ListedCheckpoint, 'lastMessageId' | 'reason' | 'by'>>(row.raw, () => ({
+      lastMessageId: row.last_message_id ?? null,
+      reason: textIn(row, 'reason'),
+      by: row.by ?? null,
+    })),
+    stateVersion: Number(row.state_version),
+    createdAt: dateIn(row, 'created_at'),
+    archivedSeq: numberIn(row, 'archived_seq'),
+  }
+}

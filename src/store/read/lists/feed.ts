@@ -1,0 +1,95 @@
+// The events of all sessions in the order in which their transactions began: a reader that goes on from its place misses none.
+import type { EventType, SessionEvent } from '../../../session/events.ts'
+import { textIn } from '../../postgres/columns.ts'
+import type { Queryable, TextRow } from '../../postgres/database.ts'
+import type { Schema } from '../../postgres/schema.ts'
+import { safeKey } from '../../postgres/sanitise.ts'
+import { keyIn } from './page.ts'
+import type { FeedItem, Key } from '../../rows.ts'
+
+/** Flushes that one reading looks at, and the events and bytes of JSON that it gives at most (one event at least). */
+const COMMITS = 200
+const EVENTS = 500
+const BYTES = 4_000_000
+
+/** Which events. */
+export interface FeedFilter {
+  types?: EventType[]
+  agent?: string
+}
+
+/** Events with their places; `next` also passes those that the filter left out. */
+export interface FeedRows {
+  items: { item: FeedItem; place: Key }[]
+  /** Where to go on; the place that was given, if there is nothing new. */
+  next: Key
+  /** More can be read at once. */
+  more: boolean
+}
+
+/** Before the first event. */
+const BEGINNING: Key = ['0', '', 0]
+
+/**
+ * See `Lists.feed`. A place is `[transaction, session, seq]`. Transactions are numbered when they begin and seen when they end, so only
+ * those are looked at that began before every one that is still going on: none can come to lie before a place that was passed.
+ */
+export async function readFeed(database: Queryable, schema: Schema, filter: FeedFilter, after: Key | undefined): Promise<FeedRows> {
+  const from = keyIn({ limit: 0, ...(after && { after }) }, ['text', 'text', 'number']) ?? BEGINNING
+  const found = await database.query(
+    `select txid, session_id, first_seq, last_seq from ${schema.table('commits')}
+     where txid >= $1::xid8 and (txid > $1::xid8 or (session_id, last_seq) > ($2::text, $3::bigint))
+       and txid < pg_snapshot_xmin(pg_current_snapshot())
+     order by txid, session_id, first_seq limit ${COMMITS}`,
+    from,
+  )
+  const commits = filter.types || filter.agent !== undefined ? found : enough(found)
+  const last = commits.at(-1)
+  if (!last) return { items: [], next: from, more: false }
+  const rows = await eventsOf(database, schema, filter, commits, from)
+  const isCut = rows.length > EVENTS || rows.at(-1)?.is_last === 'false'
+  const items = rows.slice(0, EVENTS).map((row) => ({ item: itemOf(row), place: placeOf(row, 'seq') }))
+  const next = isCut ? (items.at(-1)?.place ?? from) : placeOf(last, 'last_seq')
+  return { items, next, more: isCut || found.length === COMMITS || commits.length < found.length }
+}
+
+/** The first of the flushes, as many as have the events for one reading: what lies behind them would be read for nothing. */
+function enough(commits: readonly TextRow[]): readonly TextRow[] {
+  let events = 0
+  const last = commits.findIndex(({ first_seq, last_seq }) => {
+    events += Number(last_seq) - Number(first_seq) + 1
+    return events > EVENTS
+  })
+  return last < 0 ? commits : commits.slice(0, last + 1)
+}
+
+/** Events of these flushes behind the place; what a fork inherited is its parent's. `is_last`: of all that fit the filter. */
+function eventsOf(database: Queryable, schema: Schema, filter: FeedFilter, commits: readonly TextRow[], from: Key): Promise<TextRow[]> {
+  const { types, agent } = filter
+  return database.query(
+    `select txid, session_id, seq, agent, json, (nr = total)::text as is_last from (
+       select txid, session_id, seq, agent, json, row_number() over place as nr, count(*) over () as total,
+         sum(octet_length(json)) over place - octet_length(json) as bytes_before
+       from (
+         select commits.txid, event.session_id, event.seq, sessions.agent, event.json
+         from json_to_recordset($1::json) as commits(txid xid8, session_id text, first_seq bigint, last_seq bigint)
+         join ${schema.table('sessions')} sessions on sessions.session_id = commits.session_id
+         join ${schema.table('events')} event on event.session_id = commits.session_id
+           and event.seq between commits.first_seq and commits.last_seq and event.seq > coalesce(sessions.forked_seq, 0)
+         where (commits.txid > $2::xid8 or (event.session_id, event.seq) > ($3::text, $4::bigint))
+           and ($5::text[] is null or event.type = any($5::text[])) and ($6::text is null or sessions.agent = $6::text)
+         order by commits.txid, event.session_id, event.seq limit ${EVENTS + 1}
+       ) as found
+       window place as (order by txid, session_id, seq)
+     ) as counted where bytes_before < ${BYTES} order by nr`,
+    [JSON.stringify(commits), ...from, types ?? null, agent === undefined ? null : safeKey(agent)],
+  )
+}
+
+function itemOf(row: TextRow): FeedItem {
+  return { sessionId: textIn(row, 'session_id'), agent: textIn(row, 'agent'), event: JSON.parse(textIn(row, 'json')) as SessionEvent }
+}
+
+function placeOf(row: TextRow, seq: 'seq' | 'last_seq'): Key {
+  return [textIn(row, 'txid'), textIn(row, 'session_id'), Number(row[seq])]
+}

@@ -1,0 +1,77 @@
+// Asking over sessions: what the client's lists and feed read. Filters are checked by whoever gives them.
+import type { Queryable } from '../../postgres/database.ts'
+import type { Schema } from '../../postgres/schema.ts'
+import { findLatestCheckpoint, listCheckpoints } from './checkpoints.ts'
+import { listErrors } from './errors.ts'
+import { type FeedFilter, type FeedRows, readFeed } from './feed.ts'
+import { listMessages, readArchived } from './messages.ts'
+import type {
+  ArchivedMessage,
+  ErrorFilter,
+  Key,
+  ListedCheckpoint,
+  ListedError,
+  ListedMessage,
+  ListedPending,
+  ListedSession,
+  ListedToolCall,
+  Paging,
+  PendingFilter,
+  Rows,
+  SessionFilter,
+  ToolCallFilter,
+  UsageFilter,
+  UsageSum,
+} from '../../rows.ts'
+import { findSession, listSessions } from './sessions.ts'
+import { listToolCalls, readCalls } from './tool-calls.ts'
+import { listPending } from './pending.ts'
+import { sumUsage } from './usage.ts'
+
+export type { FeedFilter, FeedRows } from './feed.ts'
+export type * from '../../rows.ts'
+
+/** The lists. Each rejects with `StoreError`: `invalid_cursor`, `schema_behind`, `store_unavailable`, … */
+export interface Lists {
+  /** By creation, the newest first. */
+  sessions(filter: SessionFilter, paging: Paging): Promise<Rows<ListedSession>>
+  session(sessionId: string): Promise<ListedSession | null>
+  /** The transcript in order; messages that no turn has taken come last. */
+  messages(sessionId: string, paging: Paging): Promise<Rows<ListedMessage>>
+  /** What was taken out of the transcript, in the order in which that happened. */
+  archivedMessages(sessionId: string): Promise<ArchivedMessage[]>
+  /** The newest first, also those that were left behind. */
+  checkpoints(sessionId: string, paging: Paging): Promise<Rows<ListedCheckpoint>>
+  /** The newest one that was not left behind. */
+  latestCheckpoint(sessionId: string): Promise<ListedCheckpoint | null>
+  /** The newest first. */
+  errors(filter: ErrorFilter, paging: Paging): Promise<Rows<ListedError>>
+  /** By their request, the newest first. */
+  toolCalls(filter: ToolCallFilter, paging: Paging): Promise<Rows<ListedToolCall>>
+  /** All of one session, in the order in which the model asked for them. */
+  toolCallsOf(sessionId: string): Promise<ListedToolCall[]>
+  /** Calls that wait for somebody, those that were asked for first first. */
+  pending(filter: PendingFilter, paging: Paging): Promise<Rows<ListedPending>>
+  /** Days the newest first, all else the dearest first. */
+  usage(filter: UsageFilter, paging: Paging): Promise<Rows<UsageSum>>
+  /** Events of all sessions behind a place, at most a few hundred. */
+  feed(filter: FeedFilter, after: Key | undefined): Promise<FeedRows>
+}
+
+/** The lists of a store; `reading` prepares the store for each. */
+export function listsOf(database: Queryable, schema: Schema, reading: <T>(work: () => Promise<T>) => Promise<T>): Lists {
+  return {
+    sessions: (filter, paging) => reading(() => listSessions(database, schema, filter, paging)),
+    session: (sessionId) => reading(() => findSession(database, schema, sessionId)),
+    messages: (sessionId, paging) => reading(() => listMessages(database, schema, sessionId, paging)),
+    archivedMessages: (sessionId) => reading(() => readArchived(database, schema, sessionId)),
+    checkpoints: (sessionId, paging) => reading(() => listCheckpoints(database, schema, sessionId, paging)),
+    latestCheckpoint: (sessionId) => reading(() => findLatestCheckpoint(database, schema, sessionId)),
+    errors: (filter, paging) => reading(() => listErrors(database, schema, filter, paging)),
+    toolCalls: (filter, paging) => reading(() => listToolCalls(database, schema, filter, paging)),
+    toolCallsOf: (sessionId) => reading(() => readCalls(database, schema, sessionId)),
+    pending: (filter, paging) => reading(() => listPending(database, schema, filter, paging)),
+    usage: (filter, paging) => reading(() => sumUsage(database, schema, filter, paging)),
+    feed: (filter, after) => reading(() => readFeed(database, schema, filter, after)),
+  }
+}

@@ -1,0 +1,54 @@
+// The messages of a session: its transcript in order, and what was taken out of it.
+import { dateOrNull, jsonIn, ms, numberIn } from '../../postgres/columns.ts'
+import type { Queryable, TextRow } from '../../postgres/database.ts'
+import { MESSAGE_COLUMNS, messageOf } from '../reader.ts'
+import type { Schema } from '../../postgres/schema.ts'
+import { safeKey } from '../../postgres/sanitise.ts'
+import { keyIn, pageOf, queryOf } from './page.ts'
+import type { ArchivedMessage, BlobPlace, ListedMessage, Paging, Rows } from '../../rows.ts'
+
+const COLUMNS = `session_id, agent, position, ordinal, to_json(call_ids) as call_ids, blobs, ${MESSAGE_COLUMNS}`
+/** Messages that no turn has taken come last. */
+const WAITING = '9223372036854775807'
+
+/** See `Lists.messages`. */
+export function listMessages(database: Queryable, schema: Schema, sessionId: string, paging: Paging): Promise<Rows<ListedMessage>> {
+  const place = `coalesce(position, ${WAITING})`
+  const query = queryOf(`select ${COLUMNS} from ${schema.table('messages')}`, `${place}, ordinal, seq`)
+  query.where.push(`session_id = ${query.value(safeKey(sessionId))}`)
+  const key = keyIn(paging, ['number?', 'number', 'number'])
+  if (key) {
+    const after = [key[0] ?? WAITING, key[1], key[2]].map((part) => `${query.value(part)}::bigint`)
+    query.where.push(`(${place}, ordinal, seq) > (${after.join(', ')})`)
+  }
+  return pageOf(database, query, paging.limit, listedMessageOf, (row) => [
+    row.position == null ? null : Number(row.position),
+    Number(row.ordinal),
+    Number(row.seq),
+  ])
+}
+
+/** See `Lists.archivedMessages`. */
+export async function readArchived(database: Queryable, schema: Schema, sessionId: string): Promise<ArchivedMessage[]> {
+  const rows = await database.query(
+    `select ${COLUMNS}, archived_seq, ${ms('archived_at')}, why from ${schema.table('archived_messages')} where session_id = $1
+     order by archived_seq, position, ordinal, seq`,
+    [safeKey(sessionId)],
+  )
+  return rows.map((row) => ({
+    ...listedMessageOf(row),
+    archivedSeq: numberIn(row, 'archived_seq'),
+    archivedAt: dateOrNull(row, 'archived_at'),
+    why: row.why as ArchivedMessage['why'],
+  }))
+}
+
+function listedMessageOf(row: TextRow): ListedMessage {
+  return {
+    sessionId: row.session_id ?? '',
+    agent: row.agent ?? '',
+    ...messageOf(row),
+    callIds: (jsonIn(row, 'call_ids') as string[] | null) ?? [],
+    blobs: (jsonIn(row, 'blobs') as BlobPlace[] | null) ?? [],
+  }
+}

@@ -1,0 +1,75 @@
+// A page of a list: one statement made of conditions, an order, and the key of the last row that was given.
+import { newStatement } from '../../postgres/insert-rows.ts'
+import type { Queryable, TextRow } from '../../postgres/database.ts'
+import { StoreError } from '../../errors.ts'
+import type { Key, Paging, Rows, Span } from '../../rows.ts'
+
+/** A list's `select`, by parts. */
+export interface ListQuery {
+  /** `select … from …`, without conditions. */
+  select: string
+  /** SQL that holds for each row. */
+  where: string[]
+  /** As `order by` wants it. */
+  order: string
+  /** The placeholder of a value. */
+  value(value: unknown): string
+  readonly values: readonly unknown[]
+}
+
+/** A query without conditions. */
+export function queryOf(select: string, order: string): ListQuery {
+  const { value, values } = newStatement()
+  return { select, where: [], order, value, values }
+}
+
+/** The page after the key; `item` makes a row's item, `keyOf` says what the row's place in the order is. */
+export async function pageOf<T>(
+  database: Queryable,
+  query: ListQuery,
+  limit: number,
+  item: (row: TextRow) => T,
+  keyOf: (row: TextRow) => Key,
+): Promise<Rows<T>> {
+  const text = `${query.select} ${whereAll(query.where)} order by ${query.order} limit ${query.value(limit + 1)}`
+  const rows = await database.query(text, query.values)
+  const given = rows.slice(0, limit)
+  const last = given.at(-1)
+  return { items: given.map(item), ...(rows.length > limit && last && { next: keyOf(last) }) }
+}
+
+/** The clause for rows that meet all conditions. */
+export function whereAll(conditions: readonly string[]): string {
+  return conditions.length > 0 ? `where ${conditions.join(' and ')}` : ''
+}
+
+/** The key to go on from, checked for its shape: it has been outside. @throws StoreError `invalid_cursor`. */
+export function keyIn(paging: Paging, kinds: readonly ('text' | 'number' | 'number?')[]): Key | undefined {
+  const { after } = paging
+  if (after === undefined) return undefined
+  const fits = after.length === kinds.length && after.every((part, index) => isA(kinds[index], part))
+  if (fits) return after
+  throw new StoreError('invalid_cursor', 'The cursor is not one of this list: begin without one.')
+}
+
+function isA(kind: string | undefined, part: Key[number]): boolean {
+  if (kind === 'text') return typeof part === 'string'
+  return Number.isSafeInteger(part) || (kind === 'number?' && part === null)
+}
+
+/** Conditions of a span of time on a column. */
+export function within(query: ListQuery, column: string, { since, until }: Span): void {
+  if (since) query.where.push(`${column} >= ${timestamp(query, since.getTime())}`)
+  if (until) query.where.push(`${column} < ${timestamp(query, until.getTime())}`)
+}
+
+/** The placeholder of a moment in milliseconds. */
+export function timestamp(query: ListQuery, ms: unknown): string {
+  return `${query.value(new Date(Number(ms)).toISOString())}::timestamptz`
+}
+
+/** The condition that a column has one of a few values; of one value, so that an index gives the order too. */
+export function oneOf(query: ListQuery, column: string, values: readonly string[] | undefined): void {
+  if (!values) return
+  query.where.push(values.length === 1 ? `${column} = ${query.value(values[0])}` : `${column} = any(${query.value(values)}::text[])`)
+}

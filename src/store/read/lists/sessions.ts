@@ -1,0 +1,49 @@
+// Sessions by status, agent, tags and time, the newest first.
+import { dateIn, dateOrNull, ms, numberIn } from '../../postgres/columns.ts'
+import type { Queryable, TextRow } from '../../postgres/database.ts'
+import { SESSION_COLUMNS, sessionOf } from '../reader.ts'
+import type { Schema } from '../../postgres/schema.ts'
+import { safeKey } from '../../postgres/sanitise.ts'
+import { keyIn, oneOf, pageOf, queryOf, timestamp, within } from './page.ts'
+import type { ListedSession, Paging, Rows, SessionFilter } from '../../rows.ts'
+
+const COLUMNS = `${SESSION_COLUMNS}, parent, forked_seq, model, provider, usd, checkpoint, waiting,
+  ${ms('flushed_at')}, ${ms('pruned_at')}, ${ms('erased_at')}`
+
+/** See `Lists.sessions`. */
+export function listSessions(database: Queryable, schema: Schema, filter: SessionFilter, paging: Paging): Promise<Rows<ListedSession>> {
+  const query = queryOf(`select ${COLUMNS} from ${schema.table('sessions')} sessions`, 'sessions.created_at desc, sessions.session_id')
+  oneOf(query, 'status', filter.status)
+  if (filter.agent !== undefined) query.where.push(`agent = ${query.value(safeKey(filter.agent))}`)
+  if (filter.tags) query.where.push(`tags @> ${query.value(filter.tags.map((tag) => safeKey(tag)))}::text[]`)
+  within(query, 'created_at', filter)
+  const key = keyIn(paging, ['number', 'text'])
+  if (key) {
+    const at = timestamp(query, key[0])
+    // The first half alone is what an index can use.
+    query.where.push(`created_at <= ${at} and (created_at < ${at} or session_id > ${query.value(key[1])})`)
+  }
+  return pageOf(database, query, paging.limit, listedSessionOf, (row) => [Number(row.created_at), row.session_id ?? ''])
+}
+
+/** See `Lists.session`. */
+export async function findSession(database: Queryable, schema: Schema, sessionId: string): Promise<ListedSession | null> {
+  const [row] = await database.query(`select ${COLUMNS} from ${schema.table('sessions')} where session_id = $1`, [safeKey(sessionId)])
+  return row ? listedSessionOf(row) : null
+}
+
+function listedSessionOf(row: TextRow): ListedSession {
+  return {
+    ...sessionOf(row),
+    parent: row.parent ?? null,
+    forkedSeq: numberIn(row, 'forked_seq'),
+    model: row.model ?? null,
+    provider: row.provider ?? null,
+    usd: numberIn(row, 'usd'),
+    checkpoint: Number(row.checkpoint ?? 0),
+    waiting: Number(row.waiting ?? 0),
+    flushedAt: dateIn(row, 'flushed_at'),
+    prunedAt: dateOrNull(row, 'pruned_at'),
+    erasedAt: dateOrNull(row, 'erased_at'),
+  }
+}

@@ -1,0 +1,61 @@
+// Tool calls over all sessions by status, tool and time, the newest first.
+import { hydrateCalls } from '../../blobs.ts'
+import { dateOrNull, exactOr, jsonIn, ms, textIn } from '../../postgres/columns.ts'
+import type { Queryable, TextRow } from '../../postgres/database.ts'
+import { CALL_COLUMNS, toolCallOf } from '../reader.ts'
+import type { Schema } from '../../postgres/schema.ts'
+import { safeKey } from '../../postgres/sanitise.ts'
+import { keyIn, oneOf, pageOf, queryOf, timestamp, within } from './page.ts'
+import type { ListedToolCall, Paging, Rows, ToolCallFilter } from '../../rows.ts'
+
+const COLUMNS = `session_id, agent, progress, approval, result_blob, resolved_by, note, to_json(milestones) as milestones, raw_progress,
+  ${ms('started_at')}, ${ms('waiting_until')}, ${CALL_COLUMNS}`
+
+/** See `Lists.toolCalls`. */
+export function listToolCalls(database: Queryable, schema: Schema, filter: ToolCallFilter, paging: Paging): Promise<Rows<ListedToolCall>> {
+  const query = queryOf(
+    `select ${COLUMNS} from ${schema.table('tool_calls')} calls`,
+    'calls.issued_at desc, calls.session_id, calls.call_id',
+  )
+  if (filter.session !== undefined) query.where.push(`session_id = ${query.value(safeKey(filter.session))}`)
+  oneOf(query, 'status', filter.status)
+  if (filter.tool !== undefined) query.where.push(`tool = ${query.value(safeKey(filter.tool))}`)
+  within(query, 'issued_at', filter)
+  const key = keyIn(paging, ['number', 'text', 'text'])
+  if (key) {
+    const at = timestamp(query, key[0])
+    const rest = `(session_id, call_id) > (${query.value(key[1])}::text, ${query.value(key[2])}::text)`
+    query.where.push(`issued_at <= ${at} and (issued_at < ${at} or ${rest})`)
+  }
+  return pageOf(database, query, paging.limit, listedToolCallOf, (row) => [
+    Number(row.issued_at),
+    textIn(row, 'session_id'),
+    textIn(row, 'call_id'),
+  ])
+}
+
+/** See `Lists.toolCallsOf`. */
+export async function readCalls(database: Queryable, schema: Schema, sessionId: string): Promise<ListedToolCall[]> {
+  const rows = await database.query(
+    `select ${COLUMNS} from ${schema.table('tool_calls')} where session_id = $1 order by run, turn, call_index`,
+    [safeKey(sessionId)],
+  )
+  const calls = rows.map(listedToolCallOf).map((row) => ({ row, sha256: row.resultBlob }))
+  return hydrateCalls(database, schema, sessionId, calls)
+}
+
+function listedToolCallOf(row: TextRow): ListedToolCall {
+  return {
+    sessionId: textIn(row, 'session_id'),
+    agent: textIn(row, 'agent'),
+    ...toolCallOf(row),
+    startedAt: dateOrNull(row, 'started_at'),
+    waitingUntil: dateOrNull(row, 'waiting_until'),
+    resultBlob: row.result_blob ?? null,
+    resolvedBy: row.resolved_by ?? null,
+    progress: exactOr(row.raw_progress, () => jsonIn(row, 'progress')),
+    approval: jsonIn(row, 'approval'),
+    note: row.note ?? null,
+    milestones: (jsonIn(row, 'milestones') as string[] | null) ?? [],
+  }
+}

@@ -1,0 +1,98 @@
+// Tokens and US dollars, added up: days the newest first, all else the dearest first. A fork's inherited turns have no rows: nothing counts twice.
+import { textIn } from '../../postgres/columns.ts'
+import type { Queryable, TextRow } from '../../postgres/database.ts'
+import { usageOf } from '../reader.ts'
+import type { Schema } from '../../postgres/schema.ts'
+import { safeKey } from '../../postgres/sanitise.ts'
+import { keyIn, type ListQuery, pageOf, queryOf, timestamp, whereAll } from './page.ts'
+import type { Key, Paging, Rows, Span, UsageBy, UsageFilter, UsageSum } from '../../rows.ts'
+
+const GROUPS: Record<UsageBy, string> = { agent: 'agent', model: 'model', session: 'session_id', day: 'day' }
+const TOKENS = ['input_tokens', 'output_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens']
+const DAY_MS = 86_400_000
+
+/** A date's own text would depend on the connection's settings. */
+const DAY_TEXT = `to_char(group_key, 'YYYY-MM-DD')`
+
+/**
+ * In `double precision`, for Postgres adds bigint and numeric up in numeric, at twice the time. Whole numbers up to 2^53 are exact in it;
+ * dollars are rounded to billionths, which hold every list price, so that a sum is the same in whatever order it was made.
+ */
+const TOKEN_SUMS = TOKENS.map((name) => `sum(${name}::double precision) as ${name}`).join(', ')
+const USD_SUM = `coalesce(round(sum(usd::double precision) * 1e9) / 1e9, 0)`
+
+/** See `Lists.usage`. */
+export function sumUsage(database: Queryable, schema: Schema, filter: UsageFilter, paging: Paging): Promise<Rows<UsageSum>> {
+  const rows = queryOf('', '')
+  const byDay = filter.by === 'day'
+  const query = {
+    ...rows,
+    select: `select *, ${byDay ? DAY_TEXT : 'group_key'} as key from (${sumsOf(rows, schema, filter)}) sums`,
+    order: byDay ? 'group_key desc' : 'usd desc, group_key',
+  }
+  const key = keyIn(paging, byDay ? ['text'] : ['text', 'text'])
+  if (key) query.where.push(byDay ? `group_key < to_date(${query.value(key[0])}, 'YYYY-MM-DD')` : afterDearest(query.value, key))
+  return pageOf(database, query, paging.limit, sumOf, (row) => (byDay ? [textIn(row, 'key')] : [textIn(row, 'usd'), textIn(row, 'key')]))
+}
+
+function sumsOf(query: ListQuery, schema: Schema, filter: UsageFilter): string {
+  const { by, session, since, until } = filter
+  if (by === 'session' && !since && !until) {
+    // There are as many groups as sessions: these are added up and in order already.
+    return `select session_id as group_key, calls, usd, calls - priced as unpriced, ${TOKENS.join(', ')}
+    from ${schema.table('usage_by_session')} ${whereAll(ofSession(query, session))}`
+  }
+  return `select ${GROUPS[by]} as group_key, sum(calls) as calls, ${USD_SUM} as usd,
+      sum(calls) - sum(priced) as unpriced, ${TOKEN_SUMS}
+    from (${counted(query, schema, filter)}) counted group by 1`
+}
+
+const ofSession = (query: ListQuery, session: string | undefined): string[] =>
+  session === undefined ? [] : [`session_id = ${query.value(safeKey(session))}`]
+
+/** What is to be added up: whole days as they are added up already, and the calls of the days that the span cuts. */
+function counted(query: ListQuery, schema: Schema, { session, ...span }: UsageFilter): string {
+  const always = ofSession(query, session)
+  const { calls, days } = conditionsOf(query, span)
+  const parts = calls.map(
+    (conditions) => `select session_id, agent, model, (at at time zone 'UTC')::date as day, 1 as calls,
+      (usd is not null)::integer as priced, usd, ${TOKENS.join(', ')}
+    from ${schema.table('token_usage')} ${whereAll([...always, ...conditions])}`,
+  )
+  if (days) {
+    parts.push(`select session_id, agent, model, day, calls, priced, usd, ${TOKENS.join(', ')}
+    from ${schema.table('usage_by_day')} ${whereAll([...always, ...days])}`)
+  }
+  return parts.join(' union all ')
+}
+
+/** The span as conditions on the days that lie in it as a whole, if there may be any, and on the calls before and behind those. */
+function conditionsOf(query: ListQuery, { since, until }: Span): { calls: string[][]; days?: string[] } {
+  const begin = since?.getTime() ?? Number.NEGATIVE_INFINITY
+  const end = until?.getTime() ?? Number.POSITIVE_INFINITY
+  const [first, last] = [Math.ceil(begin / DAY_MS), Math.floor(end / DAY_MS)]
+  // Made where they are used: Postgres refuses a value that no condition mentions.
+  const fromBegin = () => (since ? [`at >= ${timestamp(query, begin)}`] : [])
+  const toEnd = () => (until ? [`at < ${timestamp(query, end)}`] : [])
+  if (first >= last) return { calls: [[...fromBegin(), ...toEnd()]] }
+  // A day's number as a date of Postgres, which also knows the day after 9999-12-31.
+  const day = (number: number) => `(date '1970-01-01' + ${query.value(number)}::integer)`
+  const midnight = (number: number) => `${day(number)}::timestamp at time zone 'UTC'`
+  return {
+    calls: [
+      ...(begin < first * DAY_MS ? [[...fromBegin(), `at < ${midnight(first)}`]] : []),
+      ...(last * DAY_MS < end ? [[`at >= ${midnight(last)}`, ...toEnd()]] : []),
+    ],
+    days: [...(since ? [`day >= ${day(first)}`] : []), ...(until ? [`day < ${day(last)}`] : [])],
+  }
+}
+
+/** Dollars stay text: as a number they could fall between two rows. */
+function afterDearest(value: (value: unknown) => string, [usd, key]: Key): string {
+  const than = `${value(usd)}::numeric`
+  return `usd <= ${than} and (usd < ${than} or group_key > ${value(key)})`
+}
+
+function sumOf(row: TextRow): UsageSum {
+  return { key: textIn(row, 'key'), calls: Number(row.calls), usage: usageOf(row), usd: Number(row.usd), unpriced: Number(row.unpriced) }
+}

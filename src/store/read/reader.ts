@@ -1,0 +1,233 @@
+// The read side: rows as the store's callers get them, exact also where Postgres could not hold a value.
+import type { Message, Usage } from '../../session/content.ts'
+import type { LogEntry, SessionEvent, SessionStatus, ToolCallStatus } from '../../session/events.ts'
+import type { JsonObject } from '../../session/json.ts'
+import { hydrateCalls, hydrateMessageRows } from '../blobs.ts'
+import { dateIn, exactOr, jsonIn, ms, numberIn, textIn } from '../postgres/columns.ts'
+import type { Queryable, TextRow } from '../postgres/database.ts'
+import type { BlobPlace } from '../rows.ts'
+import type { Schema } from '../postgres/schema.ts'
+import type { ErrorRow, MessageRow, SessionRow, StoredHead, ToolCallRow } from '../rows.ts'
+import { safeKey } from '../postgres/sanitise.ts'
+
+/** Events that one reading gives at most, by number and by JSON. */
+const EVENTS_LIMIT = 1_000
+const EVENTS_BYTES = 4_000_000
+
+/** See `Store.head`. */
+export async function readHead(database: Queryable, schema: Schema, sessionId: string): Promise<StoredHead | null> {
+  const [row] = await database.query(`select epoch, flushed_seq, digest from ${schema.table('sessions')} where session_id = $1`, [
+    safeKey(sessionId),
+  ])
+  return row ? { epoch: textIn(row, 'epoch'), seq: Number(row.flushed_seq), digest: textIn(row, 'digest') } : null
+}
+
+/** See `Store.session`. */
+export async function readSession(database: Queryable, schema: Schema, sessionId: string): Promise<SessionRow | null> {
+  const [row] = await database.query(`select ${SESSION_COLUMNS} from ${schema.table('sessions')} where session_id = $1`, [
+    safeKey(sessionId),
+  ])
+  return row ? { ...sessionOf(row), sessionId } : null
+}
+
+/** What `sessionOf` reads. */
+export const SESSION_COLUMNS = `session_id, agent, status, epoch, run, turns, context, to_json(tags) as tags,
+  coalesce(error_raw, error::text) as error, flushed_seq, raw,
+  input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, ${ms('created_at')}, ${ms('updated_at')}`
+
+/** A row of `sessions`. */
+export function sessionOf(row: TextRow): SessionRow {
+  const exact = exactOr<Pick<SessionRow, 'agent' | 'context' | 'tags'>>(row.raw, () => ({
+    agent: textIn(row, 'agent'),
+    context: jsonIn(row, 'context'),
+    tags: jsonIn(row, 'tags') as string[],
+  }))
+  return {
+    sessionId: textIn(row, 'session_id'),
+    ...exact,
+    status: textIn(row, 'status') as SessionStatus,
+    epoch: textIn(row, 'epoch'),
+    run: Number(row.run),
+    turns: Number(row.turns),
+    error: jsonIn(row, 'error') as SessionRow['error'],
+    usage: usageOf(row),
+    flushedSeq: Number(row.flushed_seq),
+    createdAt: dateIn(row, 'created_at'),
+    updatedAt: dateIn(row, 'updated_at'),
+  }
+}
+
+/** The four token columns. */
+export function usageOf(row: TextRow): Usage {
+  return {
+    input_tokens: Number(row.input_tokens),
+    output_tokens: Number(row.output_tokens),
+    cache_creation_input_tokens: Number(row.cache_creation_input_tokens),
+    cache_read_input_tokens: Number(row.cache_read_input_tokens),
+  }
+}
+
+/** See `Store.locateMessage`. */
+export async function locateMessage(database: Queryable, schema: Schema, sessionId: string, messageId: string): Promise<number> {
+  const [row] = await database.query(
+    `select coalesce(
+       (select min(seq) - 1 from ${schema.table('messages')} where session_id = $1 and message_id = $2),
+       (select min(seq) - 1 from ${schema.table('events')}
+          where session_id = $1 and type = 'message_rejected' and strpos(json, $3) > 0),
+       (select flushed_seq from ${schema.table('sessions')} where session_id = $1),
+       0) as after`,
+    [safeKey(sessionId), safeKey(messageId), `"messageId":${JSON.stringify(messageId)}`],
+  )
+  return Number(row?.after ?? 0)
+}
+
+/** See `Store.events`. */
+export async function readEvents(
+  database: Queryable,
+  schema: Schema,
+  sessionId: string,
+  options: { after?: number; limit?: number } = {},
+): Promise<SessionEvent[]> {
+  const rows = await eventRows(database, schema, sessionId, options)
+  return rows.map((row) => JSON.parse(textIn(row, 'json')) as SessionEvent)
+}
+
+/** See `Store.entries`. */
+export async function readEntries(
+  database: Queryable,
+  schema: Schema,
+  sessionId: string,
+  options: { after?: number; limit?: number } = {},
+): Promise<LogEntry[]> {
+  const rows = await eventRows(database, schema, sessionId, options)
+  let prev = rows[0]?.prev ?? ''
+  return rows.map((row) => {
+    const entry = { seq: Number(row.seq), prev, digest: textIn(row, 'digest'), json: textIn(row, 'json') }
+    prev = entry.digest
+    return entry
+  })
+}
+
+function eventRows(
+  database: Queryable,
+  schema: Schema,
+  sessionId: string,
+  options: { after?: number; limit?: number },
+): Promise<TextRow[]> {
+  const { after = 0, limit = EVENTS_LIMIT } = options
+  const events = schema.table('events')
+  return database.query(
+    `select seq, digest, json, (select digest from ${events} where session_id = $1 and seq = $2) as prev
+     from (
+       select seq, digest, json, sum(octet_length(json)) over (order by seq) - octet_length(json) as bytes_before
+       from (select seq, digest, json from ${events} where session_id = $1 and seq > $2 order by seq limit $3) as next
+     ) as counted
+     where bytes_before < ${EVENTS_BYTES} order by seq`,
+    [safeKey(sessionId), after, limit],
+  )
+}
+
+/** See `Store.messages`. */
+export async function readMessages(database: Queryable, schema: Schema, sessionId: string): Promise<MessageRow[]> {
+  const rows = await database.query(
+    `select ${MESSAGE_COLUMNS}, blobs from ${schema.table('messages')} where session_id = $1
+     order by position nulls last, ordinal, seq`,
+    [safeKey(sessionId)],
+  )
+  const found = rows.map((row) => ({ row: messageOf(row), places: (jsonIn(row, 'blobs') as BlobPlace[] | null) ?? [] }))
+  return hydrateMessageRows(database, schema, sessionId, found)
+}
+
+/** What `messageOf` reads. */
+export const MESSAGE_COLUMNS = `seq, message_id, run, turn, role, kind, raw, ${ms('at')},
+  case when raw is null then content end as content, case when raw is null then metadata end as metadata`
+
+/** A row of `messages`. */
+export function messageOf(row: TextRow): MessageRow {
+  return {
+    ...exactOr<Pick<MessageRow, 'messageId' | 'content' | 'metadata'>>(row.raw, () => ({
+      messageId: textIn(row, 'message_id'),
+      content: jsonIn(row, 'content') as Message['content'],
+      metadata: jsonIn(row, 'metadata') as JsonObject | null,
+    })),
+    seq: Number(row.seq),
+    run: numberIn(row, 'run'),
+    turn: numberIn(row, 'turn'),
+    role: textIn(row, 'role') as MessageRow['role'],
+    kind: textIn(row, 'kind') as MessageRow['kind'],
+    at: dateIn(row, 'at'),
+  }
+}
+
+/** See `Store.toolCalls`. */
+export async function readToolCalls(database: Queryable, schema: Schema, sessionId: string): Promise<ToolCallRow[]> {
+  const rows = await database.query(
+    `select ${CALL_COLUMNS}, result_blob from ${schema.table('tool_calls')} where session_id = $1 order by run, turn, call_index`,
+    [safeKey(sessionId)],
+  )
+  const found = rows.map((row) => ({ row: toolCallOf(row), sha256: row.result_blob ?? null }))
+  return hydrateCalls(database, schema, sessionId, found)
+}
+
+/** What `toolCallOf` reads. */
+export const CALL_COLUMNS = `call_id, run, turn, call_index, tool, effect, idempotency_key, input, status, attempt, worker, result, error,
+  effect_id, replay_of, raw_intent, raw_outcome, ${ms('issued_at')}, ${ms('completed_at')}`
+
+/** A row of `tool_calls`. */
+export function toolCallOf(row: TextRow): ToolCallRow {
+  return {
+    callId: textIn(row, 'call_id'),
+    run: Number(row.run),
+    turn: Number(row.turn),
+    index: Number(row.call_index),
+    effect: row.effect ?? 'unknown',
+    ...exactOr<Pick<ToolCallRow, 'tool' | 'key' | 'input'>>(row.raw_intent, () => ({
+      tool: textIn(row, 'tool'),
+      key: row.idempotency_key ?? null,
+      input: jsonIn(row, 'input'),
+    })),
+    status: textIn(row, 'status') as ToolCallStatus,
+    attempt: Number(row.attempt),
+    worker: row.worker ?? null,
+    ...exactOr<Pick<ToolCallRow, 'result' | 'error' | 'effectId'>>(row.raw_outcome, () => ({
+      result: jsonIn(row, 'result'),
+      error: jsonIn(row, 'error') as ToolCallRow['error'],
+      effectId: row.effect_id ?? null,
+    })),
+    replayOf: row.replay_of ?? null,
+    issuedAt: dateIn(row, 'issued_at'),
+    completedAt: row.completed_at == null ? null : dateIn(row, 'completed_at'),
+  }
+}
+
+/** See `Store.errors`. */
+export async function readErrors(database: Queryable, schema: Schema, sessionId: string): Promise<ErrorRow[]> {
+  const rows = await database.query(`select ${ERROR_COLUMNS} from ${schema.table('errors')} where session_id = $1 order by seq`, [
+    safeKey(sessionId),
+  ])
+  return rows.map(errorOf)
+}
+
+/** What `errorOf` reads. */
+export const ERROR_COLUMNS = `seq, run, turn, context, call_id, attempt, class, code, message, retryable::text as retryable, worker, raw,
+  ${ms('at')}`
+
+/** A row of `errors`. */
+export function errorOf(row: TextRow): ErrorRow {
+  return {
+    seq: Number(row.seq),
+    run: numberIn(row, 'run'),
+    turn: numberIn(row, 'turn'),
+    attempt: numberIn(row, 'attempt'),
+    retryable: row.retryable === 'true',
+    at: dateIn(row, 'at'),
+    ...exactOr<Pick<ErrorRow, 'context' | 'callId' | 'class' | 'code' | 'message' | 'worker'>>(row.raw, () => ({
+      context: textIn(row, 'context'),
+      callId: row.call_id ?? null,
+      class: textIn(row, 'class'),
+      code: row.code ?? null,
+      message: textIn(row, 'message'),
+      worker: row.worker ?? null,
+    })),
+  }
+}

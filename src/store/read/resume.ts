@@ -1,0 +1,69 @@
+// What a session goes on from whose workflow had closed: its state at the stored head, as well as the store can still give it.
+import { shortHash } from '../../session/digest.ts'
+import { ACCEPTED_KEPT } from '../../session/fold.ts'
+import type { SessionState } from '../../session/state.ts'
+import { exactOr, textIn } from '../postgres/columns.ts'
+import type { Queryable } from '../postgres/database.ts'
+import { readSession } from './reader.ts'
+import type { Schema } from '../postgres/schema.ts'
+import { findState } from './states.ts'
+import type { Resumed } from '../store.ts'
+import { safeKey } from '../postgres/sanitise.ts'
+
+/** See `Store.resume`. */
+export async function resume(database: Queryable, schema: Schema, sessionId: string, executionId?: string): Promise<Resumed | null> {
+  const key = safeKey(sessionId)
+  await markLoaded(database, schema, key, executionId)
+  const [row] = await database.query(
+    `select flushed_seq, digest, run, checkpoint, coalesce(forked_seq, 0) as forked_seq, (erased_at is not null)::text as erased
+     from ${schema.table('sessions')} where session_id = $1`,
+    [key],
+  )
+  if (!row || Number(row.flushed_seq) === 0) return null
+  const { seq, digest } = { seq: Number(row.flushed_seq), digest: textIn(row, 'digest') }
+  const found = await findState(database, schema, { sessionId, key, head: { seq, digest }, forkedSeq: Number(row.forked_seq) })
+  const { state, warnings } = found
+  if (state) return { state: { ...state, accepted: await acceptedOf(database, schema, key, state) }, seq, digest, warnings }
+  const session = await readSession(database, schema, sessionId)
+  if (!session) return null
+  const { agent, context, tags } = session
+  const lost = { agent, context, tags, run: Number(row.run), checkpoint: Number(row.checkpoint), seq, digest, warnings }
+  return { lost: true, ...(row.erased === 'true' && { erased: true as const }), ...lost }
+}
+
+/** SQLSTATE of a write to a database that only reads: nobody prunes there either. */
+const READ_ONLY = '25006'
+
+/** See `Store.lastExecution`. */
+export async function lastExecution(database: Queryable, schema: Schema, sessionId: string): Promise<string | null> {
+  const [row] = await database.query(
+    `select coalesce(execution_id, epoch) as execution_id from ${schema.table('sessions')} where session_id = $1`,
+    [safeKey(sessionId)],
+  )
+  return row?.execution_id ?? null
+}
+
+/** A row that was touched just now is not pruned: the session will flush to it soon. A prune that is under way is waited for. */
+async function markLoaded(database: Queryable, schema: Schema, key: string, executionId: string | undefined): Promise<void> {
+  try {
+    await database.query(
+      `update ${schema.table('sessions')} set flushed_at = now(), execution_id = coalesce($2, execution_id) where session_id = $1`,
+      [key, executionId ?? null],
+    )
+  } catch (error) {
+    const { cause } = error as { cause?: { code?: string } }
+    if (cause?.code !== READ_ONLY) throw error
+  }
+}
+
+/** The hashes of the newest message ids that the session has accepted, as the fold would have kept them. */
+async function acceptedOf(database: Queryable, schema: Schema, key: string, state: SessionState): Promise<string[]> {
+  const { origin, forkedFrom, seq } = state
+  const select = (table: string) =>
+    `select seq, message_id, raw from ${schema.table(table)} where session_id = $1 and kind = 'user' and seq > $2 and seq <= $3`
+  const rows = await database.query(
+    `select message_id, raw from (${select('messages')} union all ${select('archived_messages')}) received order by seq desc limit $4`,
+    [key, Math.max(origin?.seq ?? 0, forkedFrom?.seq ?? 0), seq, ACCEPTED_KEPT],
+  )
+  return rows.map((row) => shortHash(exactOr(row.raw, () => ({ messageId: textIn(row, 'message_id') })).messageId)).reverse()
+}

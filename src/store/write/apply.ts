@@ -1,0 +1,227 @@
+// One transaction of a flush: which events it takes, and the rows of all tables that they make.
+import type { Logger } from '../../agent/tool.ts'
+import { continues } from '../../session/digest.ts'
+import type { LogEntry, SessionEvent } from '../../session/events.ts'
+import { insertRows, newStatement, textOfStatement } from '../postgres/insert-rows.ts'
+import { beginFolding, type Folding, insertGuarded, type KeptStates, underSavepoint } from './checkpoints.ts'
+import type { Database, Queryable } from '../postgres/database.ts'
+import { type ParsedEntry, parsed } from './entries.ts'
+import { reviveErased } from '../maintenance/erase.ts'
+import { StoreError } from '../errors.ts'
+import { createSession, type LockedSession, lockSession } from './head.ts'
+import { applyMove, leaveCheckpoints } from './moves.ts'
+import { type CheckpointFailure, checkpointErrorRow, lateCheckpointRow } from '../project/errors.ts'
+import { newProjection, passOver, project, recall, segmentsOf } from '../project/projections.ts'
+import type { Notifier } from '../postgres/notifier.ts'
+import { recalledEvents } from './recalled.ts'
+import type { Schema } from '../postgres/schema.ts'
+import { writeSegment } from './segment.ts'
+import type { StoredHead } from '../rows.ts'
+import type { FlushOptions } from '../store.ts'
+import { STRAY_EVENTS } from './tables.ts'
+import { safeKey } from '../postgres/sanitise.ts'
+
+/** JSON that one statement carries; a flush after a long outage takes several. */
+const SEGMENT_BYTES = 4_000_000
+
+/** What flushes of one store share. */
+export interface WriteNeeds {
+  database: Database
+  schema: Schema
+  kept: KeptStates
+  notifier: Notifier
+  /** Names of the migrations that this release has; undefined: nobody is to look. */
+  known(): Promise<readonly string[] | undefined>
+  logger: Logger | undefined
+}
+
+/** One flush, as its caller gave it, or a part of it. */
+export interface Flush {
+  sessionId: string
+  key: string
+  epoch: string
+  entries: readonly LogEntry[]
+  options: FlushOptions
+}
+
+/**
+ * How a transaction goes about it. `guarded`: checkpoints are written apart, for the flush has failed with them. `problem`: no rows are
+ * made of the flush's one event, for it has failed with them.
+ */
+export interface Manner {
+  guarded: boolean
+  problem?: string
+}
+
+/** What a flush came to. */
+export interface Flushed {
+  head: StoredHead
+  strays: readonly LogEntry[]
+}
+
+/** What a flush's transaction came to. */
+export interface Applied extends Flushed {
+  folding?: Folding
+  failures: readonly CheckpointFailure[]
+  /** Those that were written. */
+  entries: readonly ParsedEntry[]
+}
+
+/** Locks the session and applies the entries, or sets them aside. */
+export async function applyFlush(
+  tx: Queryable,
+  { schema, kept }: WriteNeeds,
+  known: readonly string[] | undefined,
+  flush: Flush,
+  manner: Manner,
+): Promise<Applied> {
+  const { key, epoch, entries } = flush
+  const session = await lockOrCreate(tx, schema, known, flush)
+  if (!session) return { ...NOTHING, head: { epoch, seq: 0, digest: '' } }
+  if (session.erased) await beginAfterErasure(tx, schema, session, flush)
+  const strays = session.erased ? [] : await strayEntries(tx, schema, key, session, epoch, entries)
+  if (strays.length === 0) return append(tx, schema, kept, session, flush, manner)
+  await setAside(tx, schema, key, epoch, strays)
+  return { ...NOTHING, head: session.head, strays }
+}
+
+const NOTHING: Omit<Applied, 'head'> = { strays: [], failures: [], entries: [] }
+
+/** What was erased does not come back: only a chain that begins afresh is taken, also one whose first event is the session's first. */
+async function beginAfterErasure(
+  tx: Queryable,
+  schema: Schema,
+  { head }: LockedSession,
+  { sessionId, key, epoch, entries }: Flush,
+): Promise<void> {
+  const next = entries.find((entry) => entry.seq === head.seq + 1)
+  const event = epoch !== head.epoch && next?.prev === head.digest ? parsed(next).event : undefined
+  if (event?.type === 'session_started') return reviveErased(tx, schema, key, event)
+  throw new StoreError('session_erased', `Session ${sessionId} was erased: what is left of it elsewhere is not stored again.`)
+}
+
+async function lockOrCreate(
+  tx: Queryable,
+  schema: Schema,
+  known: readonly string[] | undefined,
+  { key, epoch, entries }: Flush,
+): Promise<LockedSession | undefined> {
+  const stored = await lockSession(tx, schema, key, known)
+  const [first] = entries
+  if (stored || !first) return stored
+  const { event } = parsed(first)
+  const isAfresh = event.type === 'session_started' && event.after !== undefined
+  // What lies before a session that has begun afresh is nowhere.
+  const before = isAfresh ? { seq: first.seq - 1, digest: first.prev } : { seq: 0, digest: '' }
+  if (first.seq !== before.seq + 1) throw gap(0, first.seq)
+  if (event.type !== 'session_started') {
+    throw new StoreError('invalid_events', `A session begins with session_started, not with ${event.type}: flush its events from seq 1.`)
+  }
+  return (await createSession(tx, schema, key, { epoch, ...before }, event)) ?? lockSession(tx, schema, key, known)
+}
+
+/**
+ * The entries that do not belong to the stored past: of another epoch, unless they are stored already
+ * or begin with the `session_resumed`, or the second `session_started`, that continues it.
+ */
+async function strayEntries(
+  tx: Queryable,
+  schema: Schema,
+  key: string,
+  { head }: LockedSession,
+  epoch: string,
+  entries: readonly LogEntry[],
+): Promise<readonly LogEntry[]> {
+  if (epoch === head.epoch) return []
+  const next = entries.find((entry) => entry.seq === head.seq + 1)
+  if (next && next.prev === head.digest && goesOn(parsed(next).event)) return []
+  const stored = await tx.query(`select digest from ${schema.table('events')} where session_id = $1 and seq = any($2::bigint[])`, [
+    key,
+    entries.map((entry) => entry.seq),
+  ])
+  // A digest stands for all events up to it.
+  const known = new Set(stored.map((row) => row.digest))
+  return entries.filter((entry) => !known.has(entry.digest))
+}
+
+function goesOn(event: SessionEvent): boolean {
+  return event.type === 'session_resumed' || (event.type === 'session_started' && event.after !== undefined)
+}
+
+async function setAside(tx: Queryable, schema: Schema, key: string, epoch: string, strays: readonly LogEntry[]): Promise<void> {
+  const statement = newStatement()
+  const rows = strays.map(({ seq, prev, digest, json }) => ({ epoch: safeKey(epoch), seq, prev, digest, json }))
+  const fixed = { session_id: key }
+  insertRows(statement, schema, { table: 'stray_events', columns: STRAY_EVENTS, rows, fixed, onConflict: 'on conflict do nothing' })
+  await tx.query(textOfStatement(statement, 'select 1'), [...statement.values])
+}
+
+/** Applies the entries above the head; answers with the new one. */
+async function append(
+  tx: Queryable,
+  schema: Schema,
+  kept: KeptStates,
+  session: LockedSession,
+  flush: Flush,
+  { guarded, problem }: Manner,
+): Promise<Applied> {
+  const { sessionId, key, epoch, options } = flush
+  const { head } = session
+  const fresh = flush.entries.filter((entry) => entry.seq > head.seq)
+  const [first] = fresh
+  if (!first) return { ...NOTHING, head }
+  if (first.seq > head.seq + 1) throw gap(head.seq, first.seq)
+  if (!continues(head, fresh)) {
+    throw new StoreError(
+      'digest_mismatch',
+      `The flushed events do not continue the stored event ${head.seq}: they come from a task that was rejected. Refill the event log.`,
+    )
+  }
+  const entries = fresh.map((entry) => parsed(entry, problem))
+  const projection = newProjection(session.columns)
+  recall(projection, await recalledEvents(tx, schema, key, session.openSeq, entries))
+  const inherited = options.inherited !== undefined
+  const forkedSeq = inherited ? Number.MAX_SAFE_INTEGER : (session.columns.forkedFrom?.seq ?? 0)
+  const folding = await beginFolding(tx, schema, kept, { of: { sessionId, key, head, forkedSeq }, entries, guarded })
+  const newest = entries.findLast(({ event }) => event.type === 'checkpoint_made')?.event
+  const all: CheckpointFailure[] = []
+  let last: StoredHead = head
+  for (const segment of segmentsOf(entries, SEGMENT_BYTES)) {
+    const events = segment.map((entry) => entry.event)
+    const rows = problem === undefined ? project(projection, events, inherited) : passOver(projection, events)
+    const folded = folding.fold(segment)
+    const { rows: checkpoints, failures } = problem === undefined ? folded : { rows: [], failures: [] }
+    const fixed = { session_id: key, agent: session.agent }
+    rows.errors.push(...failures.map(checkpointErrorRow))
+    if (options.late && newest?.type === 'checkpoint_made' && checkpoints.some((row) => row.version === newest.version)) {
+      rows.errors.push(lateCheckpointRow(newest, options.late))
+    }
+    const { seq, digest } = segment.at(-1) ?? last
+    last = { epoch, seq, digest }
+    const apart = guarded ? await insertGuarded(tx, schema, fixed, checkpoints, segment) : []
+    rows.errors.unshift(...apart.map(checkpointErrorRow))
+    await writeSegment(tx, schema, {
+      key,
+      agent: session.agent,
+      entries: segment,
+      rows,
+      checkpoints: guarded ? [] : checkpoints,
+      projection,
+      head: last,
+      executionId: options.executionId,
+      commitsFrom: inherited ? undefined : segment[0]?.seq,
+    })
+    all.push(...failures, ...apart)
+    const { move } = rows
+    if (!move) continue
+    await applyMove(tx, schema, key, move)
+    const leave = () => leaveCheckpoints(tx, schema, key, move)
+    if (guarded) await underSavepoint(tx, leave)
+    else await leave()
+  }
+  return { head: last, strays: [], folding, failures: all, entries }
+}
+
+function gap(head: number, first: number): StoreError {
+  return new StoreError('gap', `The store ends at event ${head}, the flush begins at ${first}: flush from event ${head + 1}.`)
+}

@@ -1,0 +1,182 @@
+// The rows of `checkpoints`: the writer folds the state as it writes the events, and keeps it for the next flush. What goes wrong
+// with a checkpoint is a warning and a row of `errors`, never a failed flush.
+import { LRUCache } from 'lru-cache'
+import type { EventOf, SessionEvent } from '../../session/events.ts'
+import { fold } from '../../session/fold.ts'
+import type { Json } from '../../session/json.ts'
+import type { SessionState } from '../../session/state.ts'
+import { STATE_VERSION } from '../../session/state-versions.ts'
+import { newStatement, textOfStatement } from '../postgres/insert-rows.ts'
+import type { Queryable } from '../postgres/database.ts'
+import { asStoreError, StoreError } from '../errors.ts'
+import type { CheckpointFailure } from '../project/errors.ts'
+import type { Schema } from '../postgres/schema.ts'
+import type { ParsedEntry } from './entries.ts'
+import { type CheckpointRow, insertCheckpoints } from './segment.ts'
+import { findState, type StateOf } from '../read/states.ts'
+import { jsonText, sanitiser } from '../postgres/sanitise.ts'
+
+/** A state larger than that is not worth writing every turn; continue-as-new would not carry it either. */
+const MAX_STATE_BYTES = 256_000
+const STATES_KEPT = 200
+
+type Made = EventOf<'checkpoint_made'>
+
+/** What a process keeps of sessions that it flushes: their state at the head, told apart by the digest there. */
+export type KeptStates = LRUCache<string, { digest: string; state: SessionState }>
+
+/** Of no session. */
+export function keptStates(): KeptStates {
+  return new LRUCache({ max: STATES_KEPT })
+}
+
+/** The state of one session, folded along with a flush. */
+export interface Folding {
+  /** Folds the next events; gives the rows of the checkpoints among them, and those that cannot be had. */
+  fold(entries: readonly ParsedEntry[]): { rows: CheckpointRow[]; failures: CheckpointFailure[] }
+  /** The flush was committed up to that digest. */
+  keep(digest: string): void
+  warnings: readonly string[]
+}
+
+/** Whether events say anything of checkpoints. */
+export function touchesCheckpoints({ type }: SessionEvent): boolean {
+  return type === 'checkpoint_made' || type === 'rolled_back' || type === 'recovery_started' || type === 'session_started'
+}
+
+/**
+ * Begins to fold at the head. The stored state is read only where the entries hold a checkpoint and this process did not write the
+ * events before; `guarded`: a read that fails fails the checkpoints, not the flush.
+ */
+export async function beginFolding(
+  tx: Queryable,
+  schema: Schema,
+  kept: KeptStates,
+  { of, entries, guarded }: { of: StateOf; entries: readonly ParsedEntry[]; guarded: boolean },
+): Promise<Folding> {
+  const had = kept.get(of.key)
+  // Taken out: it is changed in place, and a flush that fails has changed it in vain.
+  kept.delete(of.key)
+  if (had?.digest === of.head.digest) return foldingOf(kept, of.key, had.state, [])
+  if (of.head.seq === 0) return foldingOf(kept, of.key, undefined, [])
+  if (!entries.some(({ event }) => event.type === 'checkpoint_made')) return foldingOf(kept, of.key, 'unread', [])
+  const read = () => findState(tx, schema, of)
+  const found = guarded ? await underSavepoint(tx, read) : await read()
+  if (found instanceof StoreError) return foldingOf(kept, of.key, found, [])
+  const { state, warnings } = found
+  return foldingOf(
+    kept,
+    of.key,
+    state ?? new StoreError('checkpoint_unfounded', `No state to go on from: ${warnings.join('; ')}.`),
+    warnings,
+  )
+}
+
+function foldingOf(
+  kept: KeptStates,
+  key: string,
+  begun: SessionState | StoreError | 'unread' | undefined,
+  warnings: readonly string[],
+): Folding {
+  let state = begun
+  const made = (event: Made): CheckpointRow | StoreError => {
+    if (state instanceof StoreError) return state
+    if (state === undefined || state === 'unread')
+      return new StoreError('checkpoint_unfounded', 'The session does not begin with session_started.')
+    try {
+      return rowOf(event, state)
+    } catch (cause) {
+      return new StoreError('checkpoint_fold_failed', `The state could not be written down: ${String(cause)}`, { cause })
+    }
+  }
+  return {
+    warnings,
+    fold(entries) {
+      const rows: CheckpointRow[] = []
+      const failures: CheckpointFailure[] = []
+      for (const { event, exact } of entries) {
+        state = grown(state, exact)
+        if (event.type !== 'checkpoint_made') continue
+        const row = made(event)
+        if (row instanceof StoreError) failures.push({ event, error: row })
+        else rows.push(row)
+      }
+      return { rows, failures }
+    },
+    keep(digest) {
+      if (typeof state === 'object' && !(state instanceof StoreError)) kept.set(key, { digest, state })
+    },
+  }
+}
+
+function grown(state: SessionState | StoreError | 'unread' | undefined, event: SessionEvent): typeof state {
+  const isNew = event.type === 'session_started'
+  if (!isNew && (state === 'unread' || state === undefined || state instanceof StoreError)) return state
+  try {
+    const next = fold(typeof state === 'object' && !(state instanceof StoreError) ? state : undefined, [event])
+    if (next) next.accepted = []
+    return next
+  } catch (cause) {
+    return new StoreError('checkpoint_fold_failed', `Event ${event.seq} could not be folded: ${String(cause)}`, { cause })
+  }
+}
+
+function rowOf(event: Made, state: SessionState): CheckpointRow | StoreError {
+  const { accepted: _, ...slim } = state
+  const text = jsonText(slim as unknown as Json)
+  const bytes = Buffer.byteLength(text)
+  if (bytes > MAX_STATE_BYTES) {
+    return new StoreError(
+      'checkpoint_too_large',
+      `The state at checkpoint ${event.version} has ${bytes} bytes, more than ${MAX_STATE_BYTES}.`,
+    )
+  }
+  const { version, run = null, turn = null, seq, reason, by = null, lastMessageId = null } = event
+  const safe = sanitiser()
+  return {
+    version,
+    run,
+    turn,
+    seq,
+    up_to_seq: seq,
+    last_message_id: safe.key(lastMessageId),
+    reason: safe.text(reason),
+    by: safe.text(by),
+    state: text,
+    state_version: STATE_VERSION,
+    created_at: new Date(event.at).toISOString(),
+    raw: safe.raw({ lastMessageId, reason, by }),
+  }
+}
+
+/** Inserts the rows by themselves; where that fails, errors are written in their place, and given. */
+export async function insertGuarded(
+  tx: Queryable,
+  schema: Schema,
+  fixed: { session_id: string; agent: string },
+  rows: readonly CheckpointRow[],
+  entries: readonly ParsedEntry[],
+): Promise<CheckpointFailure[]> {
+  if (rows.length === 0) return []
+  const statement = newStatement()
+  insertCheckpoints(statement, schema, fixed, rows)
+  const error = await underSavepoint(tx, () => tx.query(textOfStatement(statement, 'select 1'), [...statement.values]))
+  if (!(error instanceof StoreError)) return []
+  const seqs = new Set(rows.map((row) => row.seq))
+  return entries.flatMap(({ event }) => (event.type === 'checkpoint_made' && seqs.has(event.seq) ? [{ event, error }] : []))
+}
+
+/** Does something whose failure is to leave the transaction as it was; what makes the connection useless is thrown. */
+export async function underSavepoint<T>(tx: Queryable, work: () => Promise<T>): Promise<T | StoreError> {
+  await tx.query('savepoint checkpoint')
+  try {
+    const done = await work()
+    await tx.query('release savepoint checkpoint')
+    return done
+  } catch (cause) {
+    const error = asStoreError(cause)
+    if (error.code === 'store_unavailable') throw cause
+    await tx.query('rollback to savepoint checkpoint')
+    return error
+  }
+}

@@ -1,0 +1,30 @@
+// Entries as the writer takes them: the event of each, to the letter and as rows can be made of it.
+import type { LogEntry, SessionEvent } from '../../session/events.ts'
+import { StoreError } from '../errors.ts'
+import { soundEvent } from '../project/sound-events.ts'
+import type { Adjustment } from '../project/sound-values.ts'
+
+/** An entry with the event in it. */
+export interface ParsedEntry extends LogEntry {
+  /** The event as rows can be made of it. */
+  event: SessionEvent
+  /** The event to the letter, as the workflow folds it. */
+  exact: SessionEvent
+  adjusted: readonly Adjustment[]
+}
+
+/** Parses an entry. `problem`: why no rows can be made of its event. @throws StoreError `invalid_events`. */
+export function parsed(entry: LogEntry, problem?: string): ParsedEntry {
+  let exact: SessionEvent | undefined
+  try {
+    exact = JSON.parse(entry.json) as SessionEvent
+  } catch {
+    // Said below.
+  }
+  if (exact === null || typeof exact !== 'object' || exact.seq !== entry.seq || typeof exact.type !== 'string') {
+    throw new StoreError('invalid_events', `The text of entry ${entry.seq} is not the event ${entry.seq}: flush the event's own JSON.`)
+  }
+  const { event, adjusted } = soundEvent(exact)
+  if (problem !== undefined) adjusted.push({ member: '', was: '', stored: '', problem })
+  return { ...entry, event, exact, adjusted }
+}

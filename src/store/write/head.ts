@@ -1,0 +1,93 @@
+// A session's row as a flush needs it: locked, with the head and what projecting goes on from.
+import type { Queryable, TextRow } from '../postgres/database.ts'
+import { breakingMigrations, refuseTooNew } from '../postgres/too-new.ts'
+import type { Schema } from '../postgres/schema.ts'
+import { newSessionColumns, type SessionColumns } from '../project/session-columns.ts'
+import type { SessionRow, StoredHead } from '../rows.ts'
+import { sanitiser } from '../postgres/sanitise.ts'
+import type { EventOf, SessionStatus } from '../../session/events.ts'
+
+/** A session's row under the flush's lock. */
+export interface LockedSession {
+  agent: string
+  head: StoredHead
+  columns: SessionColumns
+  /** The `model_completed` whose results are not all stored. */
+  openSeq: number | null
+  /** Somebody had its content erased, and nobody has begun it afresh since. */
+  erased: boolean
+}
+
+/**
+ * Locks the session's row; undefined if there is none. `known`: migrations that this release has.
+ * @throws StoreError `store_too_new` if a breaking one is not among them.
+ */
+export async function lockSession(
+  tx: Queryable,
+  schema: Schema,
+  key: string,
+  known: readonly string[] | undefined,
+): Promise<LockedSession | undefined> {
+  const [row] = await tx.query(
+    `select breaking.names as unknown, held.* from (${breakingMigrations(schema, '$2')}) breaking left join lateral (
+       select agent, status, epoch, flushed_seq, digest, run, current_run, turns, open_seq, coalesce(error_raw, error::text) as error,
+         input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, usd, model, provider, checkpoint,
+         parent, forked_seq, (erased_at is not null)::text as erased
+       from ${schema.table('sessions')} where session_id = $1 for update
+     ) held on true`,
+    [key, known ?? null],
+  )
+  refuseTooNew(schema, row?.unknown)
+  return row?.epoch == null ? undefined : lockedOf(row)
+}
+
+function lockedOf(row: TextRow): LockedSession {
+  return {
+    agent: row.agent ?? '',
+    head: { epoch: row.epoch ?? '', seq: Number(row.flushed_seq), digest: row.digest ?? '' },
+    openSeq: row.open_seq == null ? null : Number(row.open_seq),
+    erased: row.erased === 'true',
+    columns: {
+      ...newSessionColumns(),
+      status: row.status as SessionStatus,
+      run: Number(row.run),
+      currentRun: row.current_run == null ? null : Number(row.current_run),
+      turns: Number(row.turns),
+      error: row.error ? (JSON.parse(row.error) as SessionRow['error']) : null,
+      usage: {
+        input_tokens: Number(row.input_tokens),
+        output_tokens: Number(row.output_tokens),
+        cache_creation_input_tokens: Number(row.cache_creation_input_tokens),
+        cache_read_input_tokens: Number(row.cache_read_input_tokens),
+      },
+      usd: row.usd == null ? null : Number(row.usd),
+      model: row.model ?? null,
+      provider: row.provider ?? null,
+      checkpoint: Number(row.checkpoint),
+      forkedFrom: row.parent == null ? null : { sessionId: row.parent, seq: Number(row.forked_seq) },
+    },
+  }
+}
+
+/** Makes the session's row from its first event; undefined if another flusher was faster. `before`: what lies before that event. */
+export async function createSession(
+  tx: Queryable,
+  schema: Schema,
+  key: string,
+  before: StoredHead,
+  first: EventOf<'session_started'>,
+): Promise<LockedSession | undefined> {
+  const { agent, context, tags } = first
+  const safe = sanitiser()
+  const at = new Date(first.at).toISOString()
+  const values = [key, safe.key(agent), before.epoch, before.seq, before.digest, safe.json(context), tags.map((tag) => safe.key(tag)), at]
+  const created = await tx.query(
+    `insert into ${schema.table('sessions')}
+       (session_id, agent, status, epoch, flushed_seq, digest, origin_seq, context, tags, created_at, updated_at, raw)
+     values ($1, $2, 'idle', $3, $4, $5, $4, $6::jsonb, $7, $8, $8, $9)
+     on conflict (session_id) do nothing returning 1 as created`,
+    [...values, safe.raw({ agent, context, tags })],
+  )
+  if (created.length === 0) return undefined
+  return { agent: safe.key(agent), head: before, openSeq: null, erased: false, columns: newSessionColumns() }
+}

@@ -1,0 +1,137 @@
+// Events that move rows out of the way: what they leave behind is archived first, never deleted.
+import type { EventOf, SessionEvent } from '../../session/events.ts'
+import type { Json } from '../../session/json.ts'
+import type { Queryable } from '../postgres/database.ts'
+import { approvalLeftBehind } from '../project/approvals.ts'
+import { LEFT_BEHIND, NEVER_SAID } from '../project/left-behind.ts'
+import type { Move } from '../project/projections.ts'
+import type { Schema } from '../postgres/schema.ts'
+import { sanitiser } from '../postgres/sanitise.ts'
+
+/** Carries out a move, after the rows up to it are written. What it does to checkpoints is `leaveCheckpoints`'s to do. */
+export async function applyMove(tx: Queryable, schema: Schema, key: string, { event, run }: Move): Promise<void> {
+  switch (event.type) {
+    case 'recovery_started':
+      return restartRun(tx, schema, key, run, event.seq)
+    case 'rolled_back':
+      return rollBack(tx, schema, key, event)
+    case 'session_started':
+      return beginAfresh(tx, schema, key, event)
+    case 'forked':
+      return becomeFork(tx, schema, key, event)
+  }
+}
+
+/** Marks the checkpoints that the session has gone back behind. */
+export async function leaveCheckpoints(tx: Queryable, schema: Schema, key: string, { event, run }: Move): Promise<void> {
+  if (event.type === 'forked') return
+  const above = {
+    recovery_started: `(select max(seq) from ${schema.table('events')} where session_id = $1 and type = 'run_started' and run = $3::int)`,
+    rolled_back: '$3::bigint',
+    session_started: '$3::bigint',
+  }[event.type]
+  const from = event.type === 'rolled_back' ? event.toSeq : event.type === 'session_started' ? 0 : run
+  await tx.query(
+    `update ${schema.table('checkpoints')} set archived_seq = $2
+     where session_id = $1 and up_to_seq > ${above} and up_to_seq < $2 and archived_seq is null`,
+    [key, event.seq, from],
+  )
+}
+
+/** A run that is started again leaves the transcript: what users said waits again, the rest is archived. */
+async function restartRun(tx: Queryable, schema: Schema, key: string, run: number, seq: number): Promise<void> {
+  await archive(tx, schema, { key, seq, why: 'restarted', which: `run = $4 and kind <> 'user'`, values: [run] })
+  await tx.query(
+    `update ${schema.table('messages')} set run = null, turn = null, position = null, ordinal = 0
+     where session_id = $1 and run = $2 and kind = 'user'`,
+    [key, run],
+  )
+}
+
+async function rollBack(tx: Queryable, schema: Schema, key: string, event: EventOf<'rolled_back'>): Promise<void> {
+  const { seq, toSeq, upToSeq, keepsRun } = event
+  const untaken = keepsRun ? '' : ' or (position is null and seq <= $5)'
+  const values = keepsRun ? [toSeq] : [toSeq, upToSeq]
+  await archive(tx, schema, { key, seq, why: 'rolled_back', which: `(position > $4${untaken})`, values })
+}
+
+/** Nothing of what was before can be read: whatever rows are left of it leave the transcript. */
+async function beginAfresh(tx: Queryable, schema: Schema, key: string, event: EventOf<'session_started'>): Promise<void> {
+  const { seq, agent, context, tags } = event
+  await archive(tx, schema, { key, seq, why: 'begun_afresh', which: 'seq < $4', values: [seq] })
+  await leaveCalls(tx, schema, key, event)
+  await identify(tx, schema, key, { agent, context, tags }, event.at)
+}
+
+/** As `projectCall` and `projectApproval` leave calls and requests behind, of whatever run they are. */
+async function leaveCalls(tx: Queryable, schema: Schema, key: string, { seq, at }: SessionEvent): Promise<void> {
+  const values = [approvalLeftBehind(at), NEVER_SAID, LEFT_BEHIND].map((value) => JSON.stringify(value))
+  const moment = new Date(at).toISOString()
+  await tx.query(
+    `update ${schema.table('tool_calls')} set waiting_until = null, outcome_seq = $2, completed_at = $3, raw_outcome = null,
+       approval = case when status = 'awaiting_approval' then coalesce(approval, '{}') || $4::jsonb else approval end,
+       error = case when status = 'unknown' then $5::jsonb else $6::jsonb end,
+       status = case when status in ('awaiting_approval', 'awaiting_answer') or effect = 'read' then 'skipped'
+         when effect = 'idempotent' then 'failed' else 'unknown' end
+     where session_id = $1 and (status in ('issued', 'running', 'awaiting_approval', 'awaiting_answer')
+       or (status = 'unknown' and error ->> 'asked' = 'true'))`,
+    [key, seq, moment, ...values],
+  )
+  await tx.query(`update ${schema.table('approvals')} set status = $2, decided_at = $3 where session_id = $1 and status = 'requested'`, [
+    key,
+    LEFT_BEHIND.code,
+    moment,
+  ])
+}
+
+/** The past is another session's: what counts stays there, whatever told this store of it as if it were this one's own. */
+async function becomeFork(tx: Queryable, schema: Schema, key: string, event: EventOf<'forked'>): Promise<void> {
+  const { seq, tags, at } = event
+  await archive(tx, schema, { key, seq, why: 'forked', which: 'position is null and seq < $4', values: [seq] })
+  const counted = ['tool_calls', 'errors', 'token_usage', 'approvals', 'recoveries']
+  const deletes = counted.map((table) => `${table}_left as (delete from ${schema.table(table)} where session_id = $1)`)
+  await tx.query(`with ${deletes.join(', ')} select 1`, [key])
+  const [row] = await tx.query(`select agent, context, to_json(tags) as tags, raw from ${schema.table('sessions')} where session_id = $1`, [
+    key,
+  ])
+  if (!row) return
+  const held = row.raw
+    ? (JSON.parse(row.raw) as Identity)
+    : { agent: row.agent ?? '', context: JSON.parse(row.context ?? 'null') as Json, tags: JSON.parse(row.tags ?? '[]') as string[] }
+  await identify(tx, schema, key, { ...held, ...(tags && { tags }) }, at)
+}
+
+/** What a session's first event says of it. */
+interface Identity {
+  agent: string
+  context: Json
+  tags: string[]
+}
+
+async function identify(tx: Queryable, schema: Schema, key: string, { agent, context, tags }: Identity, createdAt: number): Promise<void> {
+  const safe = sanitiser()
+  const values = [key, safe.key(agent), safe.json(context), tags.map((tag) => safe.key(tag)), new Date(createdAt).toISOString()]
+  await tx.query(
+    `update ${schema.table('sessions')} set agent = $2, context = $3::jsonb, tags = $4, created_at = $5, raw = $6 where session_id = $1`,
+    [...values, safe.raw({ agent, context, tags })],
+  )
+}
+
+const MOVED = `session_id, seq, message_id, agent, run, turn, role, kind, content, metadata, position, ordinal, at, call_ids, blobs, raw`
+
+/** Moves messages to the archive; `which` has its values from `$4` on. */
+async function archive(
+  tx: Queryable,
+  schema: Schema,
+  { key, seq, why, which, values }: { key: string; seq: number; why: string; which: string; values: unknown[] },
+): Promise<void> {
+  await tx.query(
+    `with moved as (delete from ${schema.table('messages')} where session_id = $1 and ${which} returning *)
+     insert into ${schema.table('archived_messages')} (epoch, archived_seq, why, ${MOVED})
+     select events.epoch, $2, $3, ${MOVED.split(', ')
+       .map((column) => `moved.${column}`)
+       .join(', ')}
+     from moved join ${schema.table('events')} events using (session_id, seq) on conflict do nothing`,
+    [key, seq, why, ...values],
+  )
+}

@@ -1,0 +1,171 @@
+// The write of one segment of a session's events: one statement that brings events and rows into all tables.
+import type { Json } from '../../session/json.ts'
+import { insertRows, newStatement, recordset, type Statement, textOfStatement } from '../postgres/insert-rows.ts'
+import type { Queryable } from '../postgres/database.ts'
+import type { ParsedEntry } from './entries.ts'
+import type { ToolCallRecord } from '../project/calls.ts'
+import type { Projection, Rows } from '../project/projections.ts'
+import type { Schema } from '../postgres/schema.ts'
+import { waitingCalls } from '../project/session-columns.ts'
+import type { StoredHead } from '../rows.ts'
+import {
+  APPROVALS,
+  CHECKPOINTS,
+  DECISIONS,
+  ERRORS,
+  EVENTS,
+  MESSAGES,
+  RECOVERIES,
+  type RowOf,
+  TAKEN,
+  TOKEN_USAGE,
+  TOOL_CALLS,
+} from './tables.ts'
+import { safeKey, sanitiser } from '../postgres/sanitise.ts'
+
+/** A row of `checkpoints`. */
+export type CheckpointRow = RowOf<typeof CHECKPOINTS>
+
+/** A segment with what was projected from it. */
+export interface Segment {
+  key: string
+  agent: string
+  entries: readonly ParsedEntry[]
+  rows: Rows
+  checkpoints: readonly CheckpointRow[]
+  projection: Projection
+  head: StoredHead
+  /** The execution that the events were read from, where known. */
+  executionId: string | undefined
+  /** The first event that the row of `commits` is about; undefined: there is none, for the events are another session's. */
+  commitsFrom: number | undefined
+}
+
+/** One statement for all tables; the session's row comes with it. */
+export async function writeSegment(tx: Queryable, schema: Schema, segment: Segment): Promise<void> {
+  const { key, agent, entries, rows, checkpoints, head } = segment
+  const statement = newStatement()
+  const events = entries.map((entry) => eventRow(entry, head.epoch))
+  const fixed = { session_id: key, agent }
+  insertRows(statement, schema, { table: 'events', columns: EVENTS, rows: events, fixed: { session_id: key } })
+  insertRows(statement, schema, { table: 'messages', columns: MESSAGES, rows: rows.messages, fixed })
+  insertRows(statement, schema, { table: 'errors', columns: ERRORS, rows: rows.errors, fixed, onConflict: 'on conflict do nothing' })
+  insertRows(statement, schema, { table: 'token_usage', columns: TOKEN_USAGE, rows: rows.usage, fixed })
+  insertRows(statement, schema, { table: 'approvals', columns: APPROVALS, rows: rows.requests, fixed })
+  insertRows(statement, schema, { table: 'recoveries', columns: RECOVERIES, rows: rows.recoveries, fixed })
+  insertCheckpoints(statement, schema, fixed, checkpoints)
+  mergeCalls(statement, schema, fixed, [...rows.toolCalls.values()])
+  if (rows.taken.length > 0) statement.part(takeMessages(statement, schema, key, rows.taken))
+  if (rows.decisions.length > 0) statement.part(decide(statement, schema, key, rows.decisions))
+  if (segment.commitsFrom !== undefined) statement.part(commit(statement, schema, key, segment.commitsFrom, head.seq))
+  statement.part(updateSession(statement, schema, segment))
+  await tx.query(textOfStatement(statement, 'select 1'), [...statement.values])
+}
+
+/** A checkpoint whose version is there already is another writer's of the same events, or the same. */
+export function insertCheckpoints(
+  statement: Statement,
+  schema: Schema,
+  fixed: { session_id: string; agent: string },
+  rows: readonly CheckpointRow[],
+): void {
+  insertRows(statement, schema, { table: 'checkpoints', columns: CHECKPOINTS, rows, fixed, onConflict: 'on conflict do nothing' })
+}
+
+/** Rows whose status the events do not tell keep theirs: two inserts, for they are merged in different ways. */
+function mergeCalls(statement: Statement, schema: Schema, fixed: Record<string, string>, rows: readonly ToolCallRecord[]): void {
+  const insert = { table: 'tool_calls', columns: TOOL_CALLS, fixed }
+  const told = rows.filter((row) => row.status !== null)
+  const untold = rows.filter((row) => row.status === null).map((row) => ({ ...row, status: 'issued' }))
+  const onConflict = `on conflict (session_id, call_id) do update set ${MERGE_CALL}`
+  insertRows(statement, schema, {
+    ...insert,
+    rows: told,
+    onConflict: `${onConflict}, status = excluded.status, waiting_until = excluded.waiting_until`,
+  })
+  insertRows(statement, schema, { ...insert, rows: untold, onConflict })
+}
+
+const FILLED_IN = ['worker', 'started_at', 'effect', 'idempotency_key', 'input', 'input_digest', 'issued_seq', 'resolved_by', 'note']
+const OUTCOME = ['result', 'error', 'effect_id', 'replay_of', 'result_blob', 'completed_at', 'raw_outcome', 'outcome_seq']
+
+/** A call's row is written by what each event says of it: an outcome replaces the one before as a whole, all else fills in. */
+const MERGE_CALL = [
+  'attempt = greatest(stored.attempt, excluded.attempt)',
+  ...FILLED_IN.map((name) => `${name} = coalesce(excluded.${name}, stored.${name})`),
+  ...OUTCOME.map((name) => `${name} = case when excluded.outcome_seq is null then stored.${name} else excluded.${name} end`),
+  'raw_intent = case when excluded.input is null then stored.raw_intent else excluded.raw_intent end',
+  ...['progress', 'raw_progress'].map(
+    (name) => `${name} = case when excluded.progress is null then stored.${name} else excluded.${name} end`,
+  ),
+  `approval = case when excluded.approval is null then stored.approval else coalesce(stored.approval, '{}') || excluded.approval end`,
+  `milestones = case when excluded.milestones is null then stored.milestones
+     else coalesce(stored.milestones, '{}') || array(select name from unnest(excluded.milestones) with ordinality as given(name, place)
+       where name <> all(coalesce(stored.milestones, '{}')) order by place) end`,
+].join(', ')
+
+function eventRow({ event, seq, digest, json, adjusted }: ParsedEntry, epoch: string): RowOf<typeof EVENTS> {
+  return {
+    seq,
+    epoch: safeKey(epoch),
+    type: safeKey(event.type),
+    run: ('run' in event && event.run) || null,
+    turn: ('turn' in event && event.turn) || null,
+    at: new Date(event.at).toISOString(),
+    digest,
+    json,
+    adjusted: adjusted.length > 0 ? sanitiser().json(adjusted as unknown as Json) : null,
+  }
+}
+
+function takeMessages(statement: Statement, schema: Schema, key: string, taken: Rows['taken']): string {
+  return `update ${schema.table('messages')} stored
+    set run = given.run, turn = given.turn, position = given.position, ordinal = given.ordinal
+    from ${recordset(statement, TAKEN, taken)}
+    where stored.session_id = ${statement.value(key)} and stored.kind = 'user' and stored.run is null and stored.message_id = given.message_id`
+}
+
+function decide(statement: Statement, schema: Schema, key: string, decisions: Rows['decisions']): string {
+  return `update ${schema.table('approvals')} stored
+    set status = given.status, decided_at = given.decided_at, decided_by = given.decided_by, note = given.note,
+      raw_decision = given.raw_decision
+    from ${recordset(statement, DECISIONS, decisions)}
+    where stored.session_id = ${statement.value(key)} and stored.call_id = given.call_id and stored.status = 'requested'`
+}
+
+/** The transaction's id is the column's default. */
+function commit(statement: Statement, schema: Schema, key: string, first: number, last: number): string {
+  const values = [statement.value(key), `${statement.value(first)}::bigint`, `${statement.value(last)}::bigint`]
+  return `insert into ${schema.table('commits')} (session_id, first_seq, last_seq) values (${values.join(', ')})`
+}
+
+function updateSession(statement: Statement, schema: Schema, { key, projection, head, executionId }: Segment): string {
+  const { session, openTurn } = projection
+  const { status, run, currentRun, turns, error, usage, usd, model, provider, checkpoint, forkedFrom, updatedAt } = session
+  const safe = sanitiser()
+  const set: Record<string, unknown> = {
+    status,
+    epoch: safeKey(head.epoch),
+    ...(executionId !== undefined && { execution_id: safeKey(executionId) }),
+    flushed_seq: head.seq,
+    digest: head.digest,
+    run,
+    current_run: currentRun,
+    turns,
+    open_seq: openTurn?.seq ?? null,
+    error: error && safe.json(error),
+    error_raw: error && safe.raw(error),
+    ...usage,
+    usd,
+    model: model === null ? null : safeKey(model),
+    provider,
+    checkpoint,
+    waiting: waitingCalls(session),
+    parent: forkedFrom && safeKey(forkedFrom.sessionId),
+    forked_seq: forkedFrom?.seq ?? null,
+    updated_at: new Date(updatedAt).toISOString(),
+    flushed_at: new Date().toISOString(),
+  }
+  const assignments = Object.entries(set).map(([name, value]) => `${name} = ${statement.value(value)}`)
+  return `update ${schema.table('sessions')} set ${assignments.join(', ')} where session_id = ${statement.value(key)}`
+}

@@ -1,0 +1,84 @@
+// The write side: a flush brings a session's events and all that follows from them into the tables. Whatever the events hold, they are
+// stored: where a transaction fails for what is in them, it is tried in halves, until the event that is refused is alone.
+import type { Logger } from '../../agent/tool.ts'
+import type { LogEntry } from '../../session/events.ts'
+import { type Applied, applyFlush, type Flush, type Flushed, type Manner, type WriteNeeds } from './apply.ts'
+import { touchesCheckpoints } from './checkpoints.ts'
+import { parsed } from './entries.ts'
+import { isAboutValues, isTooSlow, StoreError } from '../errors.ts'
+import type { StoredHead } from '../rows.ts'
+import type { FlushOptions } from '../store.ts'
+import { safeKey } from '../postgres/sanitise.ts'
+
+/** See `Store.flush`. */
+export async function flush(
+  needs: WriteNeeds,
+  sessionId: string,
+  epoch: string,
+  entries: readonly LogEntry[],
+  options: FlushOptions = {},
+): Promise<StoredHead> {
+  const { head, strays } = await flushOrHalve(needs, { sessionId, key: safeKey(sessionId), epoch, entries, options })
+  if (strays.length > 0) {
+    throw new StoreError(
+      'foreign_epoch',
+      `Events ${strays[0]?.seq} to ${strays.at(-1)?.seq} of session ${sessionId} were written by execution chain ${epoch}, ` +
+        `the stored ones end at ${head.seq} of chain ${head.epoch}: they were set aside in stray_events for you to judge.`,
+    )
+  }
+  return head
+}
+
+/** Where the events themselves are refused, or are too many for the time that a statement has, the halves are flushed apart. */
+async function flushOrHalve(needs: WriteNeeds, flush: Flush): Promise<Flushed> {
+  const { entries } = flush
+  try {
+    return await flushAtOnce(needs, flush)
+  } catch (error) {
+    if (entries.length > 1 && (isAboutValues(error) || isTooSlow(error))) {
+      const half = Math.ceil(entries.length / 2)
+      const first = await flushOrHalve(needs, { ...flush, entries: entries.slice(0, half) })
+      const second = await flushOrHalve(needs, { ...flush, entries: entries.slice(half) })
+      return { head: second.head, strays: [...first.strays, ...second.strays] }
+    }
+    if (!isAboutValues(error)) throw error
+    // Nothing must be lost, and nothing must hold up what follows: the event itself is stored.
+    return transact(needs, flush, { guarded: true, problem: (error as Error).message })
+  }
+}
+
+async function flushAtOnce(needs: WriteNeeds, flush: Flush): Promise<Flushed> {
+  try {
+    return await transact(needs, flush, { guarded: false })
+  } catch (error) {
+    if (mayBeCheckpoints(error, flush.entries)) return transact(needs, flush, { guarded: true })
+    throw error
+  }
+}
+
+/** Whether a flush failed in a way that leaving the checkpoints out of its statements may help against. */
+function mayBeCheckpoints(error: unknown, entries: readonly LogEntry[]): boolean {
+  const codes = ['store_failed', 'permission_denied', 'schema_behind']
+  return error instanceof StoreError && codes.includes(error.code) && entries.some((entry) => touchesCheckpoints(parsed(entry).event))
+}
+
+async function transact(needs: WriteNeeds, flush: Flush, manner: Manner): Promise<Flushed> {
+  const known = await needs.known()
+  const applied = await needs.database.transaction((tx) => applyFlush(tx, needs, known, flush, manner))
+  applied.folding?.keep(applied.head.digest)
+  if (applied.entries.length > 0) needs.notifier.ring(flush.key)
+  warnOf(needs.logger, flush.sessionId, applied)
+  return applied
+}
+
+function warnOf(logger: Logger | undefined, sessionId: string, { folding, failures, entries }: Applied): void {
+  for (const warning of folding?.warnings ?? []) logger?.warn({ sessionId }, `pawl: ${warning}`)
+  for (const { event, error } of failures) {
+    logger?.warn({ sessionId, version: event.version, err: error }, 'pawl: a checkpoint was not written; the next one covers it')
+  }
+  const adjusted = entries.filter((entry) => entry.adjusted.length > 0)
+  const [first] = adjusted
+  if (!first) return
+  const about = { sessionId, seq: first.seq, type: first.event.type, adjusted: first.adjusted, events: adjusted.length }
+  logger?.warn(about, 'pawl: events hold values that their rows cannot: `events.adjusted` says what the rows hold instead')
+}

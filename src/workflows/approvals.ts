@@ -1,0 +1,264 @@
+// Calls that wait for somebody outside: what is asked for, what is said, and what happens when nobody says anything.
+import { admit, dueAt } from '../session/decide.ts'
+import type { Resolution } from '../session/events.ts'
+import { isTooDeep, type Json, jsonBytes } from '../session/json.ts'
+import { type AnswerRequest, type ApproveRequest, type DenyRequest, type ResolveRequest } from '../session/protocol.ts'
+import type { CallState, RunState, SessionState, UnknownCall } from '../session/state.ts'
+import { cutText, TEXT_BYTES } from '../session/texts.ts'
+import { answerIn, checkAnswer, resolveTool, whyLost } from './activities.ts'
+import { inputOf, type Where } from './call.ts'
+import { recorded } from './recorded.ts'
+import { eventsOf } from './journal.ts'
+import { failRun, refuse, type Session, textOf } from './open-session.ts'
+import { issue } from './tool-call.ts'
+
+/** What an answer or changed arguments may have: they are in the history of the session. */
+const MAX_INPUT_BYTES = 1_000_000
+
+/** Asks for what each of the calls needs. All at once, so that whoever looks sees all of it. */
+export function askFor({ journal, flushing }: Session, asked: readonly { call: CallState; for: 'approval' | 'answer' }[]): void {
+  const run = journal.state.current
+  if (!run) return
+  for (const { call, for: need } of asked) {
+    const { resolution, input = null, status } = call
+    const where = whereOf(run, call)
+    if (status === 'requested') issue(journal, { ...where, input, resolution })
+    if (need === 'approval' && resolution.approval) {
+      const { reason, expiresMs, onExpiry } = resolution.approval
+      const about = { digest: resolution.inputDigest, expiresAt: Date.now() + expiresMs, onExpiry, ...(reason !== undefined && { reason }) }
+      journal.append({ type: 'approval_requested', ...where, ...about })
+    } else {
+      const { timeoutMs } = resolution.client ?? {}
+      journal.append({ type: 'answer_requested', ...where, ...(timeoutMs !== undefined && { expiresAt: Date.now() + timeoutMs }) })
+    }
+  }
+  flushing.nudge()
+}
+
+/** Nobody answered in time. */
+export function expire(session: Session, call: CallState): void {
+  const { journal } = session
+  const run = journal.state.current
+  if (!run) return
+  const where = whereOf(run, call)
+  if (call.status === 'awaiting_answer') {
+    const message = 'Nobody answered this call in time.'
+    journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'answer_timeout', message })
+    return
+  }
+  const { digest = '', onExpiry } = call.asked ?? {}
+  const message = 'Nobody approved this call in time; it was not executed.'
+  journal.append({ type: 'approval_decided', ...where, digest, approved: false, expired: true })
+  journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'approval_expired', message })
+  if (onExpiry === 'error')
+    failRun(session, run.run, 'approval_expired', `Nobody approved the call ${call.callId} of "${call.resolution.tool}" in time.`)
+}
+
+/**
+ * The validator of `approve` and `deny`: what was decided already, or is not what was looked at, is refused. Only there is `now` given:
+ * a validator is not asked again on a replay, which may be given another time.
+ */
+export function checkDecision(session: Session | undefined, request: ApproveRequest | DenyRequest, now?: number): void {
+  // Not open yet: the handler asks again.
+  if (!session) return
+  const { callId, digest } = request
+  const call = waitingCall(session, callId, 'awaiting_approval')
+  const isDue = session.alarms.due.call(call) || (now !== undefined && dueAt(now).call(call))
+  if (isDue) refuse('approval_expired', `The request to approve ${callId} has expired.`)
+  if (digest !== call.asked?.digest) {
+    refuse(
+      'digest_mismatch',
+      `The digest is not that of the arguments of ${callId} (${call.asked?.digest}): look at them again, then decide.`,
+    )
+  }
+}
+
+/** Approves a call, perhaps with other arguments. */
+export async function approve(session: Session, request: ApproveRequest): Promise<{ digest: string }> {
+  checkDecision(session, request)
+  const { journal } = session
+  const { callId, digest, input } = request
+  const changed = input === undefined ? undefined : await resolveWith(session, callId, input)
+  // Meanwhile somebody else may have decided, or the run may have been stopped.
+  checkDecision(session, request)
+  const { run, call } = callOf(session, callId)
+  journal.append({
+    type: 'approval_decided',
+    ...whereOf(run, call),
+    digest,
+    approved: true,
+    ...said(request),
+    ...(changed && input !== undefined && { input, resolution: changed }),
+  })
+  session.flushing.nudge()
+  return { digest: changed?.inputDigest ?? digest }
+}
+
+/** Denies a call: the model is told, with the reason. */
+export function deny(session: Session, request: DenyRequest): void {
+  checkDecision(session, request)
+  const { journal } = session
+  const { callId, digest } = request
+  const { run, call } = callOf(session, callId)
+  const where = whereOf(run, call)
+  const why = textOf(request, 'reason')
+  journal.append({ type: 'approval_decided', ...where, digest, approved: false, ...said(request), ...why })
+  const message = `This call was not approved and was not executed.${why.reason === undefined ? '' : ` Reason: ${why.reason}`}`
+  journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'denied', message })
+  session.flushing.nudge()
+}
+
+/** The validator of `resolve`. */
+export function checkResolution(session: Session | undefined, request: ResolveRequest): void {
+  const { callId, resolution } = request
+  const sound =
+    resolution === 'retry' ||
+    resolution === 'skip' ||
+    (isObject(resolution) && (resolution.happened === false || (resolution.happened === true && 'result' in resolution)))
+  if (!sound) refuse('invalid_resolution', "Say { happened: true, result }, { happened: false }, 'retry' or 'skip'.")
+  if (isObject(resolution) && resolution.happened) checkJson(resolution.result, 'result')
+  if (!session) return
+  const { state } = session.journal
+  if (!unknownOf(state, callId)) refuse('not_unknown', `The outcome of ${nameOf(callId)} is not unknown: there is nothing to resolve.`)
+  const waits = state.current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution')
+  if (!waits && (resolution === 'retry' || resolution === 'skip')) {
+    refuse(
+      'call_has_ended',
+      `The model was told that the outcome of ${named(callId)} is unknown; it can be resolved only by whether it happened.`,
+    )
+  }
+}
+
+/** A person says what became of a call. */
+export function resolve(session: Session, request: ResolveRequest): void {
+  checkResolution(session, request)
+  const { journal } = session
+  const { callId, resolution } = request
+  const unknown = unknownOf(journal.state, callId)
+  if (!unknown) return
+  const waits = journal.state.current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution') ?? false
+  const where: Where = { run: unknown.run, turn: unknown.turn, callId, tool: unknown.resolution.tool }
+  const by = decidedBy(request)
+  if (resolution === 'skip') {
+    journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'skip', ...by })
+    const message = 'Nobody knows whether this call took effect. It was decided not to repeat it.'
+    journal.append({ type: 'tool_failed', ...where, attempt: unknown.attempt, code: 'skipped', message })
+  } else if (resolution === 'retry') {
+    journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'retry', ...by })
+  } else if (resolution.happened) {
+    const result = { value: resolution.result }
+    // The result stands once: in the call's own end if it has none yet.
+    journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: true, ...(!waits && result), ...by })
+    if (waits) journal.append({ type: 'tool_completed', ...where, attempt: unknown.attempt, ...result })
+  } else {
+    journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: false, ...by })
+  }
+  session.flushing.nudge()
+}
+
+/** Somebody outside answers a call of a client tool. */
+export async function answer(session: Session, request: AnswerRequest): Promise<void> {
+  checkAnswerRequest(session, request)
+  const { journal, pacing } = session
+  const { callId, result } = request
+  const open = callOf(session, callId)
+  // The answer is checked without the arguments: one input could not hold both.
+  const call = { ...whereOf(open.run, open.call), input: null, resolution: open.call.resolution }
+  const checked = await asking(() => pacing.schedule({ ...inputOf({ journal, run: open.run }, call), result }, checkAnswer))
+  if (checked.kind === 'not_served') refuse('agent_not_served', `No worker serves the tool "${call.tool}" just now: try again.`)
+  if (checked.kind === 'does_not_fit') refuse('invalid_answer', `The answer does not fit the tool's output schema. ${checked.message}`)
+  checkAnswerRequest(session, request)
+  journal.append({ type: 'answer_received', ...whereOf(open.run, open.call), ...textOf(request, 'by') })
+  if (checked.kind === 'fits') {
+    journal.append({ type: 'tool_completed', ...whereOf(open.run, open.call), attempt: 1, ...recorded(checked) })
+  }
+  session.flushing.nudge()
+}
+
+/** The validator of `answer`. */
+export function checkAnswerRequest(session: Session | undefined, request: AnswerRequest): void {
+  const { callId, result } = request
+  checkJson(result, 'result')
+  if (session) waitingCall(session, callId, 'awaiting_answer')
+}
+
+/** How a worker would execute the call with other arguments. */
+async function resolveWith(session: Session, callId: string, input: Json): Promise<Resolution> {
+  checkJson(input, 'input')
+  const { journal, pacing } = session
+  const { agent, context, tags } = journal.state
+  const { run, call } = callOf(session, callId)
+  const { index, tool } = call.resolution
+  const place = { agent, run: run.run, turn: run.turn, index, tool, input, context, metadata: run.metadata, tags }
+  const resolved = await asking(() => pacing.schedule({ ...place, ...eventsOf(journal) }, resolveTool))
+  if (resolved.kind === 'stale_watermark') return refuse('stale_watermark', 'The events of the session could not be read back: try again.')
+  if (resolved.kind === 'not_served') return refuse('agent_not_served', `No worker serves the tool "${tool}" just now: try again.`)
+  const { resolution } = resolved
+  if (resolution.invalid) refuse(resolution.invalid.code, resolution.invalid.message)
+  const admission = admit(journal.state, { ...call, resolution })
+  if (admission.as === 'replay') refuse('already_completed', `${admission.of} has completed exactly this already.`)
+  return resolution
+}
+
+/** What a worker is asked for somebody who waits: a failure of it is theirs, not the session's. */
+async function asking<T>(activity: () => Promise<T>): Promise<T> {
+  try {
+    return answerIn(await activity())
+  } catch (error) {
+    const lost = whyLost(error)
+    return refuse('agent_not_served', `No worker could look at it (${lost.how === 'cancelled' ? 'cancelled' : lost.message}): try again.`)
+  }
+}
+
+/** The id is somebody's text, which may be the name of a property that every object has. */
+function unknownOf({ unknown }: SessionState, callId: unknown): UnknownCall | undefined {
+  return typeof callId === 'string' && Object.hasOwn(unknown, callId) ? unknown[callId] : undefined
+}
+
+/** Of what was sent as a call's id, which may be anything. */
+function nameOf(callId: unknown): string {
+  return (JSON.stringify(callId) ?? 'without an id').slice(0, 100)
+}
+
+function callOf({ journal }: Session, callId: string): { run: RunState; call: CallState } {
+  const run = journal.state.current
+  const call = run?.calls.find((one) => one.callId === callId)
+  return run && call ? { run, call } : refuse('call_not_found', `The run that is going on has no call ${nameOf(callId)}.`)
+}
+
+function waitingCall(session: Session, callId: string, status: CallState['status']): CallState {
+  const { call } = callOf(session, callId)
+  if (call.status !== status) {
+    const asked = status === 'awaiting_answer' ? 'an answer' : 'approval'
+    refuse('not_waiting', `${callId} does not wait for ${asked} (it is ${call.status}): it was decided before, or never asked.`)
+  }
+  return call
+}
+
+function whereOf({ run, turn }: RunState, { callId, resolution }: CallState): Where {
+  return { run, turn, callId, tool: resolution.tool }
+}
+
+function said(request: { by?: string; note?: string }): { by?: string; note?: string } {
+  return { ...textOf(request, 'by'), ...textOf(request, 'note') }
+}
+
+function decidedBy(request: { by?: string; note?: string }): { decidedBy?: string; note?: string } {
+  const { by, note } = said(request)
+  return { ...(by !== undefined && { decidedBy: by }), ...(note !== undefined && { note }) }
+}
+
+function checkJson(value: unknown, name: string): void {
+  if (value === undefined) refuse('invalid_request', `\`${name}\` is missing.`)
+  if (isTooDeep(value)) refuse('invalid_request', `\`${name}\` is nested too deep.`)
+  if (jsonBytes(value) > MAX_INPUT_BYTES) refuse('invalid_request', `\`${name}\` has more than ${MAX_INPUT_BYTES} bytes of JSON.`)
+}
+
+/** As a refusal names what a client sent: it may be anything, and of any size. */
+function named(callId: unknown): string {
+  return cutText(JSON.stringify(callId) ?? 'undefined', TEXT_BYTES.name)
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object'
+}

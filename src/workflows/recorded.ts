@@ -1,0 +1,13 @@
+// What of an activity's answer becomes part of an event.
+import type { RecordedResult } from '../activities/contract.ts'
+
+/** The result alone, as events carry it. */
+export function recorded(result: RecordedResult): RecordedResult {
+  const { value, content, blob, effectId } = result
+  return {
+    ...(value !== undefined && { value }),
+    ...(content !== undefined && { content }),
+    ...(blob !== undefined && { blob }),
+    ...(effectId !== undefined && { effectId }),
+  }
+}

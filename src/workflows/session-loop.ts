@@ -1,0 +1,123 @@
+// The loop of an open session: decides by `decide`, carries out, and records what came of it, until the session closes or is continued.
+import { allHandlersFinished, condition } from '@temporalio/workflow'
+import { decide, type Decision } from '../session/decide.ts'
+import type { Start } from '../session/start.ts'
+import type { RunState } from '../session/state.ts'
+import { startContinuing } from './continuing.ts'
+import { callModel } from './model-call.ts'
+import { endRun, failRun, isGoingOn, nextStep, type Session } from './open-session.ts'
+import { askFor, expire } from './approvals.ts'
+import { runToolCall } from './tool-call.ts'
+
+const IDLE_TIMEOUT_MS = 24 * 3_600_000
+/** Longer than that a timer need not be: the session decides anew then. */
+
+/** Serves the session until it closes or goes on in a new execution. */
+export async function serve(open: Session, start: Start): Promise<void> {
+  const { journal, flushing, stopping, alarms, closing } = open
+  const continuing = startContinuing({ start, journal, flushing, stopping, closing: () => closing.wanted })
+  const idleTimeoutMs = start.settings?.idleTimeoutMs ?? IDLE_TIMEOUT_MS
+  for (;;) {
+    alarms.follow()
+    const decision = decide(journal.state, alarms.due)
+    if (isBetweenTurns(decision) && continuing.isDue()) {
+      await continuing.attempt()
+    } else if (decision.do === 'start_run' && open.holds > 0) {
+      await condition(() => open.holds === 0)
+    } else if (decision.do === 'wait' && isGoingOn(open)) {
+      await waitForSomebody(open, () => continuing.isDue())
+    } else if (decision.do === 'wait' || (decision.do === 'start_run' && closing.wanted?.when === 'now')) {
+      flushing.nudge()
+      const spoken =
+        !closing.wanted &&
+        (await condition(() => closing.wanted !== undefined || nextStep(open) !== 'wait' || continuing.isDue(), idleTimeoutMs))
+      if (!spoken && (await close(open))) return
+    } else {
+      await carryOut(open, decision)
+    }
+  }
+}
+
+/** Whether the session is closed: everything is stored, and nobody spoke to it meanwhile. */
+async function close(open: Session): Promise<boolean> {
+  const { journal, flushing, closing } = open
+  await flushing.drained()
+  await condition(allHandlersFinished)
+  if (closing.wanted?.when !== 'now' && nextStep(open) !== 'wait') return false
+  const by = closing.wanted?.by
+  journal.append({ type: 'session_closed', reason: closing.wanted ? 'requested' : 'idle', ...(by !== undefined && { by }) })
+  const closed = journal.watermark().seq
+  await flushing.drained()
+  await condition(allHandlersFinished)
+  closing.wanted = undefined
+  return journal.watermark().seq === closed
+}
+
+/** The run cannot go on before somebody has said something, or nobody has in time. */
+async function waitForSomebody(session: Session, isDue: () => boolean): Promise<void> {
+  const { stopping, flushing } = session
+  // A stop finds no step here that it could end.
+  if (stopping.isRequested()) return inRun(session, async () => undefined)
+  flushing.nudge()
+  const wakes = (): boolean => stopping.isRequested() || nextStep(session) !== 'wait' || isDue()
+  // What else it waits for has an alarm.
+  await condition(wakes)
+}
+
+/** Nothing of the run is pending. */
+function isBetweenTurns(decision: Decision): boolean {
+  return decision.do === 'wait' || decision.do === 'start_run' || decision.do === 'start_turn'
+}
+
+async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wait' }>): Promise<void> {
+  const { journal, serving, pacing, alarms, late } = session
+  switch (decision.do) {
+    case 'start_run':
+      journal.append({ type: 'run_started', run: decision.run, messageId: decision.message.messageId })
+      return
+    case 'start_turn': {
+      const { run, turn, takes } = decision
+      // A run that is to be stopped takes in what opened it and no more: messages that no model sees open the next run.
+      const opener = journal.state.current?.messageId
+      const seen = session.stopping.isRequested() ? takes.filter((messageId) => messageId === opener) : takes
+      journal.append({ type: 'turn_started', run, turn, takes: seen })
+      return
+    }
+    case 'call_model':
+      return inRun(session, async (run) => {
+        const called = await callModel(journal, serving, run)
+        if (called.end === 'failed') failRun(session, run.run, called.code, called.reason)
+      })
+    case 'ask':
+      return askFor(session, decision.calls)
+    case 'expire':
+      return expire(session, decision.call)
+    case 'run_calls':
+      return inRun(session, async (run) => {
+        await Promise.all(decision.calls.map((call) => runToolCall({ journal, serving, pacing, run, alarms, late }, call)))
+      })
+    case 'complete_run': {
+      const { run, turns, stopReason, usage } = decision
+      journal.append({ type: 'run_completed', run, turns, stopReason, usage })
+      endRun(session)
+      return
+    }
+    case 'fail_run':
+      failRun(session, decision.run, decision.code, decision.reason)
+  }
+}
+
+/** Carries out a step of the run that is going on; an interrupt or its deadline stops the step, and then the run. */
+async function inRun(session: Session, step: (run: RunState) => Promise<void>): Promise<void> {
+  const run = session.journal.state.current
+  if (!run) return
+  const stopped = await session.stopping.step(() => step(run))
+  if (!stopped || !isGoingOn(session)) return
+  if (stopped.why === 'deadline') {
+    failRun(session, run.run, 'deadline_exceeded', `The run took longer than ${stopped.limitMs} ms, its limit (limits.deadline).`)
+    return
+  }
+  const { why: _, ...details } = stopped
+  session.journal.append({ type: 'run_interrupted', run: run.run, ...details })
+  endRun(session)
+}
