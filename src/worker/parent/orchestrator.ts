@@ -15,7 +15,8 @@ const LOOK_EVERY_MS = 1_000
 
 /** What keeps an orchestrator. */
 export interface OrchestratorKeeping {
-  options: Omit<OrchestratorOptions, 'socketPath' | 'cached'>
+  /** Asked for at each start: keys rotate. */
+  options: () => Omit<OrchestratorOptions, 'socketPath' | 'cached'>
   /** Where its sockets go. */
   folder: string
   onStarted(pid: number): void
@@ -68,7 +69,7 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
       receive(mine, message)
     })
     child.once('exit', (code, signal) => exited(mine, code, signal))
-    tell(child, { type: 'start', options: { ...options, socketPath: mine.path, cached: cached.newest() } })
+    tell(child, { type: 'start', options: { ...options(), socketPath: mine.path, cached: cached.newest() } })
     if (child.pid !== undefined) onStarted(child.pid)
   }
 
