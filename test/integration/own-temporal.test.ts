@@ -1,8 +1,7 @@
 // In other people's systems: their connection, client, namespace, queue, pool and schema, their converters and interceptors.
-import { createCipheriv, createDecipheriv, randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { Client, Connection } from '@temporalio/client'
-import type { Payload, PayloadCodec } from '@temporalio/common'
 import { NativeConnection } from '@temporalio/worker'
 import { Pawl } from 'pawl/client'
 import { createWorker } from 'pawl/worker'
@@ -10,6 +9,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Deployment, deploy, SILENT } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
+import { dataConverter as encrypting } from '../support/own/encrypting.ts'
 import { inOrder, resultsIn, type Stage, stage, use } from '../support/scenes.ts'
 import { startSlowProxy } from '../support/slow-proxy.ts'
 import { until } from '../support/until.ts'
@@ -37,43 +37,11 @@ async function historyOf(client: Client, id: string): Promise<string> {
 }
 
 describe('a payload codec that encrypts', () => {
-  const key = randomBytes(32)
-  const codec: PayloadCodec = {
-    async encode(payloads) {
-      return payloads.map((payload) => {
-        const iv = randomBytes(12)
-        const cipher = createCipheriv('aes-256-gcm', key, iv)
-        const text = JSON.stringify({ metadata: payload.metadata, data: payload.data }, (_key, value: unknown) =>
-          value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value,
-        )
-        const data = Buffer.concat([iv, cipher.update(text), cipher.final(), cipher.getAuthTag()])
-        return { metadata: { encoding: Buffer.from('binary/encrypted') }, data }
-      })
-    },
-    async decode(payloads) {
-      return payloads.map((payload): Payload => {
-        if (Buffer.from(payload.metadata?.encoding ?? []).toString() !== 'binary/encrypted') return payload
-        const data = Buffer.from(payload.data ?? [])
-        const decipher = createDecipheriv('aes-256-gcm', key, data.subarray(0, 12))
-        decipher.setAuthTag(data.subarray(-16))
-        const text = Buffer.concat([decipher.update(data.subarray(12, -16)), decipher.final()]).toString()
-        const plain = JSON.parse(text) as { metadata: Record<string, unknown>; data: unknown }
-        const bytes = (value: unknown): Uint8Array =>
-          typeof value === 'string' ? Buffer.from(value, 'base64') : Buffer.from((value as { data: number[] }).data)
-        return {
-          metadata: Object.fromEntries(Object.entries(plain.metadata).map(([name, value]) => [name, bytes(value)])),
-          data: bytes(plain.data),
-        }
-      })
-    },
-  }
-  const dataConverter = { payloadCodecs: [codec] }
-
   it('is used for everything that goes through Temporal, retries and refilled logs included', async () => {
     const own = await deploy()
     try {
-      const first = await own.startWorker({ agents: [player.agent], dataConverter })
-      const pawl = await own.connect({ dataConverter })
+      const first = await own.startWorker({ agents: [player.agent], dataConverter: encrypting })
+      const pawl = await own.connect({ dataConverter: encrypting })
       let failed = false
       const { session, id, requests } = player.play(pawl, {
         ...scene,
@@ -87,7 +55,7 @@ describe('a payload codec that encrypts', () => {
       })
       expect(await (await session.send(SECRET)).result({ timeoutMs: 30_000 })).toMatchObject({ text: `answer with ${SECRET}` })
       await first.stop()
-      await own.startWorker({ agents: [player.agent], dataConverter })
+      await own.startWorker({ agents: [player.agent], dataConverter: encrypting })
       await (await session.send('again')).result({ timeoutMs: 30_000 })
       expect(requests.at(-1)!.messages).toHaveLength(5)
       expect((await session.state()).run).toBe(2)

@@ -120,8 +120,9 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
       },
       record: (next) => tell(change(next)),
       stillMine: async () => {
-        await encoding
-        return ask(id, {}).then(
+        // What the body reported before it asked is known to the server once this is answered.
+        const details = await encodeReport().catch(() => undefined)
+        return ask(id, details ? { details } : {}).then(
           (answer) => answer !== 'lost',
           () => false,
         )

@@ -56,7 +56,8 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
   })
 
   function start(): void {
-    const child = forkOrchestrator()
+    const given = options()
+    const child = forkOrchestrator([given.dataConverter, given.interceptors].filter((module) => module !== undefined))
     const mine = { process: child, path: socketPath(folder, ++starts), isListening: false }
     current = mine
     aliveAt = Date.now()
@@ -69,7 +70,7 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
       receive(mine, message)
     })
     child.once('exit', (code, signal) => exited(mine, code, signal))
-    tell(child, { type: 'start', options: { ...options(), socketPath: mine.path, cached: cached.newest() } })
+    tell(child, { type: 'start', options: { ...given, socketPath: mine.path, cached: cached.newest() } })
     if (child.pid !== undefined) onStarted(child.pid)
   }
 
