@@ -12,7 +12,7 @@ import { eventsOf, ofType } from '../support/events.ts'
 import { dataConverter as encrypting } from '../support/own/encrypting.ts'
 import { inOrder, resultsIn, type Stage, stage, use } from '../support/scenes.ts'
 import { startSlowProxy } from '../support/slow-proxy.ts'
-import { until } from '../support/until.ts'
+import { gate, until } from '../support/until.ts'
 
 let here: Deployment
 let player: Stage
@@ -26,14 +26,22 @@ afterAll(() => here?.stop())
 const SECRET = 'the-very-secret-word'
 const scene = { model: inOrder([use('put', SECRET)], `answer with ${SECRET}`), put: ({ what }: { what: string }) => what }
 
-/** All bytes of a workflow's history as text. */
+/** All text and bytes of what the server answers, as text. */
+function textIn(held: unknown): string {
+  if (held instanceof Uint8Array) return Buffer.from(held).toString('latin1')
+  return held !== null && typeof held === 'object' ? Object.values(held).map(textIn).join('\n') : String(held)
+}
+
+/** A workflow's history as the server holds it: no payload or failure is decoded. */
 async function historyOf(client: Client, id: string): Promise<string> {
   const { events } = await client.workflow.getHandle(`pawl:${id}`).fetchHistory()
-  const textIn = (held: unknown): string => {
-    if (held instanceof Uint8Array) return Buffer.from(held).toString('latin1')
-    return held !== null && typeof held === 'object' ? Object.values(held).map(textIn).join('\n') : String(held)
-  }
   return textIn(events)
+}
+
+/** The workflow's activities that are going on, as the server holds them. */
+async function pendingOf({ workflowService, options: { namespace } }: Client, id: string) {
+  const { pendingActivities } = await workflowService.describeWorkflowExecution({ namespace, execution: { workflowId: `pawl:${id}` } })
+  return pendingActivities
 }
 
 describe('a payload codec that encrypts', () => {
@@ -62,6 +70,42 @@ describe('a payload codec that encrypts', () => {
       expect(ofType(await eventsOf(session), 'tool_attempt_failed')).toHaveLength(1)
       expect(await historyOf(own.temporal, id)).not.toContain(SECRET)
     } finally {
+      await own.stop()
+    }
+  })
+
+  it('encrypts what bodies and verify report and throw, in heartbeats and failures', async () => {
+    const own = await deploy()
+    const held = gate()
+    try {
+      await own.startWorker({ agents: [player.agent], dataConverter: encrypting })
+      const pawl = await own.connect({ dataConverter: encrypting })
+      const { session, id, count } = player.play(pawl, {
+        model: inOrder([use('put', SECRET)], [use('pay', SECRET)], 'done'),
+        async put(_, ctx) {
+          ctx.progress({ said: SECRET })
+          if (ctx.attempt === 1) throw new Error(SECRET)
+          await ctx.stillMine()
+          await held.pass()
+        },
+        pay() {
+          throw new Error(SECRET)
+        },
+        verify() {
+          throw new Error(SECRET)
+        },
+      })
+      const run = await session.send(SECRET)
+      await held.reached
+      const [pending] = (await pendingOf(own.temporal, id)) ?? []
+      expect(pending?.heartbeatDetails?.payloads).toHaveLength(1)
+      expect(textIn(pending)).not.toContain(SECRET)
+      held.open()
+      await run.result({ timeoutMs: 30_000 })
+      expect(count('verify')).toBeGreaterThan(1)
+      expect(await historyOf(own.temporal, id)).not.toContain(SECRET)
+    } finally {
+      held.open()
       await own.stop()
     }
   })
