@@ -25,6 +25,7 @@ export interface ResolvedTemporal extends TemporalAddress {
 }
 
 const CONNECT_TIMEOUT_MS = 10_000
+const REASON_TIMEOUT_MS = 2_000
 /** Where a Temporal server listens by default. */
 const USUAL_ADDRESS = '127.0.0.1:7233'
 
@@ -74,15 +75,41 @@ export async function connectClient(
       close: () => connection.close(),
     }
   } catch (cause) {
-    throw noTemporal(where.address, cause)
+    throw noTemporal(where.address, (await whyNot(where).catch(() => undefined)) ?? cause)
   }
 }
 
-/** The error for a server that does not answer. */
+/** Why the connection failed. The SDK reports only that its time ran out; a single call fails with the reason. */
+async function whyNot(where: Omit<ResolvedTemporal, 'namespace'>): Promise<unknown> {
+  const connection = Connection.lazy({ ...where, interceptors: [] })
+  try {
+    await connection.withDeadline(Date.now() + REASON_TIMEOUT_MS, () => connection.workflowService.getSystemInfo({}))
+    return undefined
+  } catch (reason) {
+    return reason
+  } finally {
+    await connection.close()
+  }
+}
+
+/** The error for a server that does not answer, or with which a TLS handshake fails. */
 export function noTemporal(address: string, cause: unknown): ConnectError {
-  return new ConnectError(
-    'no_temporal',
-    `No Temporal server answers at ${address}: set TEMPORAL_ADDRESS to one that does, or start one with \`pawl dev\` or \`temporal server start-dev\`.`,
-    { cause },
-  )
+  const refusal = tlsRefusal(cause instanceof Error ? cause.message : String(cause))
+  const text =
+    refusal === undefined
+      ? `No Temporal server answers at ${address}: set TEMPORAL_ADDRESS to one that does, or start one with \`pawl dev\` or \`temporal server start-dev\`.`
+      : `The TLS handshake with Temporal at ${address} failed (${refusal}). Check the CA and the client certificate in { temporal: { tls } }, or TEMPORAL_TLS_… and the profile file.`
+  return new ConnectError('no_temporal', text, { cause })
+}
+
+/** How the SDK's two connections, native and Node's, report a failed handshake: the server's alert, or its untrusted certificate. */
+const TLS_REFUSALS = [
+  /fatal alert: (\w+)/,
+  /InvalidCertificate\((\w+)\)/,
+  /alert ([a-z ]+):/,
+  /Last error: (?:Error: )?([^.]*certificate[^.]*)\./,
+]
+
+function tlsRefusal(message: string): string | undefined {
+  return TLS_REFUSALS.flatMap((refusal) => refusal.exec(message)?.[1] ?? [])[0]
 }

@@ -48,6 +48,12 @@ export interface DeathReport extends AttemptReport {
   cause: 'crash' | 'stuck_loop' | 'overdue' | 'neighbour'
 }
 
+/** Details of the failure of an attempt that threw. */
+export interface Thrown {
+  message: string
+  stack?: string
+}
+
 /**
  * The report in heartbeat details or in those of `WorkerDied`. A body was not entered if a readable report says so, or if there was none:
  * not if there is one that cannot be read.

@@ -10,7 +10,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { PawlActivities } from '../activities/contract.ts'
-import { type DeathReport, MAX_DEATHS, MAX_UNHEARD, readReport } from '../session/attempts.ts'
+import { type DeathReport, MAX_DEATHS, MAX_UNHEARD, readReport, type Thrown } from '../session/attempts.ts'
 import type { Resolution } from '../session/events.ts'
 import { ownTaskQueue } from '../session/protocol.ts'
 import { Undecodable } from '../session/undecodable.ts'
@@ -153,9 +153,15 @@ export function whyLost(error: unknown): Lost {
       failureClass: 'WorkerDied',
     }
   }
-  const message = cutText(cause?.message ?? error.message, TEXT_BYTES.reason)
+  const message = cutText(thrownIn(cause) ?? cause?.message ?? error.message, TEXT_BYTES.reason)
   if (cause instanceof ApplicationFailure && cause.type === 'NotFoundError') return { how: 'not_begun', message }
   return { how: 'failed', message, failureClass: cause instanceof ApplicationFailure ? (cause.type ?? 'Error') : 'Error' }
+}
+
+/** What an attempt threw, should its failure say so. */
+function thrownIn(cause: Error | undefined): string | undefined {
+  const { message } = (cause instanceof ApplicationFailure && (cause.details?.[0] as Partial<Thrown> | undefined)) || {}
+  return typeof message === 'string' ? message : undefined
 }
 
 /** An activity has answered, and this worker's payload converter cannot decode what. Asked again, it may have an effect again. */

@@ -1,8 +1,7 @@
 // In other people's systems: their connection, client, namespace, queue, pool and schema, their converters and interceptors.
-import { createCipheriv, createDecipheriv, randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { Client, Connection } from '@temporalio/client'
-import type { Payload, PayloadCodec } from '@temporalio/common'
 import { NativeConnection } from '@temporalio/worker'
 import { Pawl } from 'pawl/client'
 import { createWorker } from 'pawl/worker'
@@ -10,9 +9,10 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Deployment, deploy, SILENT } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
+import { dataConverter as encrypting } from '../support/own/encrypting.ts'
 import { inOrder, resultsIn, type Stage, stage, use } from '../support/scenes.ts'
 import { startSlowProxy } from '../support/slow-proxy.ts'
-import { until } from '../support/until.ts'
+import { gate, until } from '../support/until.ts'
 
 let here: Deployment
 let player: Stage
@@ -26,54 +26,30 @@ afterAll(() => here?.stop())
 const SECRET = 'the-very-secret-word'
 const scene = { model: inOrder([use('put', SECRET)], `answer with ${SECRET}`), put: ({ what }: { what: string }) => what }
 
-/** All bytes of a workflow's history as text. */
+/** All text and bytes of what the server answers, as text. */
+function textIn(held: unknown): string {
+  if (held instanceof Uint8Array) return Buffer.from(held).toString('latin1')
+  return held !== null && typeof held === 'object' ? Object.values(held).map(textIn).join('\n') : String(held)
+}
+
+/** A workflow's history as the server holds it: no payload or failure is decoded. */
 async function historyOf(client: Client, id: string): Promise<string> {
   const { events } = await client.workflow.getHandle(`pawl:${id}`).fetchHistory()
-  const textIn = (held: unknown): string => {
-    if (held instanceof Uint8Array) return Buffer.from(held).toString('latin1')
-    return held !== null && typeof held === 'object' ? Object.values(held).map(textIn).join('\n') : String(held)
-  }
   return textIn(events)
 }
 
-describe('a payload codec that encrypts', () => {
-  const key = randomBytes(32)
-  const codec: PayloadCodec = {
-    async encode(payloads) {
-      return payloads.map((payload) => {
-        const iv = randomBytes(12)
-        const cipher = createCipheriv('aes-256-gcm', key, iv)
-        const text = JSON.stringify({ metadata: payload.metadata, data: payload.data }, (_key, value: unknown) =>
-          value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value,
-        )
-        const data = Buffer.concat([iv, cipher.update(text), cipher.final(), cipher.getAuthTag()])
-        return { metadata: { encoding: Buffer.from('binary/encrypted') }, data }
-      })
-    },
-    async decode(payloads) {
-      return payloads.map((payload): Payload => {
-        if (Buffer.from(payload.metadata?.encoding ?? []).toString() !== 'binary/encrypted') return payload
-        const data = Buffer.from(payload.data ?? [])
-        const decipher = createDecipheriv('aes-256-gcm', key, data.subarray(0, 12))
-        decipher.setAuthTag(data.subarray(-16))
-        const text = Buffer.concat([decipher.update(data.subarray(12, -16)), decipher.final()]).toString()
-        const plain = JSON.parse(text) as { metadata: Record<string, unknown>; data: unknown }
-        const bytes = (value: unknown): Uint8Array =>
-          typeof value === 'string' ? Buffer.from(value, 'base64') : Buffer.from((value as { data: number[] }).data)
-        return {
-          metadata: Object.fromEntries(Object.entries(plain.metadata).map(([name, value]) => [name, bytes(value)])),
-          data: bytes(plain.data),
-        }
-      })
-    },
-  }
-  const dataConverter = { payloadCodecs: [codec] }
+/** The workflow's activities that are going on, as the server holds them. */
+async function pendingOf({ workflowService, options: { namespace } }: Client, id: string) {
+  const { pendingActivities } = await workflowService.describeWorkflowExecution({ namespace, execution: { workflowId: `pawl:${id}` } })
+  return pendingActivities
+}
 
+describe('a payload codec that encrypts', () => {
   it('is used for everything that goes through Temporal, retries and refilled logs included', async () => {
     const own = await deploy()
     try {
-      const first = await own.startWorker({ agents: [player.agent], dataConverter })
-      const pawl = await own.connect({ dataConverter })
+      const first = await own.startWorker({ agents: [player.agent], dataConverter: encrypting })
+      const pawl = await own.connect({ dataConverter: encrypting })
       let failed = false
       const { session, id, requests } = player.play(pawl, {
         ...scene,
@@ -87,13 +63,49 @@ describe('a payload codec that encrypts', () => {
       })
       expect(await (await session.send(SECRET)).result({ timeoutMs: 30_000 })).toMatchObject({ text: `answer with ${SECRET}` })
       await first.stop()
-      await own.startWorker({ agents: [player.agent], dataConverter })
+      await own.startWorker({ agents: [player.agent], dataConverter: encrypting })
       await (await session.send('again')).result({ timeoutMs: 30_000 })
       expect(requests.at(-1)!.messages).toHaveLength(5)
       expect((await session.state()).run).toBe(2)
       expect(ofType(await eventsOf(session), 'tool_attempt_failed')).toHaveLength(1)
       expect(await historyOf(own.temporal, id)).not.toContain(SECRET)
     } finally {
+      await own.stop()
+    }
+  })
+
+  it('encrypts what bodies and verify report and throw, in heartbeats and failures', async () => {
+    const own = await deploy()
+    const held = gate()
+    try {
+      await own.startWorker({ agents: [player.agent], dataConverter: encrypting })
+      const pawl = await own.connect({ dataConverter: encrypting })
+      const { session, id, count } = player.play(pawl, {
+        model: inOrder([use('put', SECRET)], [use('pay', SECRET)], 'done'),
+        async put(_, ctx) {
+          ctx.progress({ said: SECRET })
+          if (ctx.attempt === 1) throw new Error(SECRET)
+          await ctx.stillMine()
+          await held.pass()
+        },
+        pay() {
+          throw new Error(SECRET)
+        },
+        verify() {
+          throw new Error(SECRET)
+        },
+      })
+      const run = await session.send(SECRET)
+      await held.reached
+      const [pending] = (await pendingOf(own.temporal, id)) ?? []
+      expect(pending?.heartbeatDetails?.payloads).toHaveLength(1)
+      expect(textIn(pending)).not.toContain(SECRET)
+      held.open()
+      await run.result({ timeoutMs: 30_000 })
+      expect(count('verify')).toBeGreaterThan(1)
+      expect(await historyOf(own.temporal, id)).not.toContain(SECRET)
+    } finally {
+      held.open()
       await own.stop()
     }
   })

@@ -3,6 +3,7 @@ import { DefaultLogger, type LogEntry, Runtime } from '@temporalio/worker'
 import type { Logger } from '../../agent/tool.ts'
 import { resolveTemporal, warnIfAssumed } from '../../connect/temporal.ts'
 import { openStore } from '../../store/index.ts'
+import { startApiKeys } from '../api-keys.ts'
 import { loopback } from '../channel.ts'
 import { defineWorker } from '../definition.ts'
 import { startExecutor } from '../executor/executor.ts'
@@ -23,10 +24,16 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
   quietRuntime(logger)
   const store = openStore({ ...storeOptions(options), logger, watch: 'always' })
   if (!options.connection) warnIfAssumed(options.temporal, logger)
-  const connection = options.connection ?? (await connectNative(options.temporal ?? {}))
-  const namespace = options.namespace ?? resolveTemporal(options.temporal).namespace
+  const { apiKey, ...where } = resolveTemporal(options.temporal)
+  const namespace = options.namespace ?? where.namespace
+  const apiKeys = startApiKeys(options.connection ? undefined : apiKey, (newest) => {
+    void connection.setApiKey(newest)
+    thread?.setApiKey(newest)
+  })
+  const temporal = { ...where, ...apiKeys.newest(), namespace }
+  const connection = options.connection ?? (await connectNative(temporal))
   // A connection of the user's cannot be shared with a thread, and what it was made of is not known: then heartbeats are sent in this loop.
-  const thread = options.connection ? undefined : await startHeartbeatThread({ ...resolveTemporal(options.temporal), namespace })
+  const thread = options.connection ? undefined : await startHeartbeatThread(temporal)
   const { worker, connect, settle } = await createOrchestrator({
     ...options,
     connection,
@@ -45,6 +52,7 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
       await worker.run()
     } finally {
       await settle()
+      apiKeys.end()
       await thread?.close()
       await store.close()
       if (!options.connection) await connection.close()

@@ -5,13 +5,17 @@ import { heartbeatSender, sendBy, type ToSender } from '../orchestrator/heartbea
 
 /** What the thread is started with. */
 export interface HeartbeatThreadData {
-  temporal: TemporalAddress
+  temporal: TemporalAddress & { apiKey?: string }
   /** How long the main event loop may stand still before its attempts are given up. */
   stuckLoopMs: number
 }
 
+/** To the thread. */
+export type ToThread = ToSender | { type: 'api_key'; apiKey: string }
+
 async function main(port: NonNullable<typeof parentPort>, { temporal, stuckLoopMs }: HeartbeatThreadData): Promise<void> {
-  const { client } = await connectClient(temporal)
+  let { apiKey } = temporal
+  const { client } = await connectClient({ ...temporal, ...(apiKey !== undefined && { apiKey: () => apiKey ?? '' }) })
   let aliveAt = Date.now()
   const receive = heartbeatSender(
     (token, details) => {
@@ -20,8 +24,9 @@ async function main(port: NonNullable<typeof parentPort>, { temporal, stuckLoopM
     },
     (message) => port.postMessage(message),
   )
-  port.on('message', (message: ToSender) => {
+  port.on('message', (message: ToThread) => {
     if (message.type === 'alive') aliveAt = Date.now()
+    else if (message.type === 'api_key') apiKey = message.apiKey
     else receive(message)
   })
   port.postMessage('ready')

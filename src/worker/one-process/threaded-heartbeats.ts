@@ -1,21 +1,22 @@
 // Heartbeats of a worker in one process, sent by a thread with a connection of its own.
 import { Worker as Thread } from 'node:worker_threads'
-import type { TemporalAddress } from '../../connect/temporal.ts'
 import type { FromSender, ToSender } from '../orchestrator/heartbeats.ts'
-import type { HeartbeatThreadData } from './heartbeat-thread.ts'
+import type { HeartbeatThreadData, ToThread } from './heartbeat-thread.ts'
 
 const ALIVE_EVERY_MS = 1_000
 const STUCK_LOOP_MS = 60_000
 
 /** A running thread. */
 export interface HeartbeatThread {
+  /** What its connection says from now on. */
+  setApiKey(apiKey: string): void
   /** Has it send heartbeats: takes messages for it, and `post` is told what it answers. */
   heartbeats(post: (message: FromSender) => void): (message: ToSender) => void
   close(): Promise<void>
 }
 
 /** Starts the thread. Rejects if it cannot connect. */
-export async function startHeartbeatThread(temporal: TemporalAddress): Promise<HeartbeatThread> {
+export async function startHeartbeatThread(temporal: HeartbeatThreadData['temporal']): Promise<HeartbeatThread> {
   const workerData: HeartbeatThreadData = { temporal, stuckLoopMs: STUCK_LOOP_MS }
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
   const thread = new Thread(new URL(`./heartbeat-thread.${extension}`, import.meta.url), { workerData })
@@ -24,12 +25,14 @@ export async function startHeartbeatThread(temporal: TemporalAddress): Promise<H
     thread.once('error', reject)
   })
   thread.unref()
-  const alive = setInterval(() => thread.postMessage({ type: 'alive' } satisfies ToSender), ALIVE_EVERY_MS)
+  const tell = (message: ToThread): void => thread.postMessage(message)
+  const alive = setInterval(() => tell({ type: 'alive' }), ALIVE_EVERY_MS)
   alive.unref()
   return {
+    setApiKey: (apiKey) => tell({ type: 'api_key', apiKey }),
     heartbeats(post) {
       thread.on('message', post)
-      return (message) => thread.postMessage(message)
+      return tell
     },
     async close() {
       clearInterval(alive)

@@ -10,6 +10,8 @@ import { bundleWorkflowCode, type WorkflowBundleOption } from '@temporalio/worke
 export interface BundleOptions {
   /** The user's own payload converter: wrapped, so that it never throws in the workflow. */
   payloadConverterPath?: string | undefined
+  /** The user's own failure converter: one that encodes messages and stacks does so for the workflow's failures, too. */
+  failureConverterPath?: string | undefined
   workflowInterceptors?: readonly string[] | undefined
 }
 
@@ -23,7 +25,9 @@ const TOTAL_CONVERTER = here(`../../workflows/payload-converter.${extension}`)
 export async function workflowBundle(
   options: BundleOptions,
 ): Promise<{ workflowBundle: WorkflowBundleOption; payloadConverterPath: string }> {
-  const own = options.payloadConverterPath !== undefined || (options.workflowInterceptors?.length ?? 0) > 0
+  const { failureConverterPath } = options
+  const own =
+    options.payloadConverterPath !== undefined || failureConverterPath !== undefined || (options.workflowInterceptors?.length ?? 0) > 0
   if (!own && (await prebuiltFits())) {
     return { workflowBundle: { codePath: here('../../workflow-bundle.js') }, payloadConverterPath: TOTAL_CONVERTER }
   }
@@ -35,6 +39,7 @@ export async function workflowBundle(
       workflowsPath: here(`../../workflows/index.${extension}`),
       preloadModules: [here(`../../workflows/preloaded.${extension}`)],
       payloadConverterPath,
+      ...(failureConverterPath !== undefined && { failureConverterPath }),
       workflowInterceptorModules: [here(`../../workflows/resets.${extension}`), ...(options.workflowInterceptors ?? [])],
       logger: SILENT,
     })

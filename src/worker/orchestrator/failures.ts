@@ -1,20 +1,26 @@
 // What an activity fails with, from how its job ended.
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
 import type { JobOrder, Outcome } from '../../jobs/contract.ts'
-import type { AttemptReport, DeathReport } from '../../session/attempts.ts'
+import type { AttemptReport, DeathReport, Thrown } from '../../session/attempts.ts'
 import type { Lease } from './leases.ts'
+
+/**
+ * What user code threw goes into a failure's details, which the user's converter and codecs encode. Messages and stacks are plain text to
+ * the server and to everyone who may read histories.
+ */
+const THREW = 'The attempt threw: the details of this failure say what.'
 
 /** The failure of an outcome. An attempt that is to be recorded is, before Temporal hears of the failure. */
 export async function failureOf(outcome: Exclude<Outcome, { kind: 'answered' }>, lease: Lease): Promise<ApplicationFailure> {
   const { type, message } = outcome
   if (outcome.kind === 'threw') {
-    const failure = ApplicationFailure.create({ type, message, nonRetryable: false })
-    if (outcome.stack !== undefined) failure.stack = outcome.stack
-    return failure
+    const thrown: Thrown = { message, ...(outcome.stack !== undefined && { stack: outcome.stack }) }
+    return ApplicationFailure.create({ type, message: THREW, details: [thrown], nonRetryable: false })
   }
   // Unrecorded, it would count as an attempt that died: more than it was, and never less.
   if (outcome.failed) await lease.record({ failed: [...lease.report.failed, outcome.failed] }).catch(() => undefined)
-  return ApplicationFailure.create({ type, message, nonRetryable: false, nextRetryDelay: outcome.afterMs })
+  const said = outcome.failed ? { message: THREW, details: [{ message } satisfies Thrown] } : { message }
+  return ApplicationFailure.create({ type, ...said, nonRetryable: false, nextRetryDelay: outcome.afterMs })
 }
 
 /** The executor died with the job. The workflow decides by the call's effect; what only answers a question is simply asked again. */

@@ -60,8 +60,6 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
     /** Reports are encoded one after another: a newer one must not be overtaken. */
     let encoding: Promise<unknown> = Promise.resolve()
     let isNoting = false
-    /** Progress so far is with the sending half. */
-    let noted: Promise<unknown> = Promise.resolve()
     stops.set(id, onStop)
 
     const start = (details: Payload[]): void => {
@@ -112,7 +110,7 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
         // What is reported while another report is being encoded goes with the next one.
         if (isNoting) return
         isNoting = true
-        noted = encoding
+        void encoding
           .then(() => {
             isNoting = false
             return encodeReport()
@@ -124,9 +122,9 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
       },
       record: (next) => tell(change(next)),
       stillMine: async () => {
-        // Its answer also says that the progress before it is known outside of this process.
-        await Promise.all([encoding, noted])
-        return ask(id, {}).then(
+        // What the body reported before it asked is known to the server once this is answered.
+        const details = await encodeReport().catch(() => undefined)
+        return ask(id, details ? { details } : {}).then(
           (answer) => answer !== 'lost',
           () => false,
         )

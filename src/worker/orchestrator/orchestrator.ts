@@ -79,6 +79,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
   const given = parts.dataConverter && absoluteConverter(parts.dataConverter)
   const bundle = await workflowBundle({
     payloadConverterPath: given?.payloadConverterPath,
+    failureConverterPath: given?.failureConverterPath,
     workflowInterceptors: interceptors?.workflowModules,
   })
   const dataConverter: DataConverter = {

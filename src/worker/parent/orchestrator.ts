@@ -15,7 +15,8 @@ const LOOK_EVERY_MS = 1_000
 
 /** What keeps an orchestrator. */
 export interface OrchestratorKeeping {
-  options: Omit<OrchestratorOptions, 'socketPath' | 'cached'>
+  /** Asked for at each start: keys rotate. */
+  options: () => Omit<OrchestratorOptions, 'socketPath' | 'cached'>
   /** Where its sockets go. */
   folder: string
   onStarted(pid: number): void
@@ -55,7 +56,8 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
   })
 
   function start(): void {
-    const child = forkOrchestrator()
+    const given = options()
+    const child = forkOrchestrator([given.dataConverter, given.interceptors].filter((module) => module !== undefined))
     const mine = { process: child, path: socketPath(folder, ++starts), isListening: false }
     current = mine
     aliveAt = Date.now()
@@ -68,7 +70,7 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
       receive(mine, message)
     })
     child.once('exit', (code, signal) => exited(mine, code, signal))
-    tell(child, { type: 'start', options: { ...options, socketPath: mine.path, cached: cached.newest() } })
+    tell(child, { type: 'start', options: { ...given, socketPath: mine.path, cached: cached.newest() } })
     if (child.pid !== undefined) onStarted(child.pid)
   }
 

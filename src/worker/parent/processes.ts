@@ -15,9 +15,9 @@ export interface ExecutorScript {
   reportsFiles: boolean
 }
 
-/** Starts an orchestrator; `start` is its first message. */
-export function forkOrchestrator(): ChildProcess {
-  return forkScript('../orchestrator/main', [], [])
+/** Starts an orchestrator, which may load these modules; `start` is its first message. @throws WorkerError `no_typescript_loader`. */
+export function forkOrchestrator(modules: readonly string[]): ChildProcess {
+  return forkScript('../orchestrator/main', [], typescriptLoader(...modules))
 }
 
 /** Starts an executor of a module. @throws WorkerError `no_typescript_loader`. */
@@ -41,9 +41,10 @@ export function tell(child: ChildProcess | undefined, message: ToOrchestrator | 
   if (child?.connected) child.send(message, () => undefined)
 }
 
-/** What Node needs to load a TypeScript module. @throws WorkerError `no_typescript_loader`. */
-function typescriptLoader(module: string): string[] {
-  if (!/\.[mc]?tsx?$/.test(module)) return []
+/** What Node needs to load these modules, should one be TypeScript. @throws WorkerError `no_typescript_loader`. */
+function typescriptLoader(...modules: readonly string[]): string[] {
+  const module = modules.find((one) => /\.[mc]?tsx?$/.test(one))
+  if (module === undefined) return []
   try {
     return ['--import', import.meta.resolve('tsx'), '--import', new URL(`../executor/typescript.${EXTENSION}`, import.meta.url).href]
   } catch (cause) {

@@ -3,12 +3,12 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startApiKeys } from '../api-keys.ts'
 import { WorkerError } from '../errors.ts'
 import type { SuperviseOptions, Supervisor } from '../options.ts'
 import type { FromOrchestrator } from '../protocol.ts'
 import { storeOptions } from '../store-options.ts'
 import { checkStuckLoopMs } from '../stuck-loop.ts'
-import { startApiKeys } from './api-keys.ts'
 import { type Executors, keepExecutors } from './executors.ts'
 import { defaultLogger } from '../logger.ts'
 import { type KeptOrchestrator, keepOrchestrator } from './orchestrator.ts'
@@ -93,17 +93,20 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     },
   })
 
+  const { apiKey, ...temporal } = options.temporal ?? {}
+  const apiKeys = startApiKeys(apiKey, (newest) => orchestrator.tell({ type: 'api_key', apiKey: newest }))
+  void finished.promise.then(apiKeys.end)
   const orchestrator: KeptOrchestrator = keepOrchestrator({
     folder,
-    options: {
+    options: () => ({
       ...given.store,
-      temporal: startTemporal(),
+      temporal: { ...temporal, ...apiKeys.newest() },
       stuckLoopMs: given.stuckLoopMs,
       logsToParent: options.logger !== undefined,
       ...(options.taskQueue !== undefined && { taskQueue: options.taskQueue }),
       ...(options.dataConverter !== undefined && { dataConverter: options.dataConverter }),
       ...(options.interceptors !== undefined && { interceptors: options.interceptors }),
-    },
+    }),
     onStarted(pid) {
       tellOf({ event: 'orchestrator_started', pid })
       retire()
@@ -117,12 +120,6 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       finishIfDone()
     },
   })
-
-  function startTemporal() {
-    const { apiKey, ...temporal } = options.temporal ?? {}
-    const first = startApiKeys(apiKey, (newest) => orchestrator.tell({ type: 'api_key', apiKey: newest }), finished.promise)
-    return { ...temporal, ...(first !== undefined && { apiKey: first }) }
-  }
 
   function receive(message: FromOrchestrator, pid: number): void {
     switch (message.type) {

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { Client, Connection } from '@temporalio/client'
-import { Pawl, type RunHandle } from 'pawl/client'
+import { type ConnectOptions, Pawl, type RunHandle } from 'pawl/client'
 import { type SuperviseOptions, type Supervisor, type SupervisorEvent, superviseWorkers } from 'pawl/worker'
 import pg from 'pg'
 import { expect, inject } from 'vitest'
@@ -59,7 +59,7 @@ export interface Rig {
 }
 
 /** Sets up a rig on the shared stack. */
-export async function startRig(): Promise<Rig> {
+export async function startRig(connecting: Pick<ConnectOptions, 'dataConverter'> = {}): Promise<Rig> {
   const stack = inject('stack')
   const taskQueue = `crash-${randomUUID()}`
   const ledger = await startLedger()
@@ -68,7 +68,7 @@ export async function startRig(): Promise<Rig> {
   // Supervised processes inherit this process's environment.
   process.env.LEDGER_URL = ledger.url
   const temporal = { address: stack.temporalAddress, namespace: stack.namespace }
-  const pawl = await Pawl.connect({ temporal, postgres: stack.databaseUrl, taskQueue })
+  const pawl = await Pawl.connect({ temporal, postgres: stack.databaseUrl, taskQueue, ...connecting })
   const connection = await Connection.connect({ address: temporal.address })
   const client = new Client({ connection, namespace: temporal.namespace })
   const pool = new pg.Pool({ connectionString: stack.databaseUrl, max: 1 })

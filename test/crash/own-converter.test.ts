@@ -1,0 +1,59 @@
+// Deaths where users bring a data converter: what is known of a dead attempt goes through it, in heartbeats and in failures.
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { dataConverter as encrypting } from '../support/own/encrypting.ts'
+import { dataConverter as reversing } from '../support/own/reversing.ts'
+import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
+
+const call = (tool: string): Plan => [[{ tool, input: { name: 'a' } }]]
+
+describe.each([
+  { kind: 'a payload converter of another encoding', file: 'reversing', dataConverter: reversing },
+  { kind: 'a codec that refuses what it has not encoded', file: 'encrypting', dataConverter: encrypting },
+])('$kind', ({ file, dataConverter }) => {
+  const module = fileURLToPath(new URL(`../support/own/${file}.ts`, import.meta.url))
+  let rig: Rig
+  let workers: Supervised
+
+  beforeAll(async () => {
+    rig = await startRig({ dataConverter })
+    workers = await rig.supervise({ dataConverter: module })
+  })
+  afterAll(() => rig.close())
+
+  /** Kills one executor, whose death is reported; or all processes of the worker, whose heartbeats are missed. */
+  async function kill(whom: 'executor' | 'worker', pid: number): Promise<void> {
+    if (whom === 'executor') return void process.kill(pid, 'SIGKILL')
+    workers.supervisor.kill()
+    await workers.supervisor.finished
+    workers = await rig.supervise({ dataConverter: module })
+  }
+
+  it.each([
+    ['executor', 'WorkerDied'],
+    ['worker', 'HeartbeatTimeout'],
+  ] as const)('an external body that is entered when its %s is killed is entered once, and verify answers for it', async (whom, loss) => {
+    await workers.serving()
+    const held = rig.ledger.holdNext({ stage: 'left', what: 'charge' })
+    const run = await rig.start(call('charge'))
+    await kill(whom, (await held).pid)
+    expect((await run.result()).text).toBe(peacefulAnswer(call('charge')))
+    const marks = rig.ledger.marks({ session: run.sessionId, what: 'charge' })
+    expect(marks.map(({ stage }) => stage)).toEqual(['entered', 'applied', 'left', 'verify'])
+    expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:charge', attempt: 1, class: loss }])
+  })
+
+  it.each(['executor', 'worker'] as const)('what a body said before its %s was killed reaches the next attempt', async (whom) => {
+    await workers.serving()
+    const held = rig.ledger.holdNext({ stage: 'entered', what: 'climb' })
+    const run = await rig.start(call('climb'))
+    await kill(whom, (await held).pid)
+    expect((await run.result()).text).toBe(peacefulAnswer(call('climb')))
+    const entered = rig.ledger.marks({ session: run.sessionId, stage: 'entered' })
+    expect(entered.map(({ attempt, note }) => [attempt, note])).toEqual([
+      [1, { from: 0 }],
+      [2, { from: 1 }],
+    ])
+  })
+})

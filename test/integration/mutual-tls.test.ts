@@ -1,0 +1,113 @@
+// A Temporal that speaks TLS with a private CA and wants a certificate of its clients; and where the secrets of a worker are not.
+import { fork } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { Pawl } from 'pawl/client'
+import { createWorker, type SuperviseOptions, superviseWorkers } from 'pawl/worker'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { SILENT } from '../support/deployment.ts'
+import { inOrder, stage, use } from '../support/scenes.ts'
+import { clientPems, startTlsProxy, type TlsProxy } from '../support/tls-proxy.ts'
+
+const here = (path: string): string => fileURLToPath(new URL(`./fixtures/mutual-tls/${path}`, import.meta.url))
+const { namespace, databaseUrl: postgres } = inject('stack')
+const apiKey = `api-key-${randomUUID()}`
+const taskQueue = `tls-${randomUUID()}`
+let pems: Awaited<ReturnType<typeof clientPems>>
+let proxy: TlsProxy
+
+beforeAll(async () => {
+  pems = await clientPems()
+  proxy = await startTlsProxy(inject('stack').temporalAddress)
+})
+afterAll(() => proxy.close())
+
+const trusted = () => ({
+  address: proxy.address,
+  namespace,
+  tls: { serverRootCACertificate: pems.ca, clientCertPair: { crt: pems.crt, key: pems.key } },
+})
+
+/** A parent in a process of its own; `pids` are its own, its orchestrator's and its executors'. */
+async function startParent(options: Omit<SuperviseOptions, 'module'>): Promise<{ pids: number[]; stop(): Promise<void> }> {
+  const { DATABASE_URL: _, ...env } = process.env
+  const parent = fork(here('supervise.mjs'), [], { env, serialization: 'advanced' })
+  const ended = once(parent, 'exit')
+  const told = once(parent, 'message')
+  parent.send(options)
+  const [pids] = (await Promise.race([told, ended.then(() => expect.fail('the parent ended before it served'))])) as [number[]]
+  return {
+    pids,
+    async stop() {
+      parent.send('stop')
+      await ended
+    },
+  }
+}
+
+/** A secret, in the forms in which text may carry it. */
+function formsOf(secret: Buffer | string): string[] {
+  const bytes = Buffer.from(secret)
+  const text = bytes.toString().trim()
+  return [text, JSON.stringify(text).slice(1, -1), encodeURIComponent(text), bytes.toString('base64'), bytes.join(',')]
+}
+
+const secretsIn = (text: string): string[] => {
+  const password = new URL(postgres).password
+  // A password may be a word: it counts where an address or a variable has it.
+  const secrets = [pems.key, apiKey, `:${password}@`, `=${password}\0`, `"${password}"`]
+  return secrets.flatMap(formsOf).filter((form) => text.includes(form))
+}
+
+/** What the system tells everyone about a process. */
+const shownOf = (pid: number): string => ['environ', 'cmdline'].map((file) => readFileSync(`/proc/${pid}/${file}`, 'utf8')).join('\n')
+
+describe('a Temporal that wants certificates', () => {
+  it('is served by a supervised worker that has one, whose secrets no other process can see', async () => {
+    const parent = await startParent({ processes: 2, temporal: { ...trusted(), apiKey }, taskQueue, postgres })
+    const pawl = await Pawl.connect({ temporal: { ...trusted(), apiKey }, taskQueue, postgres, logger: SILENT })
+    try {
+      const { text } = await (await pawl.session(randomUUID(), { agent: 'looker' }).send('look')).result({ timeoutMs: 60_000 })
+      expect(text).toContain('PATH')
+      expect(secretsIn(text)).toEqual([])
+      expect(parent.pids).toHaveLength(4)
+      if (existsSync('/proc')) for (const pid of parent.pids) expect(secretsIn(shownOf(pid))).toEqual([])
+    } finally {
+      await pawl.close()
+      await parent.stop()
+    }
+  })
+
+  it('is served by a worker in one process, whose heartbeats come from a thread with a connection of its own', async () => {
+    const [{ agent, play }, ownQueue] = [stage(), `tls-${randomUUID()}`]
+    const where = { temporal: { ...trusted(), apiKey: () => apiKey }, taskQueue: ownQueue, postgres, logger: SILENT }
+    const worker = await createWorker({ ...where, agents: [agent] })
+    const serving = worker.run()
+    const pawl = await Pawl.connect(where)
+    try {
+      // An external body is entered once a heartbeat is confirmed.
+      const { session, entries } = play(pawl, { model: inOrder([use('pay', 'it')], 'paid') })
+      expect(await (await session.send('pay')).result({ timeoutMs: 60_000 })).toMatchObject({ text: 'paid' })
+      expect(entries).toMatchObject([{ tool: 'pay', attempt: 1 }])
+    } finally {
+      await pawl.close()
+      await worker.shutdown()
+      await serving
+    }
+  })
+
+  it.each([
+    ['without one', () => ({ serverRootCACertificate: pems.ca }), /\(certificate ?required\)/i],
+    ['without its CA', () => ({ clientCertPair: trusted().tls.clientCertPair }), /\(.*(UnknownIssuer|self-signed certificate).*\)/],
+  ])('is not served %s: workers and clients say what failed', async (_, tls, reason) => {
+    const where = { temporal: { address: proxy.address, namespace, tls: tls() }, taskQueue, postgres, logger: SILENT }
+    const refused = { code: 'no_temporal', message: expect.stringMatching(reason) as string }
+    await Promise.all([
+      expect(superviseWorkers({ ...where, module: here('agents.mjs') })).rejects.toMatchObject(refused),
+      expect(createWorker({ ...where, agents: [stage().agent] })).rejects.toMatchObject(refused),
+      expect(Pawl.connect(where)).rejects.toMatchObject(refused),
+    ])
+  })
+})
