@@ -3,7 +3,7 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 
 const MINUTE = 60_000
 
-/** How the files of one folder of test/ run. Folders go one after another: beside crashing workers nothing else keeps its time. */
+/** How the files of one folder of test/ run. Folders go one after another. */
 interface Folder {
   timeoutMs: number
   needs?: 'stack'
@@ -14,12 +14,14 @@ interface Folder {
 const FOLDERS: Record<string, Folder> = {
   unit: { timeoutMs: MINUTE },
   replay: { timeoutMs: MINUTE },
-  integration: { timeoutMs: 2 * MINUTE, needs: 'stack' },
-  crash: { timeoutMs: 5 * MINUTE, needs: 'stack', files: 1 },
+  // Most of what these do is wait: for timeouts, for processes to start, for servers.
+  integration: { timeoutMs: 2 * MINUTE, needs: 'stack', files: 4 },
+  crash: { timeoutMs: 5 * MINUTE, needs: 'stack', files: 3 },
   package: { timeoutMs: 5 * MINUTE, needs: 'stack', files: 1 },
 }
 
-function project([name, { timeoutMs, needs, files = 2 }]: [string, Folder], order: number): TestProjectInlineConfiguration {
+function project(name: string, folder: Folder, order: number, isSoak: boolean): TestProjectInlineConfiguration {
+  const { timeoutMs, needs, files = 2 } = folder
   return {
     test: {
       name,
@@ -27,7 +29,8 @@ function project([name, { timeoutMs, needs, files = 2 }]: [string, Folder], orde
       pool: 'forks',
       maxWorkers: files,
       sequence: { groupOrder: order },
-      testTimeout: timeoutMs,
+      testTimeout: isSoak ? 10 * timeoutMs : timeoutMs,
+      env: { PAWL_SOAK: isSoak ? '1' : '' },
       hookTimeout: timeoutMs,
       ...(needs === 'stack' ? { globalSetup: './test/setup/stack.ts' } : {}),
       // The built package runs as it would at a user's: by Node itself.
@@ -36,10 +39,11 @@ function project([name, { timeoutMs, needs, files = 2 }]: [string, Folder], orde
   }
 }
 
-export default defineConfig({
+/** `--mode soak`: those tests in full that are small by default. */
+export default defineConfig(({ mode }) => ({
   test: {
-    projects: Object.entries(FOLDERS).map(project),
+    projects: Object.entries(FOLDERS).map(([name, folder], order) => project(name, folder, order, mode === 'soak')),
     reporters: ['default', './test/setup/closing-line.ts'],
     teardownTimeout: MINUTE,
   },
-})
+}))

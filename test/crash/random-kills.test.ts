@@ -1,13 +1,13 @@
 // Processes killed at random under many sessions at once: every run ends as in peace, and every effect is there once.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { seededRandom } from '../retail/random.ts'
+import { seed, size } from '../support/sizes.ts'
 import { type Plan, peacefulAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
-const SESSIONS = 16
+const SESSIONS = size(16, 48)
 const TURNS = 8
-const KILLS = 12
-const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 1_000_000))
+const KILLS = size(12, 60)
 const random = seededRandom(seed)
 
 let rig: Rig

@@ -6,14 +6,14 @@ import type { RunHandle, SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { seededRandom } from '../retail/random.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
+import { seed, size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 import { someSteps } from './support/courses.ts'
 import { type Crew, openYard, type Yard } from './support/crew.ts'
 
-const SESSIONS = 8
-const ACTIONS = 10
+const SESSIONS = size(4, 8)
+const ACTIONS = size(6, 10)
 const CALM_MS = 240_000
-const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 1_000_000))
 
 let yard: Yard
 let crew: Crew

@@ -1,6 +1,6 @@
 // The retail workload under SIGKILL: every result, every final database, every write exactly once, whoever dies meanwhile.
 //
-// PAWL_RETAIL_TASKS=all|N: how many tasks, those with the most writes first (default all). PAWL_SEED: seed of the kills.
+// PAWL_RETAIL_TASKS=all|N: how many tasks, those with the most writes first (default 16, in the soak all).
 import { Pawl } from 'pawl/client'
 import { type Stack, startStack } from 'pawl/testing'
 import { type Supervisor, type SupervisorEvent, superviseWorkers } from 'pawl/worker'
@@ -22,13 +22,13 @@ import {
   sharedFolder,
   workloadIsThere,
 } from '../retail/workload.ts'
+import { seed, size } from '../support/sizes.ts'
 import { type Compiled, compile } from './support/build.ts'
 
 const TASK_QUEUE = 'retail'
 /** A killed process holds some of them up for seconds; the others use the time. */
 const SESSIONS_AT_A_TIME = 12
-const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 1_000_000))
-const wanted = process.env.PAWL_RETAIL_TASKS ?? 'all'
+const wanted = process.env.PAWL_RETAIL_TASKS ?? size('16', 'all')
 
 if (!workloadIsThere) console.warn(WORKLOAD_MISSING)
 

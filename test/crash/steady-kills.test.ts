@@ -1,16 +1,15 @@
 // One process killed again and again beside working sessions: nothing is lost, nothing is done twice, and everything still moves forward.
-// PAWL_SOAK_S and PAWL_SOAK_SESSIONS make a soak of it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunHandle } from 'pawl/client'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { seededRandom } from '../retail/random.ts'
 import { eventsOf, ofType } from '../support/events.ts'
+import { seed, size } from '../support/sizes.ts'
 import { type Plan, type PlannedCall, peacefulAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
-const SECONDS = Number(process.env.PAWL_SOAK_S ?? 12)
-const SESSIONS = Number(process.env.PAWL_SOAK_SESSIONS ?? 8)
-const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 1_000_000))
+const SECONDS = size(12, 60)
+const SESSIONS = size(8, 20)
 const again = `seed ${seed}, again with PAWL_SEED`
 
 /** How often an executor is killed. */

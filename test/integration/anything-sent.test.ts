@@ -11,10 +11,11 @@ import { argumentOf, PROTOCOL, putIn, type Request, type Sent } from '../support
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { type PeopleStage, peopleStage } from '../support/people.ts'
 import { saidIn, use } from '../support/scenes.ts'
+import { size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 
 const { PAWL_PROPERTY_RUNS, PAWL_PROPERTY_SEED, PAWL_PROPERTY_BYTES } = process.env
-const RUNS = Number(PAWL_PROPERTY_RUNS ?? 150)
+const RUNS = Number(PAWL_PROPERTY_RUNS ?? size(80, 600))
 const SEED = Number(PAWL_PROPERTY_SEED ?? randomInt(2 ** 31))
 const BYTES = Number(PAWL_PROPERTY_BYTES ?? 400_000)
 /** Sessions at a time, and how much each has to bear. */

@@ -19,9 +19,9 @@ import { z } from 'zod'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, resultsIn } from '../support/scenes.ts'
+import { seed } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 
-const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 1_000_000))
 const RUNS = 25
 
 /** What a session says and is told. */

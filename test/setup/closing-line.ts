@@ -1,5 +1,6 @@
-// The line that a test run ends with: `N passed, N failed`, for people in a hurry and for machines.
+// What a test run ends with: where its time went, and then the line `N passed, N failed`, for people in a hurry and for machines.
 import { writeSync } from 'node:fs'
+import { relative } from 'node:path'
 import type { Reporter, SerializedError, TestModule } from 'vitest/node'
 
 /** The counts of a run. A file that could not be loaded and an error outside of any test count as failures. */
@@ -9,13 +10,37 @@ interface Counts {
   skipped: number
 }
 
+const SLOWEST = 10
+
 export default class ClosingLine implements Reporter {
+  /** When a folder's files began and ended. They run beside one another, so their times do not add up. */
+  readonly #folders = new Map<string, { began: number; ended: number }>()
+
+  onTestModuleStart({ project }: TestModule): void {
+    if (!this.#folders.has(project.name)) this.#folders.set(project.name, { began: Date.now(), ended: Date.now() })
+  }
+
+  onTestModuleEnd({ project }: TestModule): void {
+    const folder = this.#folders.get(project.name)
+    if (folder) folder.ended = Date.now()
+  }
+
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
     const counts = count(modules)
     counts.failed += unhandled.length
+    const times = [...this.#folders].map(([name, { began, ended }]) => `${name} ${seconds(ended - began)}`)
+    if (modules.length > SLOWEST) console.log(`\nTime by folder: ${times.join(', ')}\nThe slowest files:\n${slowest(modules)}`)
     // At exit, so that nothing that ends after the tests has the last word.
     process.once('exit', () => writeSync(1, `\n${lineOf(counts)}\n`))
   }
+}
+
+const seconds = (ms: number): string => `${Math.round(ms / 1_000)} s`
+
+function slowest(modules: readonly TestModule[]): string {
+  const times = modules.map((module) => ({ file: relative(process.cwd(), module.moduleId), ms: module.diagnostic().duration }))
+  const most = times.toSorted((one, other) => other.ms - one.ms).slice(0, SLOWEST)
+  return most.map(({ file, ms }) => `  ${seconds(ms).padStart(6)}  ${file}`).join('\n')
 }
 
 function count(modules: readonly TestModule[]): Counts {

@@ -166,7 +166,7 @@ describe('the fold', () => {
     expect(oneCall('read', error, { type: 'run_interrupted', run: 1 })).toMatchObject({ status: 'idle', error: null, current: null })
     const resumed: EventBody = { type: 'session_resumed', executionId: 'e2', fromEpoch: 'e1', coreVersion: 1 }
     expect(oneCall('read', error, { type: 'session_closed', reason: 'idle' }, resumed)).toMatchObject({
-      status: 'idle',
+      status: 'running',
       error: null,
       epoch: 'e2',
     })
