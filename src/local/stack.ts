@@ -75,7 +75,14 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     if (keeper) await sayIfSlow(say, 'stopping the local stack', keeper.close())
   }
   try {
-    const [temporal, postgres] = await Promise.all([haveTemporal(options, env, say, ground), havePostgres(options, env, say, ground)])
+    const both = (from: NodeJS.ProcessEnv) =>
+      Promise.all([haveTemporal(options, from, say, ground), havePostgres(options, from, say, ground)])
+    const [temporal, postgres] = await both(env).catch(async (error: unknown) => {
+      // Whoever ran this folder's servers may have been about to stop them.
+      const later = dataDir !== undefined && env === given ? await withoutOwnAddresses(given, dataDir, say) : given
+      if (later === given) throw error
+      return both(later)
+    })
     const servers: [string, WatchedServer][] = [
       ['Temporal', temporal.server],
       ['Postgres', postgres.server],
