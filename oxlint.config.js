@@ -17,7 +17,7 @@ const HOUSE = {
   store: { values: ['connect'], types: ['agent'], packages: ['@temporalio/*'] },
   workflows: { values: [], types: ['activities'], packages: ['node:*', '@temporalio/worker', '@temporalio/client', 'pg', 'zod'] },
   jobs: { values: ['agent', 'models'], types: ['activities'], packages: ['@temporalio/*', 'pg'] },
-  activities: { values: ['agent', 'jobs', 'store'], types: [], packages: ['@temporalio/workflow', 'pg'] },
+  activities: { values: ['agent', 'connect', 'jobs', 'store'], types: [], packages: ['@temporalio/workflow', 'pg'] },
   // What its rooms share, whether their process has the SDK or not, and what `pawl/worker` exports.
   worker: { values: ['agent', 'connect'], types: ['jobs'], packages: [], packageTypes: ['@temporalio/*', 'pg'] },
   // Its process must outlive whatever a package can do.

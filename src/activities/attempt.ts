@@ -3,6 +3,7 @@ import { type AttemptReport, fateOf, lostAttempt, MAX_DEATHS, readReport } from 
 import type { Json } from '../session/json.ts'
 import type { AttemptSoFar } from '../jobs/contract.ts'
 import type { Prior } from './contract.ts'
+import { defined } from '../session/defined.ts'
 
 /** What the workflow says of earlier activities of the call. */
 export interface Earlier {
@@ -35,7 +36,7 @@ export function countAttempt(info: { attempt: number; heartbeatDetails: unknown 
       number: before + failed.length + 1,
       failed,
       failures: failedBefore + fates.filter((fate) => fate === 'failure').length,
-      ...(lastProgress !== undefined && { lastProgress }),
+      ...defined({ lastProgress }),
     },
     isGivenUp: deathsBefore + fates.filter((fate) => fate === 'death').length >= MAX_DEATHS,
   }
@@ -43,5 +44,5 @@ export function countAttempt(info: { attempt: number; heartbeatDetails: unknown 
 
 /** What heartbeats say of the attempt before its body is entered. */
 export function reportOf({ number, failed, lastProgress }: AttemptSoFar, worker: string): AttemptReport {
-  return { attempt: number, begun: false, failed, worker, ...(lastProgress !== undefined && { progress: lastProgress }) }
+  return { attempt: number, begun: false, failed, worker, ...defined({ progress: lastProgress }) }
 }

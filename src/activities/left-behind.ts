@@ -3,7 +3,8 @@
 import type { Client } from '@temporalio/client'
 import type { Payload } from '@temporalio/common'
 import type { Logger } from '../agent/tool.ts'
-import { type EventsPage, QUERIES, SIGNALS, workflowIdOf } from '../session/protocol.ts'
+import { queryEvents } from '../connect/events-query.ts'
+import { type EventsPage, SIGNALS, workflowIdOf } from '../session/protocol.ts'
 import { StoreError } from '../store/errors.ts'
 import type { Store } from '../store/store.ts'
 import { StaleWatermark } from '../jobs/errors.ts'
@@ -79,12 +80,8 @@ function unreadable(executionId: string, cause: unknown): unknown {
 }
 
 /** Where the execution had come to; undefined for one that had not opened. */
-async function endOf(sessionId: string, executionId: string, client: Client): Promise<EventsPage | undefined> {
-  const handle = client.workflow.getHandle(workflowIdOf(sessionId), executionId)
-  const page = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
-    handle.query<EventsPage | { status: string }, [object]>(QUERIES.events, { after: Number.MAX_SAFE_INTEGER }),
-  )
-  return 'to' in page ? page : undefined
+function endOf(sessionId: string, executionId: string, client: Client): Promise<EventsPage | undefined> {
+  return queryEvents(client, { sessionId, executionId }, { after: Number.MAX_SAFE_INTEGER }, QUERY_TIMEOUT_MS)
 }
 
 /** Sends the session again what was sent to executions that never opened; what it has accepted from them before changes nothing. */

@@ -1,9 +1,10 @@
 // A session's events where the log does not have them: from its executions by paged queries and from the store, oldest first.
 import type { Client } from '@temporalio/client'
+import { queryEvents } from '../connect/events-query.ts'
 import { continues } from '../session/digest.ts'
 import type { LogEntry, Watermark } from '../session/events.ts'
 import { entriesOf } from '../session/pages.ts'
-import { type EventsPage, QUERIES, workflowIdOf } from '../session/protocol.ts'
+import type { EventsPage } from '../session/protocol.ts'
 import type { Store } from '../store/store.ts'
 import { StaleWatermark } from '../jobs/errors.ts'
 import type { ReadTarget } from '../jobs/session-views.ts'
@@ -72,13 +73,10 @@ async function* ofExecution(execution: Execution, from: Watermark, upTo: Waterma
   yield entries
 }
 
-function queryPage({ sessionId, executionId, client }: Execution, after: number): Promise<EventsPage> {
-  const handle = client.workflow.getHandle(workflowIdOf(sessionId), executionId)
-  return client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, async () => {
-    const page = await handle.query<EventsPage, [object]>(QUERIES.events, { after })
-    if (!('base' in page)) throw new StaleWatermark('the execution is still loading')
-    return page
-  })
+async function queryPage({ client, ...execution }: Execution, after: number): Promise<EventsPage> {
+  const page = await queryEvents(client, execution, { after }, QUERY_TIMEOUT_MS)
+  if (!page) throw new StaleWatermark('the execution is still loading')
+  return page
 }
 
 /** Whether the store has this event, and so all before it; not if it is away: earlier executions have the same. */

@@ -8,6 +8,7 @@ import { DeclarationError } from './errors.ts'
 import type { Model } from './model.ts'
 import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry.ts'
 import type { AgentContext, Tool } from './tool.ts'
+import { defined } from '../session/defined.ts'
 
 /** Bounds of a run. */
 export interface AgentLimits {
@@ -97,7 +98,7 @@ export function defineAgent<C extends z.ZodType = z.ZodType<undefined>>(options:
     model: options.model,
     tools,
     retry,
-    limits: { maxTurns, ...(deadlineMs !== undefined && { deadlineMs }) },
+    limits: { maxTurns, ...defined({ deadlineMs }) },
     checkpoint,
     ...(options.context && { context: options.context as unknown as z.ZodType<z.input<C>> }),
   }

@@ -8,6 +8,7 @@ import { CliError } from './errors.ts'
 import { dataOption, jsonOption } from './options.ts'
 import { paint } from './terminal.ts'
 import { type Column, linesOfTable } from './table.ts'
+import { defined } from '../session/defined.ts'
 
 /** Of every command that asks. */
 export interface AskingOptions {
@@ -106,7 +107,7 @@ export async function askStore<T>(options: AskingOptions & { follow?: true }, wo
   const { postgres, schema, logger, onWait } = await connectOptions(options)
   const asking = openAsking({
     ...(typeof postgres === 'string' && { postgres }),
-    ...(schema !== undefined && { schema }),
+    ...defined({ schema }),
     ...(onWait && { onWait }),
     // A command that follows outlives an outage and reports it; for any other the outage is its error.
     ...(options.follow && logger && { logger }),
@@ -140,7 +141,7 @@ async function allOf<T>(list: List<T>): Promise<T[]> {
 
 /** What a page takes of the options. */
 export function pageOf({ limit, cursor }: ListingOptions): { limit: number; cursor?: string } {
-  return { limit, ...(cursor !== undefined && { cursor }) }
+  return { limit, ...defined({ cursor }) }
 }
 
 /** Prints a line. */

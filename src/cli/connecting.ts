@@ -8,6 +8,7 @@ import { DATA_FOLDER, findDevDeployment, findRunning } from '../connect/dev-stac
 import type { Wait } from '../connect/waits.ts'
 import { CliError } from './errors.ts'
 import { dataOption } from './options.ts'
+import { defined } from '../session/defined.ts'
 
 const tell = (_: object, message = ''): void => void process.stderr.write(`${message}\n`)
 const ignore = (): void => {}
@@ -53,8 +54,7 @@ export async function connectOptions({ data, taskQueue, schema }: DeploymentOpti
   }
   return {
     ...(await findDevDeployment(named)),
-    ...(taskQueue !== undefined && { taskQueue }),
-    ...(schema !== undefined && { schema }),
+    ...defined({ taskQueue, schema }),
     logger: ON_STDERR,
     onWait: sayWaits(),
   }

@@ -4,6 +4,7 @@ import type { SessionHandle } from '../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from './connecting.ts'
 import { jsonOption } from './options.ts'
 import { printable } from './terminal.ts'
+import { defined } from '../session/defined.ts'
 
 /** Of all of them. */
 export interface DecidingOptions extends DeploymentOptions {
@@ -26,7 +27,7 @@ export function decidingCommand(name: string, description: string): Command {
 
 /** Who says it, and why. */
 export function saidBy({ by, note }: DecidingOptions): { by?: string; note?: string } {
-  return { ...(by !== undefined && { by }), ...(note !== undefined && { note }) }
+  return { ...defined({ by, note }) }
 }
 
 /** Says it to the session, and tells what came of it: a line, or with `--json` an object. */

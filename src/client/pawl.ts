@@ -14,6 +14,7 @@ import { sessionHandle, type SessionParts } from './session/session.ts'
 import type { ConnectOptions } from './connect-options.ts'
 import type { SessionHandle, SessionOptions } from './types.ts'
 import { type Upkeep, upkeepOf } from './admin/upkeep.ts'
+import { defined } from '../session/defined.ts'
 
 /** The context that an agent declares. */
 type ContextOf<A> = A extends Agent<infer C> ? C : Json
@@ -85,7 +86,7 @@ export class Pawl implements Asking, Upkeep {
 }
 
 function storeOptions({ schema, logger, onWait }: ConnectOptions): Omit<StoreOptions, 'postgres'> {
-  return { migrate: 'off', ...(schema !== undefined && { schema }), ...(logger && { logger }), ...(onWait && { onWait }) }
+  return { migrate: 'off', ...defined({ schema }), ...(logger && { logger }), ...(onWait && { onWait }) }
 }
 
 function namesTemporal({ temporal }: ConnectOptions): boolean {
@@ -104,6 +105,6 @@ async function temporalClient(options: ConnectOptions, found?: TemporalAddress):
     }
   }
   if (!found) warnIfAssumed(temporal, logger)
-  const where = { ...found, ...temporal, ...(options.namespace !== undefined && { namespace: options.namespace }) }
+  const where = { ...found, ...temporal, ...defined({ namespace: options.namespace }) }
   return tellIfSlow(onWait, `Temporal at ${resolveTemporal(where).address}`, connectClient(where, dataConverter))
 }

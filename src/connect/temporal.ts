@@ -7,6 +7,7 @@ import { interceptors } from './closed-channel.ts'
 import { absoluteConverter } from './data-converter.ts'
 import { boundCalls } from './deadline.ts'
 import { ConnectError } from './errors.ts'
+import { defined } from '../session/defined.ts'
 
 /** Where Temporal is, as plain data; what is left out comes from `TEMPORAL_*` and the profile file. */
 export interface TemporalAddress {
@@ -33,9 +34,7 @@ const USUAL_ADDRESS = '127.0.0.1:7233'
 export function resolveTemporal(temporal: TemporalAddress = {}): ResolvedTemporal {
   const { address, namespace, tls, apiKey, metadata } = configured()
   return {
-    ...(tls !== undefined && { tls }),
-    ...(apiKey !== undefined && { apiKey }),
-    ...(metadata !== undefined && { metadata }),
+    ...defined({ tls, apiKey, metadata }),
     ...temporal,
     address: temporal.address ?? address ?? USUAL_ADDRESS,
     namespace: temporal.namespace ?? namespace ?? 'default',
@@ -55,7 +54,7 @@ export function warnIfAssumed(temporal: TemporalAddress | undefined, logger: Log
 
 function configured(): Partial<ResolvedTemporal> {
   const { connectionOptions, namespace } = loadClientConnectConfig()
-  return { ...(connectionOptions as Partial<ResolvedTemporal>), ...(namespace !== undefined && { namespace }) }
+  return { ...(connectionOptions as Partial<ResolvedTemporal>), ...defined({ namespace }) }
 }
 
 /** A client of our own. @throws ConnectError `no_temporal`. */

@@ -16,6 +16,7 @@ import type { Job, JobNeeds } from './needs.ts'
 import { resolveCall } from './resolve.ts'
 import type { SessionView } from './session-views.ts'
 import { unlessAborted } from './unless-aborted.ts'
+import { defined } from '../session/defined.ts'
 
 const STORE_RETRY_MS = 500
 
@@ -120,7 +121,7 @@ function isEmpty(metadata: JsonObject | undefined): boolean {
 }
 
 function limitsOf(agent: Agent): RunLimits {
-  return { maxTurns: agent.limits.maxTurns, ...(agent.limits.deadlineMs !== undefined && { deadlineMs: agent.limits.deadlineMs }) }
+  return { maxTurns: agent.limits.maxTurns, ...defined({ deadlineMs: agent.limits.deadlineMs }) }
 }
 
 /** Counts the milliseconds until the run's deadline. Durations only: this machine's clock need not be the server's. */
@@ -177,7 +178,7 @@ async function resolveCalls(
   const asked = content.flatMap((block) => (block.type === 'tool_use' ? [block] : []))
   return Promise.all(
     asked.map((block, index) => {
-      const call = { sessionId, run, turn, index, tool: block.name, input: block.input, ...(keysOf !== undefined && { keysOf }) }
+      const call = { sessionId, run, turn, index, tool: block.name, input: block.input, ...defined({ keysOf }) }
       return resolveCall(agent, call, { completed, ctx })
     }),
   )

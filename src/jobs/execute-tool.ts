@@ -13,6 +13,7 @@ import type { Job, JobNeeds } from './needs.ts'
 import { outputProblem, tellingOf } from './output.ts'
 import { recordResult, type Shelving } from './record.ts'
 import { parseInput, resolveCall } from './resolve.ts'
+import { defined } from '../session/defined.ts'
 
 /** How long a result that history cannot hold is offered to the store; the grace is less than that of an attempt that is overdue. */
 const SHELVE_MS = 30_000
@@ -62,7 +63,7 @@ async function otherResolution(
   const { tool, index } = input.resolution
   if (!agent?.tools.has(tool)) return {}
   const { run, turn, keysOf } = input
-  const call = { sessionId, run, turn, index, tool, input: input.input, ...(keysOf !== undefined && { keysOf }) }
+  const call = { sessionId, run, turn, index, tool, input: input.input, ...defined({ keysOf }) }
   const resolution = await resolveCall(agent, call, { ctx: agentContext(needs, sessionId, input) })
   return { resolution }
 }

@@ -6,6 +6,7 @@ import type { BlobRef, SessionEvent } from '../session/events.ts'
 import { checkMessage } from '../session/incoming.ts'
 import type { Json } from '../session/json.ts'
 import { unlessAborted } from './unless-aborted.ts'
+import { defined } from '../session/defined.ts'
 
 /** JSON that is kept in memory, in characters. */
 const CACHED_CHARACTERS = 64_000_000
@@ -91,5 +92,5 @@ function put(event: SessionEvent, value: Json): SessionEvent | undefined {
   }
   if (value === null || typeof value !== 'object' || Array.isArray(value) || value.value === undefined) return undefined
   const { value: result, content } = value
-  return withBlob(event, { value: result, ...(content !== undefined && { content }) })
+  return withBlob(event, { value: result, ...defined({ content }) })
 }

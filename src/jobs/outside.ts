@@ -7,6 +7,7 @@ import type { Job, JobNeeds } from './needs.ts'
 import { outputProblem } from './output.ts'
 import { recordResult } from './record.ts'
 import { resolveCall } from './resolve.ts'
+import { defined } from '../session/defined.ts'
 
 /** How long a large answer is offered to the store, while its sender waits. */
 const SHELVE_MS = 5_000
@@ -23,7 +24,7 @@ export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolI
     const target = { sessionId, epoch, executionId, watermark, ...(origin && { origin }) }
     const { state, transcript } = await needs.views.view(target, job.along)
     const { keysOf } = state
-    const call = { sessionId, run, turn, index, tool, input: input.input, ...(keysOf !== undefined && { keysOf }) }
+    const call = { sessionId, run, turn, index, tool, input: input.input, ...defined({ keysOf }) }
     const ctx = agentContext(needs, sessionId, input)
     return { kind: 'resolved', resolution: await resolveCall(agent, call, { completed: transcript.keys, ctx }) }
   } catch (error) {

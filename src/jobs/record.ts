@@ -8,6 +8,7 @@ import { type Json, jsonBytes } from '../session/json.ts'
 import { isBlocks, resultText } from '../session/transcript.ts'
 import { plainJson } from './json.ts'
 import type { LargeValues } from './large-values.ts'
+import { defined } from '../session/defined.ts'
 
 /** What stands in history itself must fit into an activity's result; the server's limit is 2 MB. */
 const MAX_INLINE_BYTES = 1_000_000
@@ -67,7 +68,7 @@ async function bounded(
     const reason = error instanceof Error ? error.message : String(error)
     return { value: null, content: content ?? `The call completed, but its result cannot be recorded, for it has no JSON form: ${reason}` }
   }
-  const whole = { value, ...(content !== undefined && { content }) }
+  const whole = { value, ...defined({ content }) }
   const bytes = jsonBytes(value) + (content === undefined ? 0 : jsonBytes(content))
   if (bytes <= BLOB_THRESHOLD_BYTES) return whole
   const fits = bytes <= MAX_INLINE_BYTES

@@ -6,6 +6,7 @@ import type { AgentContext, ApprovalContext, ApprovalNeed, Tool } from '../agent
 import { type ApprovalTerms, callIdOf, type Resolution, SETTLE_AFTER_MS } from '../session/events.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
+import { defined } from '../session/defined.ts'
 
 /** Bytes of JSON of each text in a resolution: those of all the calls that an answer may ask for must fit into one activity's result. */
 const MAX_TEXT_BYTES = 2_000
@@ -80,7 +81,7 @@ export async function resolveCall(agent: Agent, call: RequestedCall, { completed
   }
   const replayOf = key === undefined ? undefined : completed?.get(key)
   const approval = await approvalOf(tool, parsed.input, { ...ctx, callId: callIdOf(call.run, call.turn, index) })
-  return { ...known, ...(key !== undefined && { key }), ...(replayOf !== undefined && { replayOf }), ...(approval && { approval }) }
+  return { ...known, ...defined({ key, replayOf }), ...(approval && { approval }) }
 }
 
 /** On what terms the call needs approval, if it does. A tool that cannot say is asked about. */

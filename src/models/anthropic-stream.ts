@@ -4,6 +4,7 @@ import type { ModelDelta, ModelResponse } from '../agent/model.ts'
 import type { AssistantBlock, RedactedThinkingBlock, StopReason, TextBlock, ThinkingBlock, Usage } from '../session/content.ts'
 import { NO_USAGE } from '../session/content.ts'
 import type { Json } from '../session/json.ts'
+import { defined } from '../session/defined.ts'
 
 /** An answer that is being received. */
 export interface Assembly {
@@ -77,7 +78,7 @@ export function assemble(onDelta: (delta: ModelDelta) => void): Assembly {
     response() {
       const stopReason = stopReasonOf(stop, drafts)
       const content = [...drafts.entries()].sort(([a], [b]) => a - b).flatMap(([, draft]) => finish(draft, stopReason))
-      return { content, stopReason, usage, ...(model !== undefined && { model }) }
+      return { content, stopReason, usage, ...defined({ model }) }
     },
   }
 }

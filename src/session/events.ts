@@ -346,3 +346,13 @@ export type ToolCallStatus =
 export function callIdOf(run: number, turn: number, index: number): string {
   return `t_${run}_${turn}_${index}`
 }
+
+/** The message id of what the model answered in a turn. */
+export function answerIdOf({ run, turn }: { run: number; turn: number }): string {
+  return `m_${run}_${turn}`
+}
+
+/** The message id of the results of a turn's tool calls. */
+export function resultsIdOf({ run, turn }: { run: number; turn: number }): string {
+  return `r_${run}_${turn}`
+}

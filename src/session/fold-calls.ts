@@ -1,9 +1,10 @@
 // The part of the fold that is about tool calls: their states, what they wait for, and which effects they leave.
 import { shortHash } from './digest.ts'
-import type { Effect, EventOf, Resolution } from './events.ts'
+import { type Effect, type EventOf, type Resolution, resultsIdOf } from './events.ts'
 import { jsonBytes } from './json.ts'
 import { SNAPSHOT_BYTES } from './snapshot.ts'
 import type { CallState, RunState, SessionState, UnknownCall } from './state.ts'
+import { defined } from './defined.ts'
 
 // A snapshot is twice in every execution's history: what grows with the session is bounded.
 const KEYS_KEPT = 100
@@ -26,7 +27,7 @@ function endCall(state: SessionState, callId: string, status: 'completed' | 'fai
     delete call.progress
     if (run.calls.every(hasEnded)) {
       run.phase = 'turn_due'
-      state.lastMessageId = `r_${run.run}_${run.turn}`
+      state.lastMessageId = resultsIdOf(run)
     }
   })
   settleStatus(state)
@@ -75,10 +76,7 @@ export function waitFor(
   updateCall(state, callId, (call) => {
     call.status = status
     call.asked = {
-      ...(expiresAt !== undefined && { expiresAt }),
-      ...(onExpiry !== undefined && { onExpiry }),
-      ...(digest !== undefined && { digest }),
-      ...(reason !== undefined && { reason }),
+      ...defined({ expiresAt, onExpiry, digest, reason }),
     }
   })
   settleStatus(state)
@@ -175,7 +173,7 @@ export function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>)
       attempt,
       ...kept,
       resolution: withoutTerms(resolution),
-      ...(aliveForMs !== undefined && { aliveForMs }),
+      ...defined({ aliveForMs }),
     }
     keepUnknownWithinBounds(state.unknown)
     addEffect(run, event.callId)

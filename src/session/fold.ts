@@ -2,7 +2,7 @@
 import { addUsage, NO_USAGE } from './content.ts'
 import { shortHash } from './digest.ts'
 import type { EventOf, SessionEvent } from './events.ts'
-import { callIdOf } from './events.ts'
+import { answerIdOf, callIdOf } from './events.ts'
 import {
   completeCall,
   decideApproval,
@@ -16,6 +16,7 @@ import {
 } from './fold-calls.ts'
 import { queue, requeue, take } from './queue.ts'
 import type { RunState, SessionState } from './state.ts'
+import { defined } from './defined.ts'
 
 /** Message ids whose hashes a state keeps. */
 export const ACCEPTED_KEPT = 2_000
@@ -155,7 +156,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
         reason: event.reason,
         at: event.at,
         strategy: event.strategy,
-        ...(event.run !== undefined && { run: event.run }),
+        ...defined({ run: event.run }),
       }
       if (event.strategy !== 'automatic') leaveOpen(state)
       return
@@ -217,7 +218,7 @@ function completeModelCall(state: SessionState, event: EventOf<'model_completed'
   run.answerSeq = event.seq
   if (state.lastMessageId === undefined) delete run.beforeAnswer
   else run.beforeAnswer = state.lastMessageId
-  if (event.content.length > 0) state.lastMessageId = `m_${event.run}_${event.turn}`
+  if (event.content.length > 0) state.lastMessageId = answerIdOf(event)
   if (event.checkpoint) state.checkpointPolicy = event.checkpoint
   else delete state.checkpointPolicy
   if (event.metadata) run.metadata = event.metadata

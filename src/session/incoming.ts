@@ -5,6 +5,7 @@ import { isTooDeep, type Json, jsonBytes, type JsonObject, MAX_DEPTH } from './j
 import { isAgentName, type MessageSignal } from './protocol.ts'
 import { MAX_MESSAGE_ID, plainOf } from './requests.ts'
 import { Undecodable } from './undecodable.ts'
+import { defined } from './defined.ts'
 
 /** Bytes of JSON that a message's content and metadata may have. */
 export const MAX_MESSAGE_BYTES = 1_000_000
@@ -45,7 +46,7 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
       ...withId,
       content: content as string | UserBlock[],
       ...(metadata !== undefined && { metadata: metadata as JsonObject }),
-      ...(agent !== undefined && { agent }),
+      ...defined({ agent }),
       ...(context !== undefined && { context: context as Json }),
       ...(blob !== undefined && { blob: { sha256: blob.sha256, bytes: blob.bytes, preview: blob.preview } }),
     },

@@ -2,6 +2,7 @@
 import { type Carried, type ForkStart, isAgentName, isSessionId, type SessionSettings, type SessionStart } from './protocol.ts'
 import { isObject, isOrdinal, requestOf, targetIn } from './requests.ts'
 import { Undecodable } from './undecodable.ts'
+import { defined } from './defined.ts'
 
 /** Longer than that a timer of the server need not be. */
 const TEN_YEARS_MS = 10 * 365 * 24 * 3_600_000
@@ -21,7 +22,7 @@ export function checkStart(raw: unknown, continuedFrom: string | undefined): Sta
   const forked = forkIn(fork)
   return {
     ...(isAgentName(agent) && { agent }),
-    ...(context !== undefined && { context }),
+    ...defined({ context }),
     ...(Array.isArray(tags) && { tags: tags.filter((tag) => typeof tag === 'string') }),
     // A schedule, or a retry, starts an execution with the arguments of the one before.
     ...(isNew === true && continuedFrom === undefined && { isNew }),

@@ -1,8 +1,9 @@
 // Points of a session's past, for going back and for forks: where they are, and which effects lie behind them.
 import { PawlError } from './errors.ts'
-import type { EffectReport, SessionEvent, Target } from './events.ts'
+import { answerIdOf, type EffectReport, resultsIdOf, type SessionEvent, type Target } from './events.ts'
 import { SAY_WHERE_TO, targetIn } from './requests.ts'
 import { addToTranscript, emptyTranscript } from './transcript.ts'
+import { defined } from './defined.ts'
 
 /** A target that was found. */
 export interface Place {
@@ -53,13 +54,13 @@ export function locate(
     if (event.type === 'run_started') runFrom = event.seq
     if (event.type === 'rolled_back') leftBehind(event.toSeq)
     if (event.type === 'recovery_started' && event.strategy === 'restart_run') leftBehind(runFrom)
-    if (event.type === 'model_completed') results = `r_${event.run}_${event.turn}`
+    if (event.type === 'model_completed') results = resultsIdOf(event)
     const closed = wasOpen && transcript.open === null && event.type !== 'rolled_back'
     lastMessageId = event.type === 'rolled_back' ? event.lastMessageId : lastMessageOf(event, closed ? results : lastMessageId)
     const at = target ? seqOf(event, target) : event.seq
     if (at !== undefined) found = { seq: at, live: true }
     if (transcript.open === null) {
-      boundaries.push({ seq: event.seq, digest, ...(lastMessageId !== undefined && { lastMessageId }) })
+      boundaries.push({ seq: event.seq, digest, ...defined({ lastMessageId }) })
     }
   }
   if (!found || !target) {
@@ -124,7 +125,7 @@ function seqOf(event: SessionEvent, target: Target): number | undefined {
 
 function lastMessageOf(event: SessionEvent, before: string | undefined): string | undefined {
   if (event.type === 'turn_started') return event.takes.at(-1) ?? before
-  if (event.type === 'model_completed' && event.content.length > 0) return `m_${event.run}_${event.turn}`
+  if (event.type === 'model_completed' && event.content.length > 0) return answerIdOf(event)
   return before
 }
 

@@ -1,5 +1,6 @@
 // Where a worker's side store is.
 import { WorkerError } from './errors.ts'
+import { defined } from '../session/defined.ts'
 
 /** Where the side store is. Whether the address can be one of Postgres at all, the store itself says. @throws WorkerError `no_postgres`. */
 export function storeOptions<P>(options: { postgres?: P; schema?: string; migrate?: 'auto' | 'check' | 'off' }): {
@@ -16,7 +17,6 @@ export function storeOptions<P>(options: { postgres?: P; schema?: string; migrat
   }
   return {
     postgres,
-    ...(options.schema !== undefined && { schema: options.schema }),
-    ...(options.migrate !== undefined && { migrate: options.migrate }),
+    ...defined({ schema: options.schema, migrate: options.migrate }),
   }
 }

@@ -11,6 +11,7 @@ import { recorded } from './recorded.ts'
 import { eventsOf } from './journal.ts'
 import { failRun, refuse, type Session, textOf } from './open-session.ts'
 import { issue } from './tool-call.ts'
+import { defined } from '../session/defined.ts'
 
 /** What an answer or changed arguments may have: they are in the history of the session. */
 const MAX_INPUT_BYTES = 1_000_000
@@ -25,7 +26,7 @@ export function askFor({ journal, flushing }: Session, asked: readonly { call: C
     if (status === 'requested') issue(journal, { ...where, input, resolution })
     if (need === 'approval' && resolution.approval) {
       const { reason, expiresMs, onExpiry } = resolution.approval
-      const about = { digest: resolution.inputDigest, expiresAt: Date.now() + expiresMs, onExpiry, ...(reason !== undefined && { reason }) }
+      const about = { digest: resolution.inputDigest, expiresAt: Date.now() + expiresMs, onExpiry, ...defined({ reason }) }
       journal.append({ type: 'approval_requested', ...where, ...about })
     } else {
       const { timeoutMs } = resolution.client ?? {}
@@ -245,7 +246,7 @@ function said(request: { by?: string; note?: string }): { by?: string; note?: st
 
 function decidedBy(request: { by?: string; note?: string }): { decidedBy?: string; note?: string } {
   const { by, note } = said(request)
-  return { ...(by !== undefined && { decidedBy: by }), ...(note !== undefined && { note }) }
+  return { ...defined({ decidedBy: by, note }) }
 }
 
 function checkJson(value: unknown, name: string): void {

@@ -8,6 +8,7 @@ import type { Journal } from './journal.ts'
 import type { LateResults } from './late-results.ts'
 import type { Pacing } from './pacing.ts'
 import type { Serving } from './serving.ts'
+import { defined } from '../session/defined.ts'
 
 /** Of one turn: what its calls share. */
 export interface Turn {
@@ -47,8 +48,8 @@ export function inputOf(turn: Pick<Turn, 'journal' | 'run'>, call: Call): ToolCa
     run: call.run,
     turn: call.turn,
     input: call.input,
-    resolution: { index, tool, effect, schemaDigest, ...(key !== undefined && { key }) },
-    ...(keysOf !== undefined && { keysOf }),
+    resolution: { index, tool, effect, schemaDigest, ...defined({ key }) },
+    ...defined({ keysOf }),
     context,
     metadata: turn.run.metadata,
     tags,

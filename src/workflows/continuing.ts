@@ -9,6 +9,7 @@ import type { SessionState } from '../session/state.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
 import type { Stopping } from './stopping.ts'
+import { defined } from '../session/defined.ts'
 
 /** Replay costs about 0.2 ms an event: this bounds what a crash costs. */
 const EVENTS_DUE = 1_000
@@ -98,7 +99,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
   /** The session waits for the store. Gives what says that it does not any more. */
   function enterError(): () => void {
     const run = journal.state.current?.run
-    const about = { strategy: 'automatic', ...(run !== undefined && { run }) } as const
+    const about = { strategy: 'automatic', ...defined({ run }) } as const
     const reason = 'The history is full and the side store cannot be reached: the session goes on by itself when it is back.'
     journal.append({ type: 'error_entered', code: 'archive_unavailable', reason, ...about })
     return () => journal.append({ type: 'recovery_ended', ...about })

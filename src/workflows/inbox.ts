@@ -5,13 +5,14 @@ import { checkMessage } from '../session/incoming.ts'
 import { hasRoomFor } from '../session/queue.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import type { Journal } from './journal.ts'
+import { defined } from '../session/defined.ts'
 
 /** Records a message, or its rejection; a repeated message id changes nothing. */
 export function receive(journal: Journal, raw: unknown): void {
   const checked = checkMessage(raw)
   if ('refusal' in checked) {
     const { messageId } = checked
-    journal.append({ type: 'message_rejected', ...(messageId !== undefined && { messageId }), ...checked.refusal })
+    journal.append({ type: 'message_rejected', ...defined({ messageId }), ...checked.refusal })
     return
   }
   const { messageId = uuid4(), content, metadata, agent, blob } = checked.message

@@ -7,6 +7,7 @@ import type { EventBody, LogEntry, SessionEvent, Watermark } from '../session/ev
 import { apply, initialState } from '../session/fold.ts'
 import type { EventsPage } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
+import { defined } from '../session/defined.ts'
 
 /** What the workflow tells its worker. */
 export interface PawlSinks extends Sinks {
@@ -78,8 +79,7 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
       ...(state.run > 0 && { run: state.run }),
       ...(current && { turn: current.turn }),
       reason,
-      ...(by !== undefined && { by }),
-      ...(lastMessageId !== undefined && { lastMessageId }),
+      ...defined({ by, lastMessageId }),
     })
   }
 

@@ -8,6 +8,7 @@ import { answerIn, interruptedWhile, modelCalls, whyLost } from './activities.ts
 import { countAttempts } from './attempts.ts'
 import { eventsOf, type Journal } from './journal.ts'
 import type { Serving } from './serving.ts'
+import { defined } from '../session/defined.ts'
 
 /** How a model call ended, apart from `model_completed`, which stands in the journal. */
 export type ModelCallEnd = { end: 'completed' } | { end: 'stopped' } | { end: 'failed'; code: string; reason: string }
@@ -47,7 +48,7 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
       case 'completed': {
         serving.served()
         const { attempt, content, stopReason, usage, model, calls, limits, checkpoint, metadata } = result
-        const about = { attempt, model, content, stopReason, usage, calls, limits, ...(checkpoint !== undefined && { checkpoint }) }
+        const about = { attempt, model, content, stopReason, usage, calls, limits, ...defined({ checkpoint }) }
         journal.append({ type: 'model_completed', run: number, turn, ...about, ...(metadata && { metadata }) })
         return { end: 'completed' }
       }

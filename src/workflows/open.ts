@@ -17,6 +17,7 @@ import type { Opening } from './opening.ts'
 import type { Session } from './open-session.ts'
 import type { Resets } from './resets.ts'
 import { mayLiveForMs } from './unknown-call.ts'
+import { defined } from '../session/defined.ts'
 
 const NOTHING = { seq: 0, digest: '' }
 
@@ -171,7 +172,7 @@ function goOn(
 ): Journal {
   const { epoch: fromEpoch, error } = state
   const journal = openJournal({ seq: state.seq, digest }, { ...state, epoch: executionId }, coreVersion)
-  journal.append({ type: 'session_resumed', executionId, fromEpoch, coreVersion, ...(resetOf !== undefined && { resetOf }) })
+  journal.append({ type: 'session_resumed', executionId, fromEpoch, coreVersion, ...defined({ resetOf }) })
   const { current } = journal.state
   if (!current) return journal
   if (!isWhole) {
@@ -212,7 +213,7 @@ function leaveTurn(journal: Journal, run: RunState): void {
     upToSeq: seq,
     keepsRun: true,
     reason: 'the workflow ended in the middle of a turn',
-    ...(beforeAnswer !== undefined && { lastMessageId: beforeAnswer }),
+    ...defined({ lastMessageId: beforeAnswer }),
     effects,
   })
 }
@@ -239,7 +240,7 @@ async function openFork(start: Start, fork: ForkStart, coreVersion: number, open
     ...(target && { target }),
     keys,
     ...(start.tags && !tagsProblem(start.tags) && { tags: start.tags }),
-    ...(by !== undefined && { by }),
+    ...defined({ by }),
   })
   return { journal }
 }

@@ -1,13 +1,11 @@
 // What of an activity's answer becomes part of an event.
 import type { RecordedResult } from '../activities/contract.ts'
+import { defined } from '../session/defined.ts'
 
 /** The result alone, as events carry it. */
 export function recorded(result: RecordedResult): RecordedResult {
   const { value, content, blob, effectId } = result
   return {
-    ...(value !== undefined && { value }),
-    ...(content !== undefined && { content }),
-    ...(blob !== undefined && { blob }),
-    ...(effectId !== undefined && { effectId }),
+    ...defined({ value, content, blob, effectId }),
   }
 }

@@ -5,6 +5,7 @@ import { hasEffects } from '../session/fold-calls.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Journal } from './journal.ts'
 import { textOf } from './open-session.ts'
+import { defined } from '../session/defined.ts'
 
 /** Refuses a recovery that cannot be: the update's validator. */
 export function checkRecovery(state: SessionState | undefined, request: RecoverRequest): void {
@@ -40,7 +41,7 @@ export function checkRecovery(state: SessionState | undefined, request: RecoverR
 /** Carries out a recovery that was checked. A restarted run's messages are taken in again by a new run. */
 export function recover(journal: Journal, request: RecoverRequest): void {
   const run = journal.state.current?.run
-  const about = { strategy: request.strategy, ...(run !== undefined && { run }) }
+  const about = { strategy: request.strategy, ...defined({ run }) }
   journal.append({ type: 'recovery_started', ...about, ...textOf(request, 'by') })
   journal.append({ type: 'recovery_ended', ...about })
 }

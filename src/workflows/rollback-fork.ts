@@ -6,6 +6,7 @@ import { SAY_WHERE_TO, targetIn } from '../session/requests.ts'
 import { answerIn, findPlace, whyLost } from './activities.ts'
 import { eventsOf } from './journal.ts'
 import { endRun, isGoingOn, refuse, type Session, stopDetails, textOf } from './open-session.ts'
+import { defined } from '../session/defined.ts'
 
 const MAX_REASON = 1_000
 /** A watermark may be of a task that was rejected: asked again, it is not. */
@@ -37,7 +38,7 @@ export async function rollBack(session: Session, request: RollbackRequest): Prom
       // What was sent while this was going on is not of the past.
       upToSeq: requestedAt,
       target,
-      ...(lastMessageId !== undefined && { lastMessageId }),
+      ...defined({ lastMessageId }),
       ...stopDetails(request),
       effects,
       ...(more > 0 && { moreEffects: more }),

@@ -4,6 +4,7 @@ import { startAskingAgain } from './asking-again.ts'
 import type { Flushing } from './flushing.ts'
 import { startGrace } from './grace.ts'
 import type { Journal } from './journal.ts'
+import { defined } from '../session/defined.ts'
 
 /** Errors that end when what was asked for is answered. */
 const LEFT_WHEN_SERVED = ['agent_not_served', 'archive_unavailable'] as const
@@ -36,7 +37,7 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
     if (journal.state.status === 'error') return
     const run = journal.state.current?.run
     const said = cutText(reason, TEXT_BYTES.reason)
-    journal.append({ type: 'error_entered', code, reason: said, strategy: 'automatic', ...(run !== undefined && { run }) })
+    journal.append({ type: 'error_entered', code, reason: said, strategy: 'automatic', ...defined({ run }) })
     flushing.nudge()
   }
 

@@ -8,6 +8,7 @@ import { callModel } from './model-call.ts'
 import { endRun, failRun, isGoingOn, nextStep, type Session } from './open-session.ts'
 import { askFor, expire } from './approvals.ts'
 import { runToolCall } from './tool-call.ts'
+import { defined } from '../session/defined.ts'
 
 const IDLE_TIMEOUT_MS = 24 * 3_600_000
 /** Longer than that a timer need not be: the session decides anew then. */
@@ -45,7 +46,7 @@ async function close(open: Session): Promise<boolean> {
   await condition(allHandlersFinished)
   if (closing.wanted?.when !== 'now' && nextStep(open) !== 'wait') return false
   const by = closing.wanted?.by
-  journal.append({ type: 'session_closed', reason: closing.wanted ? 'requested' : 'idle', ...(by !== undefined && { by }) })
+  journal.append({ type: 'session_closed', reason: closing.wanted ? 'requested' : 'idle', ...defined({ by }) })
   const closed = journal.watermark().seq
   await flushing.drained()
   await condition(allHandlersFinished)

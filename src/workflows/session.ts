@@ -51,6 +51,7 @@ import { serve } from './session-loop.ts'
 import { NOT_SERVED_AFTER_MS, startServing } from './serving.ts'
 import { readStart } from './start.ts'
 import { startStopping } from './stopping.ts'
+import { defined } from '../session/defined.ts'
 
 /** What one answer of the query `events` may hold at most; the server's limit is 2 MB. */
 const PAGE_BYTES = 1_000_000
@@ -181,7 +182,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
         return interrupt(stopDetails(requestOf(raw)))
       case SIGNALS.close: {
         const { by } = stopDetails(requestOf(raw))
-        closing.wanted ??= { when: 'idle', ...(by !== undefined && { by }) }
+        closing.wanted ??= { when: 'idle', ...defined({ by }) }
         return
       }
       case SIGNALS.lateResult:
@@ -231,6 +232,6 @@ function eventsPage({ journal, previous }: Session, { after, maxBytes }: EventsQ
     epoch: journal.state.epoch,
     executionId: workflowInfo().runId,
     ...page,
-    ...(previous !== undefined && { previous }),
+    ...defined({ previous }),
   }
 }

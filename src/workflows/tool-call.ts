@@ -12,6 +12,7 @@ import { type Call, inputOf, type Turn, type Where, whereOf } from './call.ts'
 import { recorded } from './recorded.ts'
 import { eventsOf, type Journal } from './journal.ts'
 import { resolveEarlier, settleUnknown, UNKNOWN_TO_MODEL } from './unknown-call.ts'
+import { defined } from '../session/defined.ts'
 
 /** Asks of another build before its resolution of the call is taken instead. */
 const ASKS_BEFORE_NEW_RESOLUTION = 4
@@ -118,7 +119,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
         ...events,
         executionId: workflowInfo().runId,
         ...(attempts.used.attempts > 0 && { prior: attempts.used }),
-        ...(progress.last !== undefined && { progress: progress.last }),
+        ...defined({ progress: progress.last }),
       }
       const { executeTool } = toolCalls(resolution, asks === 0 ? 'first' : 'again')
       result = answerIn(await pacing.schedule(input, executeTool))

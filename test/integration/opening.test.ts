@@ -80,7 +80,10 @@ describe('a session that is to be opened while the store is away', () => {
     expect(await errorOf(id)).toMatchObject({ strategy: 'automatic', reason: expect.stringContaining('side store') })
     expect(await codeOf(session.resume())).toBe('archive_unavailable')
     expect(await codeOf(session.recover({ strategy: 'abandon' }))).toBe('recovers_by_itself')
-    await expect(session.state()).rejects.toMatchObject({ code: 'session_unavailable', message: expect.stringContaining('side store') })
+    await expect(session.state()).rejects.toMatchObject({
+      code: 'session_unavailable',
+      message: expect.stringContaining('Postgres, which holds its past'),
+    })
     await session.send('three', { messageId: 'three' })
     await bringStoreBack()
     await session.run('three').result(TIMEOUT)

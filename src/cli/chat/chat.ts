@@ -5,6 +5,7 @@ import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connec
 import { converse } from './conversation.ts'
 import { CliError } from '../errors.ts'
 import { jsonOf } from '../options.ts'
+import { defined } from '../../session/defined.ts'
 
 interface ChatOptions extends DeploymentOptions {
   resume?: string
@@ -36,10 +37,7 @@ async function chat(agent: string | undefined, options: ChatOptions): Promise<vo
   }
   const end = await onDeployment(options, (pawl) =>
     converse(pawl, {
-      ...(agent !== undefined && { agent }),
-      ...(context !== undefined && { context }),
-      ...(session !== undefined && { sessionId: session }),
-      ...(resume !== undefined && { resume }),
+      ...defined({ agent, context, sessionId: session, resume }),
     }),
   )
   if (end !== 'ok') process.exitCode = end === 'left' ? 130 : 1

@@ -8,6 +8,7 @@ import { type Follower, followRuns } from './follow.ts'
 import { lastSeqOf, linesOfEvent, linesOfMessages, linesOfState, note, problem } from './lines.ts'
 import { openScreen, type Screen } from './screen.ts'
 import { paint } from '../terminal.ts'
+import { defined } from '../../session/defined.ts'
 
 /** What a conversation needs of the client. */
 export interface Sessions {
@@ -125,7 +126,7 @@ async function carryOut(talk: Talk, command: Command): Promise<void> {
 function begin(talk: Talk): void {
   const { agent = '', context, sessionId } = talk.options
   const notServedAfter = NOT_SERVED_AFTER_MS
-  const session = talk.sessions.session(sessionId, { agent, notServedAfter, ...(context !== undefined && { context }) })
+  const session = talk.sessions.session(sessionId, { agent, notServedAfter, ...defined({ context }) })
   enter(talk, session, agent, 0)
   talk.screen.print([note(`session ${session.id} with ${agent}; /help lists the commands`)])
 }

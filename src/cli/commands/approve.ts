@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import type { Json } from '../../session/json.ts'
 import { jsonOf } from '../options.ts'
 import { decide, type DecidingOptions, decidingCommand, digestOf, saidBy } from '../deciding.ts'
+import { defined } from '../../session/defined.ts'
 
 interface ApproveOptions extends DecidingOptions {
   digest?: string
@@ -22,7 +23,7 @@ function approve(sessionId: string, callId: string, options: ApproveOptions): Pr
   const { input } = options
   return decide(options, sessionId, async (session) => {
     const looked = await digestOf(session, callId, options.digest)
-    const { digest } = await session.approve(callId, { digest: looked, ...saidBy(options), ...(input !== undefined && { input }) })
+    const { digest } = await session.approve(callId, { digest: looked, ...saidBy(options), ...defined({ input }) })
     return {
       event: 'approved',
       callId,

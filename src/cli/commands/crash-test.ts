@@ -3,6 +3,7 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import type { CrashTestOptions, TroubleKind } from '../../testing/crash/types.ts'
 import { findModule } from '../serving/module.ts'
 import { listenForStop } from '../serving/stop.ts'
+import { defined } from '../../session/defined.ts'
 
 interface CrashTestCommandOptions {
   only?: RegExp
@@ -53,8 +54,8 @@ function asAsked(test: CrashTestOptions, { only, seed, rounds, kinds, processes 
   return {
     ...test,
     ...(only && { only }),
-    ...(processes !== undefined && { processes }),
-    random: { ...random, ...(seed !== undefined && { seed }), ...(rounds !== undefined && { rounds }), ...(kinds && { kinds }) },
+    ...defined({ processes }),
+    random: { ...random, ...defined({ seed, rounds }), ...(kinds && { kinds }) },
   }
 }
 

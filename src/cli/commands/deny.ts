@@ -1,6 +1,7 @@
 // `pawl deny <session> <call>`: denies a call that waits for approval; the model is told.
 import type { Command } from 'commander'
 import { decide, type DecidingOptions, decidingCommand, digestOf, saidBy } from '../deciding.ts'
+import { defined } from '../../session/defined.ts'
 
 interface DenyOptions extends DecidingOptions {
   digest?: string
@@ -20,7 +21,7 @@ function deny(sessionId: string, callId: string, options: DenyOptions): Promise<
   const { reason } = options
   return decide(options, sessionId, async (session) => {
     const digest = await digestOf(session, callId, options.digest)
-    await session.deny(callId, { digest, ...saidBy(options), ...(reason !== undefined && { reason }) })
+    await session.deny(callId, { digest, ...saidBy(options), ...defined({ reason }) })
     return { event: 'denied', callId, digest, text: `${callId} is denied` }
   })
 }

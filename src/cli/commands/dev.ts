@@ -7,6 +7,7 @@ import { findModule } from '../serving/module.ts'
 import { dataOption, jsonOption, processesOption, taskQueueOption } from '../options.ts'
 import { listenForStop } from '../serving/stop.ts'
 import { paint } from '../terminal.ts'
+import { defined } from '../../session/defined.ts'
 
 interface DevOptions {
   processes: number
@@ -42,7 +43,7 @@ async function dev(given: string, options: DevOptions): Promise<void> {
     if (requests.stopping()) return
     const { temporalAddress, temporalUi, namespace, databaseUrl, lost } = stack
     const { processes, taskQueue } = options
-    const served: ServedStack = { temporalAddress, ...(temporalUi !== undefined && { temporalUi }), namespace, taskQueue, databaseUrl }
+    const served: ServedStack = { temporalAddress, ...defined({ temporalUi }), namespace, taskQueue, databaseUrl }
     const workers = { module, processes, temporal: { address: temporalAddress, namespace }, taskQueue, postgres: databaseUrl }
     const whenReady = async () => {
       forget = await noteRunning(dataDir, served)

@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import type { EraseReport } from '../../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { jsonOption } from '../options.ts'
+import { defined } from '../../session/defined.ts'
 
 interface EraseCommandOptions extends DeploymentOptions {
   by: string
@@ -27,9 +28,7 @@ export function eraseCommand(): Command {
 
 async function erase(session: string, options: EraseCommandOptions): Promise<void> {
   const { by, reason, force, json } = options
-  const report = await onDeployment(options, (pawl) =>
-    pawl.erase(session, { by, ...(reason !== undefined && { reason }), ...(force && { force }) }),
-  )
+  const report = await onDeployment(options, (pawl) => pawl.erase(session, { by, ...defined({ reason }), ...(force && { force }) }))
   const lines = json ? [JSON.stringify({ event: 'erased', ...report })] : linesOfReport(report)
   for (const line of lines) process.stdout.write(`${line}\n`)
 }

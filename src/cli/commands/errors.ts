@@ -16,6 +16,7 @@ import {
   withSpan,
 } from '../asking.ts'
 import type { Column } from '../table.ts'
+import { defined } from '../../session/defined.ts'
 
 interface ErrorsOptions extends ListingOptions, SessionOptions, SpanOptions {
   context?: string
@@ -38,7 +39,7 @@ export function errorsCommand(): Command {
     .option('--context <context>', "'model', 'tool:<name>', 'run' or 'checkpoint'")
     .action((session: string | undefined, options: ErrorsOptions) => {
       const { context } = options
-      const filter = { ...sessionIn(session, options), ...(context !== undefined && { context }) }
+      const filter = { ...sessionIn(session, options), ...defined({ context }) }
       return askStore(options, (asking) => showList(options, asking.errors({ ...pageOf(options), ...spanOf(options), ...filter }), COLUMNS))
     })
 }

@@ -5,6 +5,7 @@ import type { EventType } from '../../session/events.ts'
 import { listenForStop, stopSignalOf } from '../serving/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { type AskingOptions, askingCommand, askStore, say, severalOf, timeOf } from '../asking.ts'
+import { defined } from '../../session/defined.ts'
 
 interface EventsOptions extends AskingOptions {
   type?: string[]
@@ -28,8 +29,7 @@ async function events(options: EventsOptions): Promise<void> {
   await askStore(options, async (asking) => {
     const feed = asking.events({
       ...(type && { types: type as EventType[] }),
-      ...(agent !== undefined && { agent }),
-      ...(after !== undefined && { after }),
+      ...defined({ agent, after }),
       ...(follow && { follow, signal: stopSignalOf(listenForStop()) }),
     })
     for await (const item of feed) say(json ? JSON.stringify(item) : lineOf(item))

@@ -3,6 +3,7 @@ import { Command, Option } from 'commander'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { jsonOption } from '../options.ts'
 import { type TargetOptions, targetIn, withTarget } from '../target.ts'
+import { defined } from '../../session/defined.ts'
 
 interface ForkCommandOptions extends DeploymentOptions, TargetOptions {
   id?: string
@@ -38,8 +39,7 @@ async function fork(session: string, options: ForkCommandOptions): Promise<void>
       ...target,
       keys,
       interrupt,
-      ...(id !== undefined && { id }),
-      ...(by !== undefined && { by }),
+      ...defined({ id, by }),
     })
     return made.id
   })

@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { connectOptions } from '../connecting.ts'
 import { CliError } from '../errors.ts'
 import { dataOption, jsonOption } from '../options.ts'
+import { defined } from '../../session/defined.ts'
 
 interface MigrateCommandOptions {
   data: string
@@ -34,9 +35,9 @@ async function migrate({ appRole, check, json, ...where }: MigrateCommandOptions
   const { migrateStore } = await import('../../client/admin/migrating.ts')
   const report = await migrateStore({
     postgres,
-    ...(schema !== undefined && { schema }),
+    ...defined({ schema }),
     ...(onWait && { onWait }),
-    ...(appRole !== undefined && { appRole }),
+    ...defined({ appRole }),
     ...(check && { check }),
   })
   if (report.pending.length > 0) process.exitCode = 1

@@ -14,6 +14,7 @@ import {
   withSession,
 } from '../asking.ts'
 import type { Column } from '../table.ts'
+import { defined } from '../../session/defined.ts'
 
 interface PendingOptions extends ListingOptions, SessionOptions {
   kind?: string[]
@@ -51,7 +52,7 @@ function filterOf(options: PendingOptions) {
   return {
     ...pageOf(options),
     ...(kind && { kind: kind as PendingKind[] }),
-    ...(agent !== undefined && { agent }),
+    ...defined({ agent }),
     ...(tag && { tags: tag }),
   }
 }

@@ -4,6 +4,7 @@ import type { PruneReport } from '../../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { jsonOption } from '../options.ts'
 import { listenForStop, stopSignalOf } from '../serving/stop.ts'
+import { defined } from '../../session/defined.ts'
 
 interface PruneCommandOptions extends DeploymentOptions {
   olderThan: string
@@ -38,10 +39,10 @@ async function prune(options: PruneCommandOptions): Promise<void> {
   const report = await onDeployment(options, (pawl) =>
     pawl.prune({
       olderThan,
-      ...(archiveRetention !== undefined && { archiveRetention }),
+      ...defined({ archiveRetention }),
       ...(batch !== undefined && { batch: Number(batch) }),
       ...(dryRun && { dryRun }),
-      ...(by !== undefined && { by }),
+      ...defined({ by }),
       signal: stopSignalOf(listenForStop()),
       onBatch: (soFar) => json && say(JSON.stringify({ event: 'batch', ...soFar })),
     }),

@@ -5,6 +5,7 @@ import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connec
 import { jsonOption } from '../options.ts'
 import { listenForStop, stopSignalOf } from '../serving/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
+import { defined } from '../../session/defined.ts'
 
 interface RebuildCommandOptions extends DeploymentOptions {
   everyQueue?: true
@@ -31,9 +32,9 @@ async function rebuild(session: string | undefined, options: RebuildCommandOptio
   const say = (line: string) => process.stdout.write(`${line}\n`)
   const report = await onDeployment(options, (pawl) =>
     pawl.rebuild({
-      ...(session !== undefined && { session }),
+      ...defined({ session }),
       ...(everyQueue && { taskQueue: '*' }),
-      ...(by !== undefined && { by }),
+      ...defined({ by }),
       onSession: (done) => (json ? say(JSON.stringify({ event: 'session', ...done })) : linesOfSession(done).forEach(say)),
       signal: stopSignalOf(listenForStop()),
     }),

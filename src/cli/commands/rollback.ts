@@ -5,6 +5,7 @@ import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connec
 import { jsonOption } from '../options.ts'
 import { neededTarget, type TargetOptions, withTarget } from '../target.ts'
 import { oneLine, paint } from '../terminal.ts'
+import { defined } from '../../session/defined.ts'
 
 interface RollbackCommandOptions extends DeploymentOptions, TargetOptions {
   by?: string
@@ -27,9 +28,7 @@ export function rollbackCommand(): Command {
 async function rollback(session: string, options: RollbackCommandOptions): Promise<void> {
   const { by, reason, json } = options
   const target = neededTarget(options)
-  const moved = await onDeployment(options, (pawl) =>
-    pawl.session(session).rollback({ ...target, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) }),
-  )
+  const moved = await onDeployment(options, (pawl) => pawl.session(session).rollback({ ...target, ...defined({ by, reason }) }))
   const lines = json ? [JSON.stringify({ event: 'rolled_back', sessionId: session, ...moved })] : linesOfMove(session, moved)
   process.stdout.write(`${lines.join('\n')}\n`)
 }

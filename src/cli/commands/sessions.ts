@@ -16,6 +16,7 @@ import {
   withSpan,
 } from '../asking.ts'
 import type { Column } from '../table.ts'
+import { defined } from '../../session/defined.ts'
 
 interface SessionsOptions extends ListingOptions, SpanOptions {
   status?: string[]
@@ -52,7 +53,7 @@ function filterOf(options: SessionsOptions) {
     ...pageOf(options),
     ...spanOf(options),
     ...(status && { status: status as SessionStatus[] }),
-    ...(agent !== undefined && { agent }),
+    ...defined({ agent }),
     ...(tag && { tags: tag }),
   }
 }

@@ -18,6 +18,7 @@ import {
   withSpan,
 } from '../asking.ts'
 import type { Column } from '../table.ts'
+import { defined } from '../../session/defined.ts'
 
 interface ToolsOptions extends ListingOptions, SessionOptions, SpanOptions {
   status?: string[]
@@ -55,7 +56,7 @@ function filterOf(options: ToolsOptions) {
     ...pageOf(options),
     ...spanOf(options),
     ...(status && { status: status as ToolCallStatus[] }),
-    ...(tool !== undefined && { tool }),
+    ...defined({ tool }),
   }
 }
 

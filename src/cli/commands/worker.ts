@@ -6,6 +6,7 @@ import { announceAsJson, announceToPeople } from '../serving/announce.ts'
 import { findModule } from '../serving/module.ts'
 import { executorMemoryOption, jsonOption, processesOption, taskQueueOption } from '../options.ts'
 import { listenForStop } from '../serving/stop.ts'
+import { defined } from '../../session/defined.ts'
 
 interface WorkerCommandOptions {
   processes: number
@@ -40,7 +41,7 @@ async function work(given: string, options: WorkerCommandOptions): Promise<void>
   const { address: temporalAddress, namespace } = resolveTemporal()
   const databaseUrl = process.env.DATABASE_URL
   const stack: ServedStack = { temporalAddress, namespace, taskQueue, ...(databaseUrl && { databaseUrl: withoutPassword(databaseUrl) }) }
-  const workers = { module, processes, taskQueue, schema, migrate, ...(executorMemory !== undefined && { executorMemory }) }
+  const workers = { module, processes, taskQueue, schema, migrate, ...defined({ executorMemory }) }
   await serve(workers, stack, { announcer, requests, watch: false })
 }
 

@@ -2,6 +2,7 @@
 import type { SupervisorEvent } from '../../worker/options.ts'
 import type { ServedStack } from '../../connect/dev-stack.ts'
 import { oneLine, paint } from '../terminal.ts'
+import { defined } from '../../session/defined.ts'
 
 /** An error of a module names files, and may quote code. */
 const MOST_OF_A_REASON = 600
@@ -45,7 +46,7 @@ export function announceAsJson(): Announcer {
           return
       }
     },
-    ready: (stack, orchestratorPid) => tell({ event: 'ready', ...stack, ...(orchestratorPid !== undefined && { orchestratorPid }) }),
+    ready: (stack, orchestratorPid) => tell({ event: 'ready', ...stack, ...defined({ orchestratorPid }) }),
     reloading() {},
     reloaded: (reload) => tell({ event: 'reloaded', ...reload }),
     reloadFailed: (reload) => tell({ event: 'reload_failed', ...reload }),

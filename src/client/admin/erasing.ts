@@ -5,6 +5,7 @@ import type { Store } from '../../store/index.ts'
 import { RequestRefused, SessionNotFound } from '../errors.ts'
 import { allExecutions, beginningOf, deleteExecution, type Execution, newestExecution } from './executions.ts'
 import { checkedId, checkErase, type EraseOptions, type EraseReport } from './upkeep-options.ts'
+import { defined } from '../../session/defined.ts'
 
 /** See `Upkeep.erase`. Ended half way, it is done by being done again. */
 export async function erase(client: Client, store: Store, id: string, options: EraseOptions): Promise<EraseReport> {
@@ -25,7 +26,7 @@ export async function erase(client: Client, store: Store, id: string, options: E
   const erased = await store.upkeep.erase({
     sessionId,
     by,
-    ...(reason !== undefined && { reason }),
+    ...defined({ reason }),
     executions: executions.map(({ executionId }) => executionId),
     ...(unknown && { unknown }),
   })

@@ -2,8 +2,9 @@
 import { type Client, isGrpcDeadlineError, isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client'
 import type { Payload } from '@temporalio/common'
 import type { temporal } from '@temporalio/proto'
+import { queryEvents } from '../../connect/events-query.ts'
 import type { Watermark } from '../../session/events.ts'
-import { type EventsPage, QUERIES, sessionIdOf, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol.ts'
+import { type EventsPage, sessionIdOf, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol.ts'
 import { checkStart, type Start } from '../../session/start.ts'
 import type { SessionState } from '../../session/state.ts'
 
@@ -72,15 +73,13 @@ export async function newestExecution(client: Client, sessionId: string): Promis
  * What an execution holds of the events above `after`, a page of it. Undefined: it is gone, or not opened yet.
  * @throws NoWorker.
  */
-export async function queryEvents(
+export async function eventsHeldBy(
   client: Client,
-  { sessionId, executionId }: Pick<Execution, 'sessionId' | 'executionId'>,
+  execution: Pick<Execution, 'sessionId' | 'executionId'>,
   query: { after: number; maxBytes?: number },
 ): Promise<EventsPage | undefined> {
-  const handle = client.workflow.getHandle(workflowIdOf(sessionId), executionId)
   try {
-    const page = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () => handle.query<EventsPage, [object]>(QUERIES.events, query))
-    return 'base' in page ? page : undefined
+    return await queryEvents(client, execution, query, QUERY_TIMEOUT_MS)
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return undefined
     const noWorker = isGrpcDeadlineError(error) || codeOf(error) === FAILED_PRECONDITION

@@ -1,6 +1,7 @@
 // Pruning: batch after batch, until nothing old is left or somebody says stop.
 import type { Store } from '../../store/index.ts'
 import { checkBatch, checkName, momentBefore, type PruneOptions, type PruneReport } from './upkeep-options.ts'
+import { defined } from '../../session/defined.ts'
 
 const BATCH = 20
 /** Messages of the archive a transaction. */
@@ -28,7 +29,7 @@ export async function prune(store: Store, options: PruneOptions): Promise<PruneR
 
 async function pruneSessions(store: Store, report: PruneReport, limit: number, { by, onBatch, signal }: PruneOptions): Promise<void> {
   await repeat(report, signal, async () => {
-    const { sessions, rows } = await store.upkeep.prune({ before: report.before, limit, ...(by !== undefined && { by }) })
+    const { sessions, rows } = await store.upkeep.prune({ before: report.before, limit, ...defined({ by }) })
     report.sessions += sessions.length
     for (const [table, n] of Object.entries(rows)) report.rows[table] = (report.rows[table] ?? 0) + n
     if (sessions.length > 0) onBatch?.(report)

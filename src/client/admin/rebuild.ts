@@ -5,7 +5,7 @@ import type { BlobRef, SessionEvent, Watermark } from '../../session/events.ts'
 import { entriesOf } from '../../session/pages.ts'
 import type { EventsPage, ForkStart } from '../../session/protocol.ts'
 import { type Adopted, type Store, StoreError, type StoredHead } from '../../store/index.ts'
-import { beginningOf, type Execution, holds, NoWorker, queryEvents } from './executions.ts'
+import { beginningOf, type Execution, holds, NoWorker, eventsHeldBy } from './executions.ts'
 
 /** Events that could not be restored, the last one included. */
 export interface MissingEvents {
@@ -201,7 +201,7 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     const silent = silences.get(taskQueue) ?? 0
     if (silent >= SILENCES) throw noWorker(taskQueue)
     try {
-      const page = await queryEvents(client, execution, query)
+      const page = await eventsHeldBy(client, execution, query)
       silences.set(taskQueue, 0)
       return page
     } catch (error) {

@@ -41,6 +41,7 @@ import {
 import { withValues } from '../session/large-content.ts'
 import { readAll, transcriptAt } from '../session/past.ts'
 import type { ConnectOptions } from '../connect-options.ts'
+import { defined } from '../../session/defined.ts'
 
 /**
  * What can be asked of the side store, over all sessions. It shows what is stored: usually milliseconds behind.
@@ -189,7 +190,7 @@ export function openAsking(options: AskingOptions = {}): StoreAsking {
   const store = openStore({
     postgres,
     migrate: 'off',
-    ...(schema !== undefined && { schema }),
+    ...defined({ schema }),
     ...(logger && { logger }),
     ...(onWait && { onWait }),
   })

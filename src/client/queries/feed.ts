@@ -4,6 +4,7 @@ import { StoreError, type Store } from '../../store/index.ts'
 import { startBell } from '../session/bell.ts'
 import { cursorOf, keyOf } from './list.ts'
 import type { FeedOptions } from './list-options.ts'
+import { defined } from '../../session/defined.ts'
 
 /** An event of the feed. */
 export interface FeedEvent extends FeedItem {
@@ -18,7 +19,7 @@ const POLL_MS = 1_000
 /** The events behind `after`, in the order in which their transactions began; of one session in `seq` order. */
 export async function* readFeed(store: Store, options: FeedOptions): AsyncGenerator<FeedEvent> {
   const { types, agent, after, follow = false, signal = new AbortController().signal } = options
-  const filter: FeedFilter = { ...(types && { types }), ...(agent !== undefined && { agent }) }
+  const filter: FeedFilter = { ...(types && { types }), ...defined({ agent }) }
   let place: Key | undefined = after === undefined ? undefined : keyOf(after, TAG)
   const bell = startBell(signal)
   const unwatch = follow ? store.watch('*', bell.ring) : undefined

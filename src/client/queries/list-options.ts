@@ -12,6 +12,7 @@ import type {
   UsageFilter,
 } from '../../store/read/lists/index.ts'
 import { InvalidOption } from '../errors.ts'
+import { defined } from '../../session/defined.ts'
 
 /** A moment: a date, milliseconds since 1970, or ISO text. */
 export type Moment = Date | number | string
@@ -150,7 +151,7 @@ export function sessionFilter(options: unknown): SessionFilter {
   const agent = text(given, 'agent')
   const tag = text(given, 'tag')
   const tags = [...(texts(given, 'tags') ?? []), ...(tag === undefined ? [] : [tag])]
-  return { ...span(given), ...(status && { status }), ...(agent !== undefined && { agent }), ...(tags.length > 0 && { tags }) }
+  return { ...span(given), ...(status && { status }), ...defined({ agent }), ...(tags.length > 0 && { tags }) }
 }
 
 /** The session that a list is of. */
@@ -166,7 +167,7 @@ export function errorFilter(options: unknown): ErrorFilter {
   const given = known(options, ['session', 'context', ...SPAN, ...PAGE])
   const session = text(given, 'session')
   const context = text(given, 'context')
-  return { ...span(given), ...(session !== undefined && { session }), ...(context !== undefined && { context }) }
+  return { ...span(given), ...defined({ session, context }) }
 }
 
 /** Which tool calls. */
@@ -175,7 +176,7 @@ export function toolCallFilter(options: unknown): ToolCallFilter {
   const session = text(given, 'session')
   const status = someOf(given, 'status', CALL_STATUSES)
   const tool = text(given, 'tool')
-  return { ...span(given), ...(session !== undefined && { session }), ...(status && { status }), ...(tool !== undefined && { tool }) }
+  return { ...span(given), ...defined({ session }), ...(status && { status }), ...defined({ tool }) }
 }
 
 /** Which calls that wait. */
@@ -188,9 +189,9 @@ export function pendingFilter(options: unknown): PendingFilter {
   const session = text(given, 'session')
   return {
     ...(kind && { kind: [...new Set(kind)].sort() }),
-    ...(agent !== undefined && { agent }),
+    ...defined({ agent }),
     ...(tags.length > 0 && { tags }),
-    ...(session !== undefined && { session }),
+    ...defined({ session }),
   }
 }
 
@@ -200,7 +201,7 @@ export function usageFilter(options: unknown): UsageFilter {
   const [by] = typeof given.by === 'string' ? (someOf(given, 'by', SUMS) ?? []) : []
   if (by === undefined) throw refusal('by', given.by, `one of ${SUMS.join(', ')}`)
   const session = text(given, 'session')
-  return { by, ...span(given), ...(session !== undefined && { session }) }
+  return { by, ...span(given), ...defined({ session }) }
 }
 
 /** Which events of the feed. */
@@ -214,9 +215,7 @@ export function feedOptions(options: unknown): FeedOptions {
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw refusal('signal', signal, 'an AbortSignal')
   return {
     ...(types && { types }),
-    ...(agent !== undefined && { agent }),
-    ...(after !== undefined && { after }),
-    ...(follow !== undefined && { follow }),
+    ...defined({ agent, after, follow }),
     ...(signal && { signal }),
   }
 }

@@ -1,7 +1,8 @@
 // A session's events as a backend reads them: from the store, and, where that is away or behind, from the workflow itself.
 import type { Client } from '@temporalio/client'
+import { queryEvents } from '../../connect/events-query.ts'
 import type { SessionEvent } from '../../session/events.ts'
-import { type EventsPage, QUERIES, workflowIdOf } from '../../session/protocol.ts'
+import type { EventsPage } from '../../session/protocol.ts'
 import type { MessageRow } from '../../store/rows.ts'
 import type { Store } from '../../store/store.ts'
 import { startBell } from './bell.ts'
@@ -35,7 +36,7 @@ export async function readEvents(source: EventSource, after: number): Promise<Se
   const stored = await readStored(source, async (store) => store.events(source.sessionId, { after }))
   if (stored.rows && stored.rows.length > 0) return stored.rows
   try {
-    return await queryEvents(source, after)
+    return await queryLive(source, after)
   } catch (failed) {
     // The store has all that there is of a session whose workflow is gone.
     if (stored.rows && (await readStored(source, async (store) => store.head(source.sessionId))).rows) return stored.rows
@@ -52,7 +53,7 @@ export async function readMessages(source: EventSource): Promise<MessageRow[]> {
   })
   if (stored.rows) return stored.rows
   try {
-    return messageRowsOf(await queryEvents(source, 0))
+    return messageRowsOf(await queryLive(source, 0))
   } catch (failed) {
     throw await whyUnavailable(source, { failed, storeError: stored.error })
   }
@@ -96,7 +97,7 @@ async function readStored<T>({ store }: EventSource, read: (store: Store) => Pro
 }
 
 /** The events above `after` of the live chain of executions. */
-async function queryEvents({ client, sessionId }: EventSource, after: number): Promise<SessionEvent[]> {
+async function queryLive({ client, sessionId }: EventSource, after: number): Promise<SessionEvent[]> {
   const events: SessionEvent[] = []
   let executionId: string | undefined
   let upTo = Number.POSITIVE_INFINITY
@@ -117,13 +118,10 @@ async function queryExecution(
   after: number,
   upTo: number,
 ): Promise<{ found: SessionEvent[]; page: EventsPage }> {
-  const handle = client.workflow.getHandle(workflowIdOf(sessionId), executionId)
   const found: SessionEvent[] = []
   for (let from = after; ; ) {
-    const page = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
-      handle.query<EventsPage, [object]>(QUERIES.events, { after: from }),
-    )
-    if (!('base' in page)) throw new Error('the session is still loading')
+    const page = await queryEvents(client, { sessionId, executionId }, { after: from }, QUERY_TIMEOUT_MS)
+    if (!page) throw new Error('the session is still loading')
     found.push(...page.events.filter((event) => event.seq <= upTo))
     from = page.to.seq
     if (!page.more || from >= upTo) return { found, page }
@@ -144,7 +142,7 @@ export async function* followBatches(source: EventSource, after: number, signal:
       const fromStore = await askStore(cursor)
       let events = fromStore ?? []
       if (events.length === 0 && (fromStore === undefined || Date.now() - askedAt >= doubtAfter)) {
-        events = await queryEvents(source, cursor).catch(() => [])
+        events = await queryLive(source, cursor).catch(() => [])
         askedAt = Date.now()
         doubtAfter = events.length > 0 ? DOUBT_STORE_AFTER_MS : Math.min(doubtAfter * 2, DOUBT_AT_MOST_MS)
       }

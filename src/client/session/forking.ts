@@ -8,6 +8,7 @@ import { checkTarget, effectsAfter, locate, TargetRefused } from '../../session/
 import { type Asked, refusable, startFor, takenIn } from './updates.ts'
 import { InvalidMessage, RequestRefused, SessionNotFound } from '../errors.ts'
 import type { ForkOptions } from '../types.ts'
+import { defined } from '../../session/defined.ts'
 
 /** Forks `asked`'s session; gives the new session's id. `events`: all that are known of it, oldest first. */
 export async function fork(asked: Asked, options: ForkOptions, events: () => AsyncIterable<SessionEvent>): Promise<string> {
@@ -20,7 +21,7 @@ export async function fork(asked: Asked, options: ForkOptions, events: () => Asy
     sessionId: id,
     ...(tags && { tags }),
     ...(asked.settings && { settings: asked.settings }),
-    fork: { from: asked.sessionId, seq, digest, keys, ...(target && { target }), ...(by !== undefined && { by }) },
+    fork: { from: asked.sessionId, seq, digest, keys, ...(target && { target }), ...defined({ by }) },
   }
   try {
     await refusable(id, () => startFor(asked, UPDATES.resume, [], start, 'FAIL'))
@@ -54,7 +55,7 @@ async function forkPoint(
   events: () => AsyncIterable<SessionEvent>,
 ): Promise<ForkPoint> {
   const { client, sessionId } = asked
-  const request: ForkRequest = { ...(target && { target }), ...(interrupt !== undefined && { interrupt }), ...(by !== undefined && { by }) }
+  const request: ForkRequest = { ...(target && { target }), ...defined({ interrupt, by }) }
   try {
     const workflow = client.workflow.getHandle(workflowIdOf(sessionId))
     return await refusable(sessionId, () =>

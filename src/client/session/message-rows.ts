@@ -1,5 +1,5 @@
 // The rows of `messages` from events, for when the store that keeps them is away.
-import type { SessionEvent } from '../../session/events.ts'
+import { answerIdOf, resultsIdOf, type SessionEvent } from '../../session/events.ts'
 import { addToTranscript, emptyTranscript } from '../../session/transcript.ts'
 import type { MessageRow } from '../../store/rows.ts'
 
@@ -46,7 +46,7 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
       }
       if (event.type === 'model_completed') place = { run: event.run, turn: event.turn }
       const kind = message.role === 'assistant' ? 'assistant' : 'tool_results'
-      const messageId = `${kind === 'assistant' ? 'm' : 'r'}_${place.run}_${place.turn}`
+      const messageId = kind === 'assistant' ? answerIdOf(place) : resultsIdOf(place)
       rows.push({
         messageId,
         seq: event.seq,

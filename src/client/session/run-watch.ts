@@ -7,6 +7,7 @@ import type { SessionState } from '../../session/state.ts'
 import { withCallIds } from '../../session/transcript.ts'
 import type { RunSettled } from '../types.ts'
 import { type RunWaiting, waitingRun } from './waiting.ts'
+import { defined } from '../../session/defined.ts'
 
 /** How a run has ended. */
 export type RunEnd = Exclude<RunSettled, RunWaiting>
@@ -114,11 +115,11 @@ export function watchRun(messageId: string): RunWatch {
       }
       case 'run_interrupted':
         if (event.run !== run) return undefined
-        return { status: 'interrupted', run, ...(event.reason !== undefined && { reason: event.reason }) }
+        return { status: 'interrupted', run, ...defined({ reason: event.reason }) }
       case 'error_entered': {
         if (event.run !== run || event.strategy === 'automatic') return undefined
         const { code, reason, strategy } = event
-        return { status: 'failed', code, reason, strategy, ...(run !== undefined && { run }) }
+        return { status: 'failed', code, reason, strategy, ...defined({ run }) }
       }
       default:
         return undefined

@@ -31,6 +31,7 @@ import { runHandle } from './run.ts'
 import { allEvents, type EventSource, followBatches, readEvents, readMessages } from './events.ts'
 import { readState } from './state.ts'
 import type { RunHandle, SendOptions, SessionHandle, SessionOptions } from '../types.ts'
+import { defined } from '../../session/defined.ts'
 
 /** What a session handle works with. */
 export interface SessionParts {
@@ -57,7 +58,7 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
       messageId,
       content,
       ...(metadata && { metadata }),
-      ...(options.agent !== undefined && { agent: options.agent }),
+      ...defined({ agent: options.agent }),
     }
     checkStart(options)
     const signal = await signalOf(store, id, message)
@@ -127,11 +128,11 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
       yield* allEvents(source, after)
     },
     resume: () => ask(asked, UPDATES.resume),
-    checkpoint: (reason, { by } = {}) => request(UPDATES.checkpoint, { reason, ...(by !== undefined && { by }) }),
+    checkpoint: (reason, { by } = {}) => request(UPDATES.checkpoint, { reason, ...defined({ by }) }),
     async rollback({ by, reason, ...target }) {
       const checked = targetOf(target)
       if (!checked) throw new RequestRefused('invalid_target', SAY_WHERE_TO)
-      return request(UPDATES.rollback, { target: checked, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) })
+      return request(UPDATES.rollback, { target: checked, ...defined({ by, reason }) })
     },
     async fork(forkOptions = {}) {
       const copy = await fork(asked, checkSaid(forkOptions), () => allEvents(source))
@@ -162,7 +163,7 @@ function startOf<C>(sessionId: string, options: SessionOptions<C>, isNew: boolea
   const { agent, context, tags } = options
   return {
     sessionId,
-    ...(agent !== undefined && { agent }),
+    ...defined({ agent }),
     ...(context !== undefined && { context: context as Json }),
     ...(tags && { tags }),
     ...(isNew && { isNew: true as const }),
@@ -174,8 +175,7 @@ function settingsOf<C>(options: SessionOptions<C>): NonNullable<SessionStart['se
   const idleTimeoutMs = durationOf(options.idleTimeout, 'idleTimeout')
   const notServedAfterMs = durationOf(options.notServedAfter, 'notServedAfter')
   return {
-    ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
-    ...(notServedAfterMs !== undefined && { notServedAfterMs }),
+    ...defined({ idleTimeoutMs, notServedAfterMs }),
   }
 }
 

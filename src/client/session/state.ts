@@ -4,6 +4,7 @@ import { fold } from '../../session/fold.ts'
 import { QUERIES, type Unopened, workflowIdOf } from '../../session/protocol.ts'
 import type { SessionError, SessionState } from '../../session/state.ts'
 import { whyUnavailable } from './hold-ups.ts'
+import { readAll } from './past.ts'
 import type { EventSource } from './events.ts'
 
 const QUERY_TIMEOUT_MS = 5_000
@@ -37,11 +38,6 @@ async function queryState({ client, sessionId }: EventSource): Promise<Live> {
   }
 }
 
-async function storedEvents({ store, sessionId }: EventSource): Promise<SessionEvent[]> {
-  const all: SessionEvent[] = []
-  for (;;) {
-    const page = await store?.events(sessionId, { after: all.at(-1)?.seq ?? 0 })
-    if (!page?.length) return all
-    all.push(...page)
-  }
+function storedEvents({ store, sessionId }: EventSource): Promise<SessionEvent[]> {
+  return store ? readAll((after) => store.events(sessionId, { after })) : Promise.resolve([])
 }

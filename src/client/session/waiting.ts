@@ -2,6 +2,7 @@
 import { isWaiting } from '../../session/fold-calls.ts'
 import type { CallState, RunState, SessionState } from '../../session/state.ts'
 import type { RunSettled, WaitingCall } from '../types.ts'
+import { defined } from '../../session/defined.ts'
 
 /** That a run waits, and for what. */
 export type RunWaiting = RunSettled & { status: 'waiting' }
@@ -24,9 +25,7 @@ function pendingOf({ turn, calls }: RunState): WaitingCall[] {
       turn,
       tool: resolution.tool,
       input,
-      ...(digest !== undefined && { digest }),
-      ...(reason !== undefined && { reason }),
-      ...(expiresAt !== undefined && { expiresAt }),
+      ...defined({ digest, reason, expiresAt }),
     }
   })
 }

@@ -5,6 +5,7 @@ import type { Schema } from '../postgres/schema.ts'
 import { soundState } from '../project/sound-events.ts'
 import type { StoredHead } from '../rows.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
+import { defined } from '../../session/defined.ts'
 
 /** A session's state after its event `state.seq`, whose events up to there can be had nowhere. */
 export interface Adopted {
@@ -31,7 +32,7 @@ async function insertSession(tx: Queryable, schema: Schema, key: string, { epoch
   const { seq } = state
   const safe = sanitiser()
   const safeError = sanitiser()
-  const failure = error && { code: error.code, reason: error.reason, ...(error.run !== undefined && { run: error.run }) }
+  const failure = error && { code: error.code, reason: error.reason, ...defined({ run: error.run }) }
   const columns = {
     session_id: key,
     agent: safe.key(agent),

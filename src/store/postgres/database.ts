@@ -6,6 +6,7 @@ import { type TellWait, tellIfSlow } from '../../connect/waits.ts'
 import { addressOf, checkPostgresUrl } from './address.ts'
 import { asStoreError, StoreError } from '../errors.ts'
 import { type WatchWhen, watchOutages } from './outages.ts'
+import { defined } from '../../session/defined.ts'
 
 /** A row as Postgres sends it: text. What parsers the user's pg has been given does not matter then. */
 export type TextRow = Record<string, string | null>
@@ -182,5 +183,5 @@ async function transact<T>(client: PoolClient, work: (tx: Queryable) => Promise<
 /** The password is not enumerable in a pool's options, so a spread alone would lose it. */
 function clientConfig(config: PoolConfig): ClientConfig {
   const { password } = config
-  return { ...config, ...(password !== undefined && { password }), connectionTimeoutMillis: CONNECT_MS, keepAlive: true }
+  return { ...config, ...defined({ password }), connectionTimeoutMillis: CONNECT_MS, keepAlive: true }
 }

@@ -6,6 +6,7 @@ import { callsLeftBehind, LEFT_BEHIND, NEVER_SAID } from './left-behind.ts'
 import type { OpenCall } from './session-columns.ts'
 import type { RowOf, TOOL_CALLS } from '../write/tables.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
+import { defined } from '../../session/defined.ts'
 
 /** What a segment's events say of one call. Null is "nothing said": what is stored stays. With `outcome_seq` the outcome is replaced whole. */
 export type ToolCallRecord = RowOf<typeof TOOL_CALLS>
@@ -225,7 +226,7 @@ function outcomeOf(event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unkno
   switch (event.type) {
     case 'tool_completed':
       if (event.replayOf !== undefined) return { status: 'replayed', replayOf: event.replayOf }
-      return { status: 'completed', ...given(event), ...(event.worker !== undefined && { worker: event.worker }) }
+      return { status: 'completed', ...given(event), ...defined({ worker: event.worker }) }
     case 'tool_failed':
       return { status: statusOfFailure(event.code), error: { code: event.code, message: event.message } }
     case 'tool_unknown': {
@@ -244,8 +245,7 @@ function statusOfFailure(code: string): ToolCallStatus {
 
 function given({ value, effectId, blob }: EventOf<'tool_completed' | 'tool_resolved'>): Pick<Outcome, 'result' | 'effectId' | 'blob'> {
   return {
-    ...(value !== undefined && { result: value }),
-    ...(effectId !== undefined && { effectId }),
+    ...defined({ result: value, effectId }),
     ...(blob && { blob: blob.sha256 }),
   }
 }

@@ -1,6 +1,6 @@
 // The projection of `messages`: the transcript's own fold makes them, so that rows and what the model sees cannot differ.
 import type { ContentBlock } from '../../session/content.ts'
-import type { BlobRef, EventOf, SessionEvent } from '../../session/events.ts'
+import { answerIdOf, type BlobRef, type EventOf, resultsIdOf, type SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import { addToTranscript, emptyTranscript, type Transcript } from '../../session/transcript.ts'
 import type { MESSAGES, RowOf, TAKEN } from '../write/tables.ts'
@@ -65,7 +65,7 @@ export function growTranscript(projection: MessageProjection, event: SessionEven
     if (!place) return []
     const { run, turn } = place
     return messageRow(event, {
-      messageId: `${isAnswer ? 'm' : 'r'}_${run}_${turn}`,
+      messageId: isAnswer ? answerIdOf({ run, turn }) : resultsIdOf({ run, turn }),
       kind: isAnswer ? 'assistant' : 'tool_results',
       place: { run, turn, position: place.seq, ordinal: isAnswer ? 0 : 1 },
       message,

@@ -5,6 +5,7 @@ import { isWaiting, waitForSomebody } from '../../session/fold-calls.ts'
 import type { CallState } from '../../session/state.ts'
 import { exactUsd, priceOf, providerOf } from './prices.ts'
 import type { SessionRow } from '../rows.ts'
+import { defined } from '../../session/defined.ts'
 
 /** What an event may change of a session's row. */
 export interface SessionColumns {
@@ -116,7 +117,7 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
       return
     case 'error_entered':
       session.status = 'error'
-      session.error = { code: event.code, reason: event.reason, ...(event.run !== undefined && { run: event.run }) }
+      session.error = { code: event.code, reason: event.reason, ...defined({ run: event.run }) }
       return
     case 'recovery_started':
       if (event.strategy === 'restart_run' || event.strategy === 'abandon') session.currentRun = null

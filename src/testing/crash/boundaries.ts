@@ -1,4 +1,5 @@
 // The places at which a crash test kills: their names, and the list of them from what a peaceful run has reached.
+import { defined } from '../../session/defined.ts'
 
 /** A place in a conversation at which a worker process can be killed. */
 export interface Boundary {
@@ -55,7 +56,7 @@ export function boundaryOf(id: string, tool?: string): Boundary | undefined {
     stage,
     name: `${subject}, ${stage}${detail}`,
     subject,
-    ...(tool !== undefined && { tool }),
+    ...defined({ tool }),
   })
   switch (what) {
     case 'model':

@@ -10,6 +10,7 @@ import type { Mark } from './boundaries.ts'
 import { firstDifference, type Outcome, withoutNames } from './compare.ts'
 import type { CrashConversation, CrashStep, CrashTestOptions, CrashWorld } from './types.ts'
 import { until } from './until.ts'
+import { defined } from '../../session/defined.ts'
 
 /** How long the side store may need to have everything, once the conversation has ended. */
 const STORE_MS = 30_000
@@ -39,7 +40,7 @@ export interface Conversation {
 /** Carries the script out. Never rejects: a step that fails, or time that is over, is what the conversation came to. */
 export async function converse(options: ConversationOptions): Promise<Conversation> {
   const { pawl, agent, context, tags, timeoutMs } = options
-  const session = pawl.session(options.sessionId, { agent, ...(context !== undefined && { context }), ...(tags && { tags }) })
+  const session = pawl.session(options.sessionId, { agent, ...defined({ context }), ...(tags && { tags }) })
   const over = new AbortController()
   const timer = setTimeout(() => over.abort(new Error(`it did not end within ${timeoutMs / 1_000} s`)), timeoutMs)
   const sent: RunHandle[] = []

@@ -14,6 +14,7 @@ import { drawTroubles, makeTroubles, takesSupervisor, type Trouble } from './tro
 import type { BoundaryResult, CrashTestOptions, CrashTestResult, RoundResult, TroubleKind } from './types.ts'
 import { type CrashWorkers, startWorkers } from './workers.ts'
 import { type HeldWorld, heldTo } from './world.ts'
+import { defined } from '../../session/defined.ts'
 
 /** Flushes are not numbered the same way in every run, for turns that follow one another fast share one; and troubles may come too late. */
 const TRIES = 3
@@ -148,7 +149,7 @@ function conversations(settings: CrashTestSettings, { world, stack, workers, paw
       agent: agent.name,
       script,
       timeoutMs: timeoutMs + troubles.filter(takesSupervisor).length * agent.slowestMs,
-      ...(context !== undefined && { context }),
+      ...defined({ context }),
       ...(tags && { tags }),
     })
     const ms = Date.now() - begun

@@ -12,6 +12,7 @@ import type { Json } from '../../session/json.ts'
 import type { Channel } from '../channel.ts'
 import type { FromExecutor, Holding, ToExecutor } from '../protocol.ts'
 import { orchestratorLine } from './line.ts'
+import { defined } from '../../session/defined.ts'
 
 const ALIVE_EVERY_MS = 1_000
 /**
@@ -55,7 +56,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
   const worker = `${hostname()}:${process.pid}`
   const values = largeValues(
     {
-      put: (sessionId, ref, json, waitMs) => line.ask({ ask: 'put_value', sessionId, ref, json, ...(waitMs !== undefined && { waitMs }) }),
+      put: (sessionId, ref, json, waitMs) => line.ask({ ask: 'put_value', sessionId, ref, json, ...defined({ waitMs }) }),
       get: (sessionId, refs) => line.ask({ ask: 'get_values', sessionId, refs }),
     },
     logger,
@@ -139,7 +140,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
       order,
       begun,
       ...(entered && { entered: { agoMs: Date.now() - entered.at, timeoutMs: entered.timeoutMs } }),
-      ...(progress !== undefined && { progress }),
+      ...defined({ progress }),
       ...(outcome && { outcome }),
     }))
   }

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundleWorkflowCode, type WorkflowBundleOption } from '@temporalio/worker'
+import { defined } from '../../session/defined.ts'
 
 /** What decides whether the prebuilt bundle fits. */
 export interface BundleOptions {
@@ -39,7 +40,7 @@ export async function workflowBundle(
       workflowsPath: here(`../../workflows/index.${extension}`),
       preloadModules: [here(`../../workflows/preloaded.${extension}`)],
       payloadConverterPath,
-      ...(failureConverterPath !== undefined && { failureConverterPath }),
+      ...defined({ failureConverterPath }),
       workflowInterceptorModules: [here(`../../workflows/resets.${extension}`), ...(options.workflowInterceptors ?? [])],
       logger: SILENT,
     })

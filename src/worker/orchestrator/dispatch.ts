@@ -7,6 +7,7 @@ import type { AssignmentEnd, Executor } from './executors.ts'
 import { failureOf, givenUpMoving, stoppedUnbegun, workerDied } from './failures.ts'
 import type { Lease, Leases } from './leases.ts'
 import type { Given, Placed, Pool } from './pool.ts'
+import { defined } from '../../session/defined.ts'
 
 /** Times that one job is given to executors that die, or stand still, before they accept it. */
 const MOST_PLACINGS = 5
@@ -57,7 +58,7 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
 
   async function adopt(executor: Executor, held: Holding): Promise<Answer> {
     const { begun, progress, outcome } = held
-    const ticket = { ...held.order.ticket, report: { ...held.order.ticket.report, begun, ...(progress !== undefined && { progress }) } }
+    const ticket = { ...held.order.ticket, report: { ...held.order.ticket.report, begun, ...defined({ progress }) } }
     const job = setOut({ ...held.order, ticket })
     try {
       // The dead orchestrator's last heartbeat may be long ago, and this one may not live until its next: the attempt outlives them all.

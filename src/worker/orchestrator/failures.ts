@@ -3,6 +3,7 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
 import type { JobOrder, Outcome } from '../../jobs/contract.ts'
 import type { AttemptReport, DeathReport, Thrown } from '../../session/attempts.ts'
 import type { Lease } from './leases.ts'
+import { defined } from '../../session/defined.ts'
 
 /**
  * What user code threw goes into a failure's details, which the user's converter and codecs encode. Messages and stacks are plain text to
@@ -14,7 +15,7 @@ const THREW = 'The attempt threw: the details of this failure say what.'
 export async function failureOf(outcome: Exclude<Outcome, { kind: 'answered' }>, lease: Lease): Promise<ApplicationFailure> {
   const { type, message } = outcome
   if (outcome.kind === 'threw') {
-    const thrown: Thrown = { message, ...(outcome.stack !== undefined && { stack: outcome.stack }) }
+    const thrown: Thrown = { message, ...defined({ stack: outcome.stack }) }
     return ApplicationFailure.create({ type, message: THREW, details: [thrown], nonRetryable: false })
   }
   // Unrecorded, it would count as an attempt that died: more than it was, and never less.

@@ -4,6 +4,7 @@ import type { ExecuteToolInput, ExecuteToolResult } from '../../activities/contr
 import type { Logger } from '../../agent/tool.ts'
 import { callIdOf } from '../../session/events.ts'
 import { type LateResultSignal, SIGNALS } from '../../session/protocol.ts'
+import { defined } from '../../session/defined.ts'
 
 /** An activity that the server gave up, and what it would have answered. */
 export interface GivenUp {
@@ -25,10 +26,7 @@ export function effectIn({ activity, input, result }: GivenUp): LateResultSignal
     attempt,
     startedAt,
     worker,
-    ...(value !== undefined && { value }),
-    ...(content !== undefined && { content }),
-    ...(blob !== undefined && { blob }),
-    ...(effectId !== undefined && { effectId }),
+    ...defined({ value, content, blob, effectId }),
   }
 }
 

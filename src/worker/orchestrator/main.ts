@@ -16,6 +16,7 @@ import { resetAll } from './stickiness.ts'
 import { connectNative } from './temporal.ts'
 import { loadDataConverter, loadInterceptors } from './user-modules.ts'
 import { startWatch } from './watch.ts'
+import { defined } from '../../session/defined.ts'
 
 const ALIVE_EVERY_MS = 1_000
 const LOOK_EVERY_MS = 20
@@ -43,8 +44,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
     postgres,
     logger,
     watch: 'always',
-    ...(schema !== undefined && { schema }),
-    ...(migrate !== undefined && { migrate }),
+    ...defined({ schema, migrate }),
   })
   warnIfAssumed(temporal, logger)
   const connection = await connectNative(temporal)
@@ -56,7 +56,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
     if (exit && exits.delete(id)) post({ type: 'event', event: { event: 'worker_died', ...exit, calls } })
   }
   const orchestrator = await createOrchestrator({
-    ...(taskQueue !== undefined && { taskQueue }),
+    ...defined({ taskQueue }),
     ...(options.dataConverter !== undefined && { dataConverter: await loadDataConverter(options.dataConverter) }),
     ...(options.interceptors !== undefined && { interceptors: await loadInterceptors(options.interceptors) }),
     connection,
@@ -68,7 +68,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
     onReady: ({ id }) => post({ type: 'executor_ready', executor: id }),
     onJob: ({ ticket }, { pid }) => clock.runsAgain(ticket, pid),
     onDeath: ({ id }, held) => {
-      const calls = held.map(({ ticket: { sessionId, call, tool } }) => ({ sessionId, call, ...(tool !== undefined && { tool }) }))
+      const calls = held.map(({ ticket: { sessionId, call, tool } }) => ({ sessionId, call, ...defined({ tool }) }))
       clock.died(calls, exits.get(id)?.at ?? Date.now())
       tellOfDeath(id, calls)
     },
@@ -140,6 +140,6 @@ try {
   const code = error instanceof PawlError ? error.code : 'worker_failed'
   const message = error instanceof PawlError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : undefined
-  post({ type: 'failed', code, message, ...(cause !== undefined && { cause }) })
+  post({ type: 'failed', code, message, ...defined({ cause }) })
   process.exit(1)
 }

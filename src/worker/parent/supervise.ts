@@ -12,6 +12,7 @@ import { checkStuckLoopMs } from '../stuck-loop.ts'
 import { type Executors, keepExecutors } from './executors.ts'
 import { defaultLogger } from '../logger.ts'
 import { type KeptOrchestrator, keepOrchestrator } from './orchestrator.ts'
+import { defined } from '../../session/defined.ts'
 
 /** How long draining may take before all processes are killed; what they held is resumed elsewhere. */
 const DRAIN_MS = 60_000
@@ -103,9 +104,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       temporal: { ...temporal, ...apiKeys.newest() },
       stuckLoopMs: given.stuckLoopMs,
       logsToParent: options.logger !== undefined,
-      ...(options.taskQueue !== undefined && { taskQueue: options.taskQueue }),
-      ...(options.dataConverter !== undefined && { dataConverter: options.dataConverter }),
-      ...(options.interceptors !== undefined && { interceptors: options.interceptors }),
+      ...defined({ taskQueue: options.taskQueue, dataConverter: options.dataConverter, interceptors: options.interceptors }),
     }),
     onStarted(pid) {
       tellOf({ event: 'orchestrator_started', pid })
