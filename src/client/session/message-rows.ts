@@ -8,7 +8,8 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
   const transcript = emptyTranscript()
   const received = new Map<string, MessageRow>()
   const rows: MessageRow[] = []
-  let place: { run: number | null; turn: number | null } = { run: null, turn: null }
+  /** Of the newest answer: an answer comes before its results. */
+  let place = { run: 0, turn: 0 }
 
   for (const event of events) {
     const before = transcript.messages.length
