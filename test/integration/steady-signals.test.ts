@@ -13,10 +13,13 @@ import { eventsOf, ofType } from '../support/events.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
 import { answersIn, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { type SlowProxy, startSlowProxy } from '../support/slow-proxy.ts'
 import { until } from '../support/until.ts'
 
 /** A session tries at 1,000 events of history, and again 500 later each time that a slow machine's flush took too long; at 40,000 it must. */
 const EVENTS_SOON = 4_000
+/** Each statement of a flush takes as long. */
+const FLUSH_STEP_MS = 30
 
 /** Wants a signature, then is done. */
 const signer = defineAgent({
@@ -38,19 +41,23 @@ const signer = defineAgent({
 let schema: OwnSchema
 let store: Store
 let here: Deployment
+/** Between the workers and the store: a flush takes long enough for messages to come while it is under way. */
+let proxy: SlowProxy
 let player: Stage
 let worker: RunningWorker
 
 beforeAll(async () => {
   const { databaseUrl } = inject('stack')
   schema = await ownSchema(databaseUrl, 'steady')
-  here = await deploy({ schema: schema.name })
+  proxy = await startSlowProxy(databaseUrl)
+  here = await deploy({ schema: schema.name, stack: { ...inject('stack'), databaseUrl: proxy.url } })
   store = openStore({ postgres: databaseUrl, schema: schema.name })
   player = stage({ limits: { maxTurns: 10_000 } })
   worker = await here.startWorker({ agents: [player.agent, signer] })
 })
 afterAll(async () => {
   await here?.stop()
+  await proxy?.close()
   await store?.close()
   await schema?.close()
 })
@@ -100,6 +107,7 @@ async function executionsOf(id: string): Promise<Execution[]> {
 async function speakUntilCarried(id: string): Promise<string[]> {
   const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
   const speaking = stream(handle)
+  proxy.delayMs = FLUSH_STEP_MS
   try {
     let newest = ''
     await until(
@@ -113,6 +121,7 @@ async function speakUntilCarried(id: string): Promise<string[]> {
       90_000,
     )
   } finally {
+    proxy.delayMs = 0
     await speaking.stop()
   }
   return speaking.sent
@@ -142,11 +151,11 @@ async function expectNothingLost(id: string, session: SessionHandle, sent: reado
   const withoutStore = await here.connect({ postgres: false })
   // A workflow task that a signal came into is done again, and its replays may be given another time than it had.
   expect((await eventsOf(withoutStore.session(id))).map(timeless)).toEqual(events.map(timeless))
-  await rowsMatchEvents(here.stack, id, { schema: schema.name })
+  await rowsMatchEvents(inject('stack'), id, { schema: schema.name })
   // The executions overlap by what was carried along; rows are made of it once.
   await wipe()
   expect(await here.pawl.rebuild({ session: id })).toMatchObject({ restored: 1, failed: 0 })
-  await rowsMatchEvents(here.stack, id, { schema: schema.name })
+  await rowsMatchEvents(inject('stack'), id, { schema: schema.name })
 }
 
 describe('a session that is spoken to all the time', () => {
