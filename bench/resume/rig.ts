@@ -51,7 +51,7 @@ export async function withResumeBench<T>(use: (bench: ResumeBench) => Promise<T>
   const kept = new Map<number, string>()
   let names = 0
 
-  async function entered(sessionId: string, what: string, attempt: number): Promise<Entered> {
+  async function entered(sessionId: string, what: string, attempt?: number): Promise<Entered> {
     for (;;) {
       const lines = (await readFile(file, 'utf8').catch(() => '')).split('\n').slice(0, -1)
       const found = lines.map((line) => JSON.parse(line) as Entered).find((one) => isIt(one, sessionId, what, attempt))
@@ -102,7 +102,7 @@ export async function withResumeBench<T>(use: (bench: ResumeBench) => Promise<T>
     await Promise.all(spoken.map(({ name, session }) => entered(session.id, name, 1)))
     const at = Date.now()
     process.kill(pids().orchestrator, 'SIGKILL')
-    const after = await Promise.all(spoken.map(({ name, session }) => entered(session.id, `${name} after`, 1)))
+    const after = await Promise.all(spoken.map(({ name, session }) => entered(session.id, `${name} after`)))
     await Promise.all(spoken.map(({ handle }) => handle.result()))
     return Math.max(...after.map((one) => one.at)) - at
   }
@@ -132,6 +132,6 @@ export async function withResumeBench<T>(use: (bench: ResumeBench) => Promise<T>
   }
 }
 
-function isIt(one: Entered, sessionId: string, what: string, attempt: number): boolean {
+function isIt(one: Entered, sessionId: string, what: string, attempt = one.attempt): boolean {
   return one.sessionId === sessionId && one.what === what && one.attempt === attempt
 }

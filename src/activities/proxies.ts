@@ -79,13 +79,14 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     attempt: Counted['attempt'],
     about: Pick<Ticket, 'call' | 'tool' | 'once'>,
   ): JobOrder<K> {
-    const { taskToken, workflowExecution, heartbeatTimeoutMs = DEFAULT_HEARTBEAT_MS } = Context.current().info
+    const { taskToken, activityId, workflowExecution, heartbeatTimeoutMs = DEFAULT_HEARTBEAT_MS } = Context.current().info
     const { workflowId = '', runId: executionId = '' } = workflowExecution ?? {}
     const ticket = {
       taskToken,
       sessionId: sessionIdOf(workflowId),
       workflowId,
       executionId,
+      activityId,
       heartbeatTimeoutMs,
       report: reportOf(attempt, worker),
       ...about,

@@ -32,6 +32,7 @@ export interface Ticket {
   /** The execution that waits for the answer. */
   workflowId: string
   executionId: string
+  activityId: string
   /** `model:<run>:<turn>`, a tool's call id, or `verify:<call id>`. */
   call: string
   tool?: string

@@ -71,6 +71,10 @@ export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' 
   socketPath: string
   /** Executions that an earlier orchestrator is known to have cached, newest first. */
   cached: CachedExecution[]
+  /** Pids of the parent's orchestrators that have died. */
+  predecessors: number[]
+  /** Executors that may hold jobs of theirs. */
+  executors: number[]
   /** Whether log lines go to the parent, which has a logger of the user's. */
   logsToParent: boolean
 }

@@ -1,18 +1,21 @@
 // The process of an orchestrator: started by its parent, serves through the executors that connect to it, and ends with its parent.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { DefaultLogger, Runtime } from '@temporalio/worker'
 import { resolveTemporal, warnIfAssumed } from '../../connect/temporal.ts'
 import { PawlError } from '../../session/errors.ts'
 import { openStore } from '../../store/index.ts'
 import { socketChannel } from '../channel.ts'
+import type { Logger } from '../../agent/tool.ts'
 import { defaultLogger } from '../logger.ts'
 import type { HeldCall } from '../options.ts'
 import type { FromExecutor, FromOrchestrator, OrchestratorOptions, ToExecutor, ToOrchestrator } from '../protocol.ts'
 import { createOrchestrator, type Orchestrator } from './orchestrator.ts'
 import { parentLogger } from './parent-logger.ts'
 import { startRecoveryClock } from './recovery-clock.ts'
-import { resetAll } from './stickiness.ts'
+import { releaseOrphans } from './orphans.ts'
+import { eachOf, resetStickiness } from './stickiness.ts'
 import { connectNative } from './temporal.ts'
 import { loadDataConverter, loadInterceptors } from './user-modules.ts'
 import { startWatch } from './watch.ts'
@@ -20,6 +23,8 @@ import { defined } from '../../session/defined.ts'
 
 const ALIVE_EVERY_MS = 1_000
 const LOOK_EVERY_MS = 20
+/** Executors connect to a new orchestrator at once, unless they are stuck. */
+const HELLO_MS = 5_000
 
 // Its parent decides when it ends: a terminal's ^C and a service manager's SIGTERM reach every process of the group.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined)
@@ -95,7 +100,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
   })
   const running = orchestrator.worker.run()
   post({ type: 'serving' })
-  void resetAll(orchestrator.client, options.cached, logger)
+  void takeOver(orchestrator, options, logger)
   await running
   await idle(orchestrator)
   await orchestrator.settle()
@@ -103,6 +108,22 @@ async function main(options: OrchestratorOptions): Promise<void> {
   server.close()
   await store.close()
   await connection.close()
+}
+
+/** What the sessions of a dead orchestrator were waiting for goes on, and need not wait for its cache either. */
+async function takeOver(
+  { client, pool, hasAdopted }: Orchestrator,
+  { cached, executors, predecessors }: OrchestratorOptions,
+  logger: Logger,
+): Promise<void> {
+  void eachOf(cached, (execution) => resetStickiness(client, execution, logger))
+  // What an executor holds that has not said so yet must not be taken from it, and of what died with one its heartbeats tell more.
+  const isConnected = (id: number): boolean => [...pool.executors()].some((executor) => executor.id === id)
+  for (const until = Date.now() + HELLO_MS; !executors.every(isConnected); ) {
+    if (Date.now() > until) return
+    await sleep(LOOK_EVERY_MS)
+  }
+  await eachOf(cached, (execution) => releaseOrphans(client, execution, { predecessors, isHeld: hasAdopted }, logger))
 }
 
 interface Exit {
@@ -123,7 +144,7 @@ async function listen(path: string, { connect }: Orchestrator): Promise<Server> 
 /** Resolves when no executor holds a job: jobs that were adopted are not the Temporal worker's to wait for. */
 async function idle({ pool }: Orchestrator): Promise<void> {
   while ([...pool.executors()].some(({ assignments }) => assignments.size > 0)) {
-    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
+    await sleep(LOOK_EVERY_MS)
   }
 }
 

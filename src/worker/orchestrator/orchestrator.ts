@@ -25,6 +25,7 @@ import { publishEvents } from './events-channel.ts'
 import { type FromSender, heartbeatSender, sendBy, type ToSender } from './heartbeats.ts'
 import { lateAnswers } from './late-answers.ts'
 import { startLeases } from './leases.ts'
+import { identityOf } from './orphans.ts'
 import { type Pool, type PoolNeeds, startPool } from './pool.ts'
 import { requestsOver } from './requests.ts'
 
@@ -67,6 +68,8 @@ export interface Orchestrator {
   client: Client
   worker: TemporalWorker
   pool: Pool
+  /** Whether an executor has had it since before this orchestrator was there. */
+  hasAdopted(activity: CachedExecution & { activityId: string }): boolean
   /** Serves through an executor at the other end. */
   connect(channel: Channel<FromExecutor, ToExecutor>): void
   /** Waits for flushes that are running. */
@@ -119,7 +122,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     connection,
     namespace,
     dataConverter,
-    identity: `pawl:${worker}`,
+    identity: identityOf(process.pid),
     // Draining waits for what is held; whoever waits for the process decides when it has been long enough.
     shutdownGraceTime: '1 day',
     interceptors: {
@@ -144,14 +147,22 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     maxConcurrentActivityTaskPolls: OWN_POLLS,
   })
   const answerFor = adoptionBy(client, logger)
+  const adopted = new Set<string>()
   return {
     client,
     worker: bothOf(sessions, own),
     pool,
-    connect: (channel) => pool.connect(channel, (executor, held) => answerFor(held, adopt(executor, held))),
+    hasAdopted: (activity) => adopted.has(nameOf(activity)),
+    connect: (channel) =>
+      pool.connect(channel, (executor, held) => {
+        adopted.add(nameOf(held.order.ticket))
+        answerFor(held, adopt(executor, held))
+      }),
     settle: () => flusher.idle(),
   }
 }
+
+const nameOf = ({ executionId, activityId }: { executionId: string; activityId: string }): string => `${executionId}/${activityId}`
 
 function bothOf(sessions: Worker, own: Worker): TemporalWorker {
   const stop = (worker: Worker): void => {

@@ -19,11 +19,11 @@ export async function resetStickiness(client: Client, { workflowId, executionId 
   }
 }
 
-/** Resets them in order, a few at a time. */
-export async function resetAll(client: Client, executions: readonly CachedExecution[], logger: Logger): Promise<void> {
+/** Does it for each in order, a few at a time. */
+export async function eachOf(executions: readonly CachedExecution[], act: (one: CachedExecution) => Promise<void>): Promise<void> {
   const queue = [...executions]
   const lane = async (): Promise<void> => {
-    for (let next = queue.shift(); next; next = queue.shift()) await resetStickiness(client, next, logger)
+    for (let next = queue.shift(); next; next = queue.shift()) await act(next)
   }
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, queue.length) }, lane))
 }

@@ -46,6 +46,8 @@ export interface Executors {
   replace(): Promise<void>
   /** Executors of earlier code. */
   retired(): number[]
+  /** Executors that may hold jobs. */
+  holders(): number[]
   /** It holds nothing any more, and ends. */
   release(id: number): void
   /** No more are started, in place of those that die either. */
@@ -218,6 +220,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
       const one = running.get(id)
       if (one) setTimeout(() => release(one), LINGER_MS)
     },
+    holders: () => [...running.values()].filter(({ isReady }) => isReady).map(({ id }) => id),
     stopStarting,
     shutdown(how) {
       stopStarting()

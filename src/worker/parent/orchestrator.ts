@@ -12,11 +12,13 @@ const RESPAWN_MS = 20
 /** Its event loop runs nothing that may take long. */
 const STUCK_MS = 60_000
 const LOOK_EVERY_MS = 1_000
+/** What the ones before these were handed, its heartbeat timeout has ended. */
+const MOST_PREDECESSORS = 20
 
 /** What keeps an orchestrator. */
 export interface OrchestratorKeeping {
   /** Asked for at each start: keys rotate. */
-  options: () => Omit<OrchestratorOptions, 'socketPath' | 'cached'>
+  options: () => Omit<OrchestratorOptions, 'socketPath' | 'cached' | 'predecessors'>
   /** Where its sockets go. */
   folder: string
   onStarted(pid: number): void
@@ -41,6 +43,7 @@ export interface KeptOrchestrator {
 export function keepOrchestrator({ options, folder, onStarted, onMessage, onListening, onExit }: OrchestratorKeeping): KeptOrchestrator {
   const cached = cachedExecutions()
   const backoff = startBackoff(RESPAWN_MS)
+  const predecessors: number[] = []
   let current: { process: ChildProcess; path: string; isListening: boolean } | undefined
   let aliveAt = Date.now()
   let starts = 0
@@ -70,7 +73,7 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
       receive(mine, message)
     })
     child.once('exit', (code, signal) => exited(mine, code, signal))
-    tell(child, { type: 'start', options: { ...given, socketPath: mine.path, cached: cached.newest() } })
+    tell(child, { type: 'start', options: { ...given, socketPath: mine.path, cached: cached.newest(), predecessors } })
     if (child.pid !== undefined) onStarted(child.pid)
   }
 
@@ -86,6 +89,8 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
 
   function exited(mine: NonNullable<typeof current>, code: number | null, signal: string | null): void {
     if (current === mine) current = undefined
+    if (mine.process.pid !== undefined) predecessors.push(mine.process.pid)
+    if (predecessors.length > MOST_PREDECESSORS) predecessors.shift()
     void rm(mine.path, { force: true })
     onExit({ pid: mine.process.pid ?? 0, code, signal, at: Date.now() })
     if (isStopping) endWatch()

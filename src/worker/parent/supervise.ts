@@ -103,6 +103,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       ...given.store,
       temporal: { ...temporal, ...apiKeys.newest() },
       stuckLoopMs: given.stuckLoopMs,
+      executors: executors.holders(),
       logsToParent: options.logger !== undefined,
       ...defined({ taskQueue: options.taskQueue, dataConverter: options.dataConverter, interceptors: options.interceptors }),
     }),

@@ -13,6 +13,7 @@ const TICKET: Ticket = {
   sessionId: 's',
   workflowId: 'pawl:s',
   executionId: 'e',
+  activityId: '1',
   call: 't_1_1_0',
   heartbeatTimeoutMs: 10_000,
   report: REPORT,
