@@ -3,7 +3,7 @@ import { Context } from '@temporalio/activity'
 import type { SessionEvent } from '../session/events.ts'
 import { sessionIdOf } from '../session/protocol.ts'
 import { checkTarget, effectsAfter, locate, TargetRefused } from '../session/targets.ts'
-import { beating } from './heartbeating.ts'
+import { heartbeating } from './heartbeating.ts'
 import type { FindPlaceInput, FindPlaceResult } from './contract.ts'
 import { StaleWatermark } from '../jobs/errors.ts'
 import type { SessionReader } from './session-reader.ts'
@@ -11,7 +11,7 @@ import type { SessionReader } from './session-reader.ts'
 /** Makes the activity. */
 export function findPlaceActivity(reader: SessionReader) {
   return function findPlace(input: FindPlaceInput): Promise<FindPlaceResult> {
-    return beating(() => find(reader, input))
+    return heartbeating(() => find(reader, input))
   }
 }
 

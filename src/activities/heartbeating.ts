@@ -4,7 +4,7 @@ import { Context } from '@temporalio/activity'
 const BEAT_EVERY_MS = 1_000
 
 /** Beats while `work` goes on. In this loop is enough: done twice, it changes nothing, so a beat that is missed costs little. */
-export async function beating<T>(work: () => Promise<T>): Promise<T> {
+export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
   const { heartbeat } = Context.current()
   const timer = setInterval(() => heartbeat(), BEAT_EVERY_MS)
   try {

@@ -2,7 +2,7 @@
 import { Context } from '@temporalio/activity'
 import { StaleWatermark } from '../jobs/errors.ts'
 import { sessionIdOf } from '../session/protocol.ts'
-import { beating } from './heartbeating.ts'
+import { heartbeating } from './heartbeating.ts'
 import type { FlushInput, FlushResult, PawlActivities } from './contract.ts'
 import { findPlaceActivity } from './find-place.ts'
 import type { Flusher } from './flusher.ts'
@@ -28,7 +28,7 @@ export function createActivities(needs: ActivityNeeds, reader: SessionReader, fl
     const { workflowId = '', runId: executionId = '' } = info.workflowExecution ?? {}
     const target = { sessionId: sessionIdOf(workflowId), epoch, executionId, watermark, ...(origin && { origin }) }
     try {
-      return { seq: await beating(() => flusher.flush(target, client, FLUSH_MS)) }
+      return { seq: await heartbeating(() => flusher.flush(target, client, FLUSH_MS)) }
     } catch (error) {
       // Tried again with the same watermark it could fail for ever; the workflow has a newer one.
       if (error instanceof StaleWatermark && info.attempt >= STALE_TRIES) return { seq: 0, stale: true }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ApplicationFailure } from '@temporalio/activity'
 import { PawlError } from '../session/errors.ts'
 import { StoreError } from '../store/errors.ts'
-import { beating } from './heartbeating.ts'
+import { heartbeating } from './heartbeating.ts'
 import type { Loading, NotYet } from './contract.ts'
 import { unlessAborted } from '../jobs/unless-aborted.ts'
 
@@ -24,9 +24,9 @@ export class CannotLoad extends PawlError {
   }
 }
 
-/** Loads, beating meanwhile. Gives what is waited for if the workflow does not know it yet; else it throws, and Temporal tries again. */
+/** Loads, heartbeating meanwhile. Gives what is waited for if the workflow does not know it yet; else it throws, and Temporal tries again. */
 export function loading<R>({ waitsFor }: Loading, load: () => Promise<R>): Promise<R | NotYet> {
-  return beating(() => (waitsFor ? loadOnce(waitsFor, load) : loadSoon(load)))
+  return heartbeating(() => (waitsFor ? loadOnce(waitsFor, load) : loadSoon(load)))
 }
 
 async function loadOnce<R>(waitsFor: string, load: () => Promise<R>): Promise<R | NotYet> {

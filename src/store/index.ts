@@ -12,7 +12,7 @@ import { listsOf } from './read/lists/index.ts'
 import { migrate, migrationNames, pendingMigrations } from './postgres/migrate.ts'
 import { notifierOn } from './postgres/notifier.ts'
 import type { WatchWhen } from './postgres/outages.ts'
-import { locateMessage, readEntries, readErrors, readEvents, readHead, readMessages, readSession, readToolCalls } from './read/reader.ts'
+import { locateMessage, readEntries, readEvents, readHead, readMessages } from './read/reader.ts'
 import { lastExecution, resume } from './read/resume.ts'
 import { schemaOf } from './postgres/schema.ts'
 import type { Store } from './store.ts'
@@ -95,13 +95,10 @@ export function openStore(options: StoreOptions): Store {
     lastExecution: (sessionId) => reading(() => lastExecution(database, schema, sessionId)),
     markRunning: (sessionId, callId, attempt, worker) => prepared(() => markRunning(writing, { sessionId, callId, attempt, worker })),
     markProgress: (sessionId, callId, attempt, value) => prepared(() => markProgress(writing, { sessionId, callId, attempt, value })),
-    session: (sessionId) => reading(() => readSession(database, schema, sessionId)),
     events: (sessionId, page) => reading(() => readEvents(database, schema, sessionId, page)),
     entries: (sessionId, page) => reading(() => readEntries(database, schema, sessionId, page)),
     messages: (sessionId) => reading(() => readMessages(database, schema, sessionId)),
     locateMessage: (sessionId, messageId) => reading(() => locateMessage(database, schema, sessionId, messageId)),
-    toolCalls: (sessionId) => reading(() => readToolCalls(database, schema, sessionId)),
-    errors: (sessionId) => reading(() => readErrors(database, schema, sessionId)),
     lists: listsOf(database, schema, reading),
     blobs: blobsOf(database, schema, prepared, reading),
     upkeep: upkeepOf(database, schema, prepared),

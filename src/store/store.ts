@@ -5,7 +5,7 @@ import type { Blobs } from './blobs.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Lists } from './read/lists/index.ts'
 import type { Upkeep } from './maintenance/upkeep.ts'
-import type { ErrorRow, MessageRow, SessionRow, StoredHead, ToolCallRow } from './rows.ts'
+import type { MessageRow, StoredHead } from './rows.ts'
 
 /** What a flush tells besides the events. */
 export interface FlushOptions {
@@ -59,7 +59,6 @@ export interface Store {
   /** Best effort: writes to the row of a call that runs what its attempt says of how far it is; nothing depends on it. */
   markProgress(sessionId: string, callId: string, attempt: number, value: Json): Promise<void>
 
-  session(sessionId: string): Promise<SessionRow | null>
   /** Stored events above `after`, at most `limit` (default 1,000) or about 4 MB, in `seq` order. */
   events(sessionId: string, options?: { after?: number; limit?: number }): Promise<SessionEvent[]>
   /** The same as they were flushed, text and digests. */
@@ -70,8 +69,6 @@ export interface Store {
    * neither is stored, the session's head; 0 for a session that the store does not know.
    */
   locateMessage(sessionId: string, messageId: string): Promise<number>
-  toolCalls(sessionId: string): Promise<ToolCallRow[]>
-  errors(sessionId: string): Promise<ErrorRow[]>
 
   /** Asking over sessions. */
   readonly lists: Lists

@@ -48,14 +48,14 @@ function play(scene: Scene = {}): Played {
 async function talked(): Promise<Played> {
   const played = play()
   await (await played.session.send(`here is ${SECRET}`, { metadata: { note: SECRET } })).result({ timeoutMs: 30_000 })
-  await until('its rows are there', async () => (await store.session(played.id))?.status === 'idle')
+  await until('its rows are there', async () => (await store.lists.session(played.id))?.status === 'idle')
   return played
 }
 
 async function closed(): Promise<Played> {
   const played = await talked()
   await played.session.close()
-  await until('it is closed in the store', async () => (await store.session(played.id))?.status === 'closed')
+  await until('it is closed in the store', async () => (await store.lists.session(played.id))?.status === 'closed')
   await until('its workflow has ended', async () => (await handleOf(played.id).describe()).status.name === 'COMPLETED')
   return played
 }
@@ -88,7 +88,7 @@ describe('a closed session', () => {
     // It had a second chain of executions, too.
     await (await session.send('once more')).result({ timeoutMs: 30_000 })
     await session.close()
-    await until('it is closed in the store', async () => (await store.session(id))?.status === 'closed')
+    await until('it is closed in the store', async () => (await store.lists.session(id))?.status === 'closed')
     const executions = await until('both chains are visible', async () => {
       const ids = await executionIds(id)
       return ids.length === 2 && ids
@@ -149,7 +149,7 @@ describe('a closed session', () => {
     const again = player.play(here.pawl, {}, { id, context: { user: 'another' } })
     expect(await (await again.session.send('hello')).result({ timeoutMs: 30_000 })).toMatchObject({ run: Number(tombstone?.run) + 1 })
     expect(saidIn(again.requests[0]!)).toEqual(['hello'])
-    await until('its rows are there', async () => (await store.session(id))?.status === 'idle')
+    await until('its rows are there', async () => (await store.lists.session(id))?.status === 'idle')
     const [first] = await store.events(id)
     expect(first).toMatchObject({
       type: 'session_started',
@@ -196,7 +196,7 @@ describe('an open session', () => {
     // Spoken to again at once, while Temporal still has the history of what was terminated.
     const again = player.play(here.pawl, {}, { id: played.id })
     expect(await (await again.session.send('hello')).result({ timeoutMs: 30_000 })).toMatchObject({ run: 2 })
-    await until('its rows are there', async () => (await store.session(played.id))?.status === 'idle')
+    await until('its rows are there', async () => (await store.lists.session(played.id))?.status === 'idle')
     expect(await schema.holding(SECRET)).toEqual([])
   })
 })

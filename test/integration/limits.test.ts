@@ -7,6 +7,7 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, inOrder, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
+import { errorsOf } from '../support/errors-of.ts'
 
 let here: Deployment
 let player: Stage
@@ -122,7 +123,7 @@ describe.concurrent('a model that fails', () => {
       reason: 'no such model',
     })
     const errors = await until('the errors are stored', async () => {
-      const rows = await store.errors(id)
+      const rows = await errorsOf(store, id)
       return rows.length === 2 && rows
     })
     expect(errors).toMatchObject([
@@ -141,7 +142,7 @@ describe.concurrent('a model that fails', () => {
     expect(await (await session.send('go')).result({ timeoutMs: 20_000 })).toMatchObject({ text: 'attempt 3' })
     expect(requests).toHaveLength(3)
     const errors = await until('the errors are stored', async () => {
-      const rows = await store.errors(id)
+      const rows = await errorsOf(store, id)
       return rows.length === 2 && rows
     })
     expect(errors).toMatchObject([

@@ -35,7 +35,7 @@ async function talked(...messages: string[]): Promise<Played> {
     put: ({ what }) => (what === 'it' ? 'done' : what),
   })
   for (const text of messages) await (await played.session.send(text)).result({ timeoutMs: 30_000 })
-  await until('its rows are there', async () => (await store.session(played.id))?.status === 'idle')
+  await until('its rows are there', async () => (await store.lists.session(played.id))?.status === 'idle')
   return played
 }
 
@@ -47,7 +47,7 @@ async function closed(...messages: string[]): Promise<Played> {
 
 async function close({ id, session }: Played): Promise<void> {
   await session.close()
-  await until('it is closed in the store', async () => (await store.session(id))?.status === 'closed')
+  await until('it is closed in the store', async () => (await store.lists.session(id))?.status === 'closed')
   // Until its workflow has ended, too, what is said is still said to that one.
   await until('it has ended', async () => (await here.temporal.workflow.getHandle(`pawl:${id}`).describe()).status.name !== 'RUNNING')
 }
@@ -102,7 +102,7 @@ describe('a session that closed long ago', () => {
     const result = await (await played.session.send('three')).result({ timeoutMs: 30_000 })
     expect(result.run).toBe(3)
     expect(saidIn(played.requests.at(-1)!)).toEqual(['three'])
-    await until('its rows are there', async () => (await store.session(played.id))?.status === 'idle')
+    await until('its rows are there', async () => (await store.lists.session(played.id))?.status === 'idle')
     const events = await store.events(played.id)
     expect(events[0]).toMatchObject({ type: 'session_started', seq: Number(before?.flushed_seq) + 1, after: { run: 2 } })
     const [after] = await schema.query('select checkpoint, pruned_at from {schema}.sessions where session_id = $1', [played.id])
@@ -141,7 +141,7 @@ describe('what stays', () => {
     const before = await schema.everything(kept)
     expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1 })
     expect(await schema.everything(kept)).toEqual(before)
-    expect((await store.session(old.id))?.status).toBe('closed')
+    expect((await store.lists.session(old.id))?.status).toBe('closed')
     expect(await store.events(old.id)).toEqual([])
     // It goes on as if nothing had been.
     expect(await (await open.session.send('again')).result({ timeoutMs: 30_000 })).toMatchObject({ run: 2 })
@@ -218,7 +218,7 @@ describe('batches', () => {
         return rows.length > 0
       })
       await (await busy.session.send('another')).result({ timeoutMs: 30_000 })
-      await until('it is stored', async () => (await store.session(busy.id))?.run === 2)
+      await until('it is stored', async () => (await store.lists.session(busy.id))?.run === 2)
     } finally {
       await holder.query('rollback')
       await holder.end()

@@ -59,14 +59,14 @@ async function say({ id, session }: Played, text: string): Promise<void> {
 /** The store has all that the workflow has, and nothing is under way. */
 async function stored(id: string): Promise<void> {
   await until('everything is stored', async () => {
-    const [state, row] = [await handleOf(id).query<{ seq: number; status: string }>('state'), await store.session(id)]
+    const [state, row] = [await handleOf(id).query<{ seq: number; status: string }>('state'), await store.lists.session(id)]
     return row?.flushedSeq === state.seq && state.status !== 'running'
   })
 }
 
 async function close(played: Played): Promise<void> {
   await played.session.close()
-  await until('it is closed in the store', async () => (await store.session(played.id))?.status === 'closed')
+  await until('it is closed in the store', async () => (await store.lists.session(played.id))?.status === 'closed')
   await until('its workflow has ended', async () => (await handleOf(played.id).describe()).status.name === 'COMPLETED')
 }
 
@@ -264,7 +264,7 @@ describe('what history does not have any more', { timeout: 300_000 }, () => {
       { missing: [{ fromSeq: 1, toSeq: base }], events: 0 },
     ])
     await say(played, 'three')
-    expect((await store.session(played.id))?.run).toBe(3)
+    expect((await store.lists.session(played.id))?.run).toBe(3)
   })
 
   it('so is what came before a session was resumed or forked: both go on from what their workflows had read then', async () => {

@@ -7,6 +7,7 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
+import { errorsOf } from '../support/errors-of.ts'
 
 let stack: Stack
 let here: Deployment
@@ -95,7 +96,7 @@ it('Postgres stopped in the middle of a run and started again: the run finishes 
   await stack.postgres.start()
   await everythingIsStored(id)
   expect(count('put')).toBe(6)
-  const errors = await store.errors(id)
+  const errors = await errorsOf(store, id)
   expect(errors.filter(({ context }) => context !== 'checkpoint').map(({ attempt, message }) => [attempt, message])).toEqual([
     [1, 'fails once, while Postgres is down'],
   ])

@@ -55,7 +55,7 @@ async function expectStored(log: readonly LogEntry[], cut: number): Promise<void
   expect(stored.map(({ json }) => json)).toEqual(log.map(({ json }) => json))
   const impossible = stored.filter(({ problem }) => problem)
   expect(impossible, 'events of which no rows could be made').toEqual([])
-  const calls = await store.toolCalls(id)
+  const calls = await store.lists.toolCallsOf(id)
   expect(calls.find(({ run }) => run === AFTERWARDS)).toMatchObject({ tool: 'refund', status: 'completed', result: 'done', attempt: 1 })
   const said = (await store.messages(id)).filter(({ run }) => run === AFTERWARDS)
   expect(said.map(({ messageId }) => messageId)).toEqual(['afterwards', 'm_1000_1', 'r_1000_1', 'm_1000_2'])
@@ -64,7 +64,7 @@ async function expectStored(log: readonly LogEntry[], cut: number): Promise<void
     [id, AFTERWARDS],
   )
   expect(usage).toEqual([1, 2].map((turn) => ({ turn, input_tokens: 10 })))
-  expect(await store.session(id)).toMatchObject({ flushedSeq: last?.seq, run: AFTERWARDS })
+  expect(await store.lists.session(id)).toMatchObject({ flushedSeq: last?.seq, run: AFTERWARDS })
 }
 
 describe('any event of any session', () => {
@@ -112,7 +112,7 @@ describe('what a column cannot hold', () => {
     expect(await sql('select * from pawl.token_usage')).toMatchObject([{ seq: '5', model: '5', ...usage }])
     expect(await sql('select * from pawl.sessions')).toMatchObject([{ model: '5', ...usage }])
     expect(await sql('select * from pawl.usage_by_session')).toMatchObject([{ calls: 1, ...usage }])
-    expect(await store.toolCalls('s')).toMatchObject([{ status: 'completed', result: 'done' }])
+    expect(await store.lists.toolCallsOf('s')).toMatchObject([{ status: 'completed', result: 'done' }])
     const adjusted = [
       { member: 'model', was: '5', stored: '"5"' },
       { member: 'usage.input_tokens', was: '1.5', stored: '2' },
@@ -143,11 +143,16 @@ describe('what a column cannot hold', () => {
     expect(others).toEqual([])
     expect(noted).toMatchObject({ seq: '5', adjusted: [{ member: '', problem: expect.stringContaining('smallint out of range') }] })
     expect((await store.messages('s')).map(({ messageId }) => messageId)).toEqual(['u1', 'u2', 'm_2_1', 'r_2_1', 'm_2_2'])
-    expect(await store.toolCalls('s')).toMatchObject([
+    expect(await store.lists.toolCallsOf('s')).toMatchObject([
       { callId: 't_1_1_0', status: 'completed' },
       { callId: 't_2_1_0', status: 'completed' },
     ])
-    expect(await store.session('s')).toMatchObject({ status: 'idle', run: 2, turns: 3, usage: { input_tokens: 20, output_tokens: 10 } })
+    expect(await store.lists.session('s')).toMatchObject({
+      status: 'idle',
+      run: 2,
+      turns: 3,
+      usage: { input_tokens: 20, output_tokens: 10 },
+    })
     expect(await sql('select version from pawl.checkpoints')).toEqual([{ version: 1 }])
   })
 
@@ -155,6 +160,6 @@ describe('what a column cannot hold', () => {
     const state = fold(undefined, eventsOf(logOf(oddRun({ usage: ESTIMATES as unknown as Usage })))) ?? expect.fail()
     const odd = { ...state, turns: 1.5, createdAt: 1e300, tags: ['a', 7] as string[], lastMessageId: 5 as unknown as string }
     expect(await store.upkeep.adopt('s', { epoch: EPOCH, state: odd, digest: 'd' })).toEqual({ epoch: EPOCH, seq: state.seq, digest: 'd' })
-    expect(await store.session('s')).toMatchObject({ turns: 2, tags: ['a', '7'], usage: { input_tokens: 2, output_tokens: 0 } })
+    expect(await store.lists.session('s')).toMatchObject({ turns: 2, tags: ['a', '7'], usage: { input_tokens: 2, output_tokens: 0 } })
   })
 })

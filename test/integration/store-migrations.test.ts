@@ -33,7 +33,7 @@ describe('a breaking migration of a newer release', () => {
       expect(await codeOf(one.flush('s', EPOCH, LOG))).toBe('store_too_new')
       expect(await codeOf(one.flush('new', EPOCH, LOG))).toBe('store_too_new')
       await one.markRunning('s', 't_1_1_0', 1, 'host:1')
-      expect(await one.toolCalls('s')).toMatchObject([{ status: 'issued' }])
+      expect(await one.lists.toolCallsOf('s')).toMatchObject([{ status: 'issued' }])
     }
     await expect(store.flush('s', EPOCH, LOG)).rejects.toThrow(/0099_future.*update this worker/s)
     expect(await codeOf(off.flush('off', EPOCH, LOG))).toBe('accepted')

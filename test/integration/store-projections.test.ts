@@ -125,7 +125,7 @@ describe('any session that was moved', () => {
     expect(ids.sort()).toEqual(events.flatMap((event) => (event.type === 'message_received' ? [event.messageId] : [])).sort())
 
     const own = events.slice(events.findLastIndex((event) => event.type === 'forked') + 1)
-    const calls = new Map((await store.toolCalls(id)).map((call) => [call.callId, call]))
+    const calls = new Map((await store.lists.toolCallsOf(id)).map((call) => [call.callId, call]))
     for (const call of state.current?.calls ?? []) {
       const row = calls.get(call.callId)
       if (call.status === 'requested') expect(row).toBeUndefined()
@@ -334,7 +334,7 @@ describe('a fork', () => {
       'r_2_1',
       'm_2_2',
     ])
-    expect((await store.toolCalls('copy')).map((call) => call.callId)).toEqual(['t_2_1_0'])
+    expect((await store.lists.toolCallsOf('copy')).map((call) => call.callId)).toEqual(['t_2_1_0'])
     expect(
       await sql(`select parent, forked_seq::int, turns, tags, input_tokens::int from pawl.sessions where session_id = 'copy'`),
     ).toEqual([{ parent: 'source', forked_seq: source.length, turns: 2, tags: ['copy'], input_tokens: 20 }])

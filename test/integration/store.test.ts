@@ -23,6 +23,7 @@ import {
 } from './store/sessions.ts'
 import { codeOf } from '../support/codes.ts'
 import { ownDatabases } from '../support/databases.ts'
+import { errorsOf } from '../support/errors-of.ts'
 
 const db = ownDatabases()
 const { open, sql } = db
@@ -35,13 +36,20 @@ beforeEach(() => {
 /** All that the readers say of a session. */
 async function rowsOf(id: string, of = store) {
   const [session, entries, messages, toolCalls, errors] = await Promise.all([
-    of.session(id),
+    of.lists.session(id),
     of.entries(id),
     of.messages(id),
-    of.toolCalls(id),
-    of.errors(id),
+    of.lists.toolCallsOf(id),
+    errorsOf(of, id),
   ])
-  return { session: session && { ...session, sessionId: '' }, entries, messages, toolCalls, errors }
+  const nameless = <R extends { sessionId: string }>(row: R) => ({ ...row, sessionId: '' })
+  return {
+    session: session && { ...nameless(session), flushedAt: null },
+    entries,
+    messages,
+    toolCalls: toolCalls.map(nameless),
+    errors: errors.map(nameless),
+  }
 }
 
 describe('a flushed session', () => {
@@ -49,7 +57,7 @@ describe('a flushed session', () => {
     const log = logOf([started(), ...oneRun(1, 'u1'), received('u2')])
     expect(await store.flush('s', EPOCH, log)).toEqual({ epoch: EPOCH, seq: log.length, digest: log.at(-1)?.digest })
     expect(await store.head('s')).toEqual({ epoch: EPOCH, seq: log.length, digest: log.at(-1)?.digest })
-    expect(await store.session('s')).toMatchObject({
+    expect(await store.lists.session('s')).toMatchObject({
       sessionId: 's',
       agent: 'support',
       status: 'idle',
@@ -69,7 +77,7 @@ describe('a flushed session', () => {
       ['m_1_2', 'assistant', 1, 2],
       ['u2', 'user', null, null],
     ])
-    expect(await store.toolCalls('s')).toMatchObject([
+    expect(await store.lists.toolCallsOf('s')).toMatchObject([
       {
         callId: 't_1_1_0',
         index: 0,
@@ -92,7 +100,7 @@ describe('a flushed session', () => {
 
   it('is unknown before its first flush', async () => {
     expect(await store.head('s')).toBeNull()
-    expect(await store.session('s')).toBeNull()
+    expect(await store.lists.session('s')).toBeNull()
     expect(await store.events('s')).toEqual([])
     expect(await store.flush('s', EPOCH, [])).toEqual({ epoch: EPOCH, seq: 0, digest: '' })
   })
@@ -132,7 +140,7 @@ describe('a flushed session', () => {
       { type: 'error_entered', run: 1, code: 'max_turns', reason: 'too many', strategy: 'manual' },
     ])
     await store.flush('s', EPOCH, log)
-    expect(await store.errors('s')).toMatchObject([
+    expect(await errorsOf(store, 's')).toMatchObject([
       {
         seq: 5,
         run: 1,
@@ -147,7 +155,7 @@ describe('a flushed session', () => {
       { seq: 8, context: 'tool:refund', callId: 't_1_1_0', attempt: 1, message: 'reset' },
       { seq: 9, context: 'run', attempt: null, code: 'max_turns', message: 'too many', retryable: false },
     ])
-    expect(await store.session('s')).toMatchObject({ status: 'error', error: { code: 'max_turns', reason: 'too many', run: 1 } })
+    expect(await store.lists.session('s')).toMatchObject({ status: 'error', error: { code: 'max_turns', reason: 'too many', run: 1 } })
   })
 })
 
@@ -191,7 +199,7 @@ describe('flushing', () => {
     const resumed = logOf([{ type: 'session_resumed', executionId: 'execution-3', fromEpoch: EPOCH, coreVersion: 1 }, received('u2')], head)
     expect(await store.flush('s', 'execution-3', resumed)).toMatchObject({ epoch: 'execution-3', seq: log.length + 2 })
     expect(await store.flush('s', EPOCH, log)).toMatchObject({ epoch: 'execution-3', seq: log.length + 2 })
-    expect(await store.session('s')).toMatchObject({ status: 'idle', epoch: 'execution-3' })
+    expect(await store.lists.session('s')).toMatchObject({ status: 'idle', epoch: 'execution-3' })
     expect(await sql('select count(*)::int as strays from pawl.stray_events')).toEqual([{ strays: stray.length }])
   })
 
@@ -230,19 +238,19 @@ describe('a running call', () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
     await store.markRunning('s', 't_1_1_0', 1, 'host:2')
     await store.flush('s', EPOCH, log.slice(0, 6))
-    expect(await store.toolCalls('s')).toMatchObject([{ status: 'issued', attempt: 0, worker: null }])
+    expect(await store.lists.toolCallsOf('s')).toMatchObject([{ status: 'issued', attempt: 0, worker: null }])
     await store.markRunning('s', 't_1_1_0', 1, 'host:2')
-    expect(await store.toolCalls('s')).toMatchObject([{ status: 'running', attempt: 1, worker: 'host:2' }])
+    expect(await store.lists.toolCallsOf('s')).toMatchObject([{ status: 'running', attempt: 1, worker: 'host:2' }])
     await store.flush('s', EPOCH, log)
     await store.markRunning('s', 't_1_1_0', 2, 'host:3')
-    expect(await store.toolCalls('s')).toMatchObject([{ status: 'completed', attempt: 1, worker: 'host:1' }])
+    expect(await store.lists.toolCallsOf('s')).toMatchObject([{ status: 'completed', attempt: 1, worker: 'host:1' }])
   })
 
   it('is that of its newest attempt, whatever one that was left behind says of itself', async () => {
     await store.flush('s', EPOCH, logOf([started(), ...oneRun(1, 'u1')]).slice(0, 6))
     await store.markRunning('s', 't_1_1_0', 2, 'host:3')
     await store.markRunning('s', 't_1_1_0', 1, 'host:2')
-    expect(await store.toolCalls('s')).toMatchObject([{ status: 'running', attempt: 2, worker: 'host:3' }])
+    expect(await store.lists.toolCallsOf('s')).toMatchObject([{ status: 'running', attempt: 2, worker: 'host:3' }])
   })
 
   it('whose outcome was unknown takes the verdict of verify', async () => {
@@ -261,9 +269,12 @@ describe('a running call', () => {
       { type: 'tool_resolved', ...where, callId: 't_1_1_1', by: 'verify', happened: false },
     ])
     await store.flush('s', EPOCH, log.slice(0, 9))
-    expect(await store.toolCalls('s')).toMatchObject([{ status: 'unknown' }, { status: 'unknown', error: { code: 'outcome_unknown' } }])
+    expect(await store.lists.toolCallsOf('s')).toMatchObject([
+      { status: 'unknown' },
+      { status: 'unknown', error: { code: 'outcome_unknown' } },
+    ])
     await store.flush('s', EPOCH, log)
-    expect(await store.toolCalls('s')).toMatchObject([
+    expect(await store.lists.toolCallsOf('s')).toMatchObject([
       { status: 'completed', result: { id: 1 }, effectId: 're_1', error: null, attempt: 1 },
       { status: 'failed', error: { code: 'did_not_happen' } },
     ])
@@ -353,14 +364,14 @@ describe('any session', () => {
     await store.flush('s', EPOCH, log)
     expect(await store.entries('s', { limit: 2 })).toEqual(log.slice(0, 1 + 1))
     expect((await store.entries('s', { after: 5 })).map((entry) => entry.json)).toEqual(log.slice(5).map((entry) => entry.json))
-    expect(await store.session('s')).toMatchObject({ agent: name, tags: [name] })
+    expect(await store.lists.session('s')).toMatchObject({ agent: name, tags: [name] })
     const [message, answer, results] = await store.messages('s')
     expect(message?.messageId).toBe(name)
     expect(message?.content === huge).toBe(true)
     expect(answer?.run).toBe(1)
     const [result] = (results?.content ?? []) as { content?: string }[]
     expect(result?.content === deep).toBe(true)
-    expect(await store.toolCalls('s')).toMatchObject([{ tool: name, key: name, effectId: name, status: 'completed' }])
+    expect(await store.lists.toolCallsOf('s')).toMatchObject([{ tool: name, key: name, effectId: name, status: 'completed' }])
     expect(await sql(`select input from pawl.tool_calls`)).toEqual([{ input: '[nested deeper than 2000 levels]' }])
   })
 

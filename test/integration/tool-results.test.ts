@@ -174,7 +174,7 @@ describe('a result that is', () => {
       effectId: 'id of it',
     })
     expect(told).toMatchObject([{ content: 'id of it, attempt 1' }])
-    expect(await store.toolCalls(session.id)).toMatchObject([{ tool: 'mapped', status: 'completed', effectId: 'id of it' }])
+    expect(await store.lists.toolCallsOf(session.id)).toMatchObject([{ tool: 'mapped', status: 'completed', effectId: 'id of it' }])
   })
 
   it('recorded without what toModel or effectId throw: the effect has happened', async () => {

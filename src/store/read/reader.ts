@@ -2,7 +2,7 @@
 import type { Message, Usage } from '../../session/content.ts'
 import type { LogEntry, SessionEvent, SessionStatus, ToolCallStatus } from '../../session/events.ts'
 import type { JsonObject } from '../../session/json.ts'
-import { hydrateCalls, hydrateMessageRows } from '../blobs.ts'
+import { hydrateMessageRows } from '../blobs.ts'
 import { dateIn, exactOr, jsonIn, ms, numberIn, textIn } from '../postgres/columns.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'
 import type { BlobPlace } from '../rows.ts'
@@ -159,16 +159,6 @@ export function messageOf(row: TextRow): MessageRow {
   }
 }
 
-/** See `Store.toolCalls`. */
-export async function readToolCalls(database: Queryable, schema: Schema, sessionId: string): Promise<ToolCallRow[]> {
-  const rows = await database.query(
-    `select ${CALL_COLUMNS}, result_blob from ${schema.table('tool_calls')} where session_id = $1 order by run, turn, call_index`,
-    [safeKey(sessionId)],
-  )
-  const found = rows.map((row) => ({ row: toolCallOf(row), sha256: row.result_blob ?? null }))
-  return hydrateCalls(database, schema, sessionId, found)
-}
-
 /** What `toolCallOf` reads. */
 export const CALL_COLUMNS = `call_id, run, turn, call_index, tool, effect, idempotency_key, input, status, attempt, worker, result, error,
   effect_id, replay_of, raw_intent, raw_outcome, ${ms('issued_at')}, ${ms('completed_at')}`
@@ -198,14 +188,6 @@ export function toolCallOf(row: TextRow): ToolCallRow {
     issuedAt: dateIn(row, 'issued_at'),
     completedAt: row.completed_at == null ? null : dateIn(row, 'completed_at'),
   }
-}
-
-/** See `Store.errors`. */
-export async function readErrors(database: Queryable, schema: Schema, sessionId: string): Promise<ErrorRow[]> {
-  const rows = await database.query(`select ${ERROR_COLUMNS} from ${schema.table('errors')} where session_id = $1 order by seq`, [
-    safeKey(sessionId),
-  ])
-  return rows.map(errorOf)
 }
 
 /** What `errorOf` reads. */
