@@ -11,7 +11,6 @@ import { runToolCall } from './tool-call.ts'
 import { defined } from '../session/defined.ts'
 
 const IDLE_TIMEOUT_MS = 24 * 3_600_000
-/** Longer than that a timer need not be: the session decides anew then. */
 
 /** Serves the session until it closes or goes on in a new execution. */
 export async function serve(open: Session, start: Start): Promise<void> {

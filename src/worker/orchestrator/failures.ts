@@ -1,6 +1,6 @@
 // What an activity fails with, from how its job ended.
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
-import type { JobOrder, Outcome } from '../../jobs/contract.ts'
+import type { JobKind, JobOrder, Outcome } from '../../jobs/contract.ts'
 import type { AttemptReport, DeathReport, Thrown } from '../../session/attempts.ts'
 import type { Lease } from './leases.ts'
 import { defined } from '../../session/defined.ts'
@@ -29,11 +29,26 @@ export function workerDied({ kind, ticket }: JobOrder, report: AttemptReport, ca
   const details: DeathReport = { ...report, cause }
   return ApplicationFailure.create({
     type: 'WorkerDied',
-    nonRetryable: kind !== 'resolveTool' && kind !== 'checkAnswer',
+    nonRetryable: !isQuestion(kind),
     message: `Worker ${report.worker} died (${cause}) while it held ${ticket.call}.`,
     details: [details],
   })
 }
+
+/**
+ * The orchestrator that was handed the attempt died before an executor had it. The workflow is told what the server says of an activity
+ * that no worker has: nothing was begun, and it counts as no attempt.
+ */
+export function neverGiven(kind: JobKind): ApplicationFailure {
+  return ApplicationFailure.create({
+    type: 'NotFoundError',
+    nonRetryable: !isQuestion(kind),
+    message: 'The orchestrator that was handed the attempt died before an executor had it.',
+  })
+}
+
+/** Its sender waits for the answer: Temporal itself asks again. */
+const isQuestion = (kind: JobKind): boolean => kind === 'resolveTool' || kind === 'checkAnswer'
 
 /** One executor after the other died, or stood still, before it accepted the job. */
 export function givenUpMoving({ ticket }: JobOrder): ApplicationFailure {

@@ -1,10 +1,10 @@
 // Attempts that a dead orchestrator was handed and had given to no executor: the server would wait for their heartbeats in vain.
 import { hostname } from 'node:os'
 import { ActivityNotFoundError, type Client } from '@temporalio/client'
-import { ApplicationFailure } from '@temporalio/common'
 import type { Logger } from '../../agent/tool.ts'
 import type { JobKind } from '../../jobs/contract.ts'
 import type { CachedExecution } from '../protocol.ts'
+import { neverGiven } from './failures.ts'
 
 const JOBS: Readonly<Record<JobKind, true>> = { callModel: true, executeTool: true, verifyTool: true, resolveTool: true, checkAnswer: true }
 /** The server's word for an attempt that a worker was handed. */
@@ -36,9 +36,10 @@ export async function releaseOrphans(
     const { raw } = await client.workflow.getHandle(workflowId, executionId).describe()
     for (const { activityId, activityType, state, attempt, heartbeatDetails, lastWorkerIdentity } of raw.pendingActivities ?? []) {
       if (!activityId || state !== STARTED || attempt !== 1 || heartbeatDetails?.payloads?.length) continue
-      if (!dead.has(lastWorkerIdentity ?? '') || !((activityType?.name ?? '') in JOBS)) continue
+      const kind = activityType?.name ?? ''
+      if (!dead.has(lastWorkerIdentity ?? '') || !isJob(kind)) continue
       if (isHeld({ workflowId, executionId, activityId })) continue
-      await client.activity.fail({ workflowId, runId: executionId, activityId }, neverGiven())
+      await client.activity.fail({ workflowId, runId: executionId, activityId }, neverGiven(kind))
     }
   } catch (err) {
     // Somebody else has answered for it, or the session has closed: else the attempt's heartbeat timeout ends it.
@@ -46,11 +47,4 @@ export async function releaseOrphans(
   }
 }
 
-/** As the server says it of an activity that no worker has: nothing was begun, and it counts as no attempt. */
-function neverGiven(): ApplicationFailure {
-  return ApplicationFailure.create({
-    type: 'NotFoundError',
-    nonRetryable: true,
-    message: 'The orchestrator that was handed the attempt died before an executor had it.',
-  })
-}
+const isJob = (name: string): name is JobKind => Object.hasOwn(JOBS, name)
