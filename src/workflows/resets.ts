@@ -11,6 +11,8 @@ export interface Resets {
   unlessReset(work: () => Promise<void>, leave: () => void): Promise<'done' | 'reset'>
 }
 
+const nothingToLeave = (): void => undefined
+
 // Each workflow has an instance of this module of its own.
 let look = (): void => undefined
 
@@ -19,7 +21,7 @@ export function watchResets(): Resets {
   let maker = workflowInfo().originalExecutionRunId
   let noticed = 0
   let isCutOff = false
-  let leaving = (): void => undefined
+  let leaving = nothingToLeave
 
   // History records where it was cut off: a patch is unknown while what came before is replayed, and known from the first task after
   // the reset on. An execution that a reset has made, and that is reset in turn, has another patch.
@@ -36,6 +38,9 @@ export function watchResets(): Resets {
     madeBy(executionId) {
       maker = executionId
       isCutOff = false
+      leaving = nothingToLeave
+      // That execution may have been reset in turn, just here: what comes with this very task is not its own.
+      look()
     },
     async unlessReset(work, leave) {
       if (isCutOff) return 'reset'

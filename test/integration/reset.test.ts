@@ -149,6 +149,27 @@ describe('a session whose workflow is reset', () => {
     }
   })
 
+  it('again, to where it had just resumed from the first reset, keeps a message that waits for the next worker', async () => {
+    const own = await deploy()
+    try {
+      const { session, requests, count } = player.play(own.pawl, { model: inOrder([use('pay', 'it')], 'paid', 'two', 'three') })
+      const first = await own.startWorker({ agents: [player.agent] })
+      await (await session.send('pay')).result(TIMEOUT)
+      await resetBefore('executeTool', session)
+      await (await session.send('two')).result(TIMEOUT)
+      await resetBefore('callModel', session, 'last')
+      await first.stop()
+      const third = await session.send('three')
+      await own.startWorker({ agents: [player.agent] })
+      expect(await third.result(TIMEOUT)).toMatchObject({ run: 3 })
+      expect(saidIn(requests.at(-1)!)).toEqual(['pay', 'two', 'three'])
+      expect(count('pay')).toBe(1)
+      await expectOneStory(session)
+    } finally {
+      await own.stop()
+    }
+  })
+
   it('in an execution that continue-as-new has made, or in the one before it, resumes at its newest event', async () => {
     const { session, requests, count } = long.play(here.pawl, {
       model: (request) =>
