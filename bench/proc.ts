@@ -49,3 +49,27 @@ export async function connectionsOf(pid: number, ports: readonly number[]): Prom
 function portOf(address: string): number {
   return Number.parseInt(address.split(':')[1] ?? '', 16)
 }
+
+/** Milliseconds of CPU of all processes that this one has started, and of itself, by what they are. */
+export async function cpuByPart(): Promise<Map<string, number>> {
+  const pids = (await readdir('/proc')).filter((name) => /^[0-9]+$/.test(name)).map(Number)
+  const parents = new Map<number, number>()
+  for (const pid of pids) {
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
+    parents.set(pid, Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]))
+  }
+  const isOurs = (pid: number | undefined): boolean => pid === process.pid || (pid !== undefined && pid > 1 && isOurs(parents.get(pid)))
+  const parts = new Map<string, number>()
+  for (const pid of pids.filter(isOurs)) {
+    const part = pid === process.pid ? 'client' : partOf(await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''))
+    parts.set(part, (parts.get(part) ?? 0) + (await cpuMsOf(pid).catch(() => 0)))
+  }
+  return parts
+}
+
+function partOf(commandLine: string): string {
+  const known = ['temporal server', 'postgres', 'orchestrator', 'executor', 'floor-worker'].find((name) =>
+    commandLine.replaceAll('\0', ' ').includes(name),
+  )
+  return known ?? 'others'
+}

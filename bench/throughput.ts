@@ -6,7 +6,7 @@ import { Client, Connection } from '@temporalio/client'
 import { Pawl } from 'pawl/client'
 import { startStack } from 'pawl/testing'
 import { superviseWorkers } from 'pawl/worker'
-import { cpuMsOf } from './proc.ts'
+import { cpuByPart, cpuMsOf } from './proc.ts'
 import { sampleOf } from './statistics.ts'
 import { bundleFloor } from './turn/floor-bundle.ts'
 import { AGENT, TASK_QUEUE } from './turn/work.ts'
@@ -74,9 +74,14 @@ export async function run(args: string[]): Promise<void> {
 /** All sessions begin at once; what counts is when the last one has ended. */
 async function measure({ runTurns, narrowest }: Side, sessions: number, turns: number): Promise<Round> {
   const cpuBefore = narrowest === undefined ? 0 : await cpuMsOf(narrowest)
+  const partsBefore = await cpuByPart()
   const startedAt = performance.now()
   await Promise.all(Array.from({ length: sessions }, () => runTurns(turns)))
   const ms = performance.now() - startedAt
+  const parts = [...(await cpuByPart())].map(
+    ([part, cpu]) => `${part} ${((cpu - (partsBefore.get(part) ?? 0)) / sessions / turns).toFixed(1)}`,
+  )
+  console.log(`${((sessions * turns * 1_000) / ms).toFixed(0)} turns/s; ms of CPU a turn: ${parts.join(', ')}`)
   const cpuMs = narrowest === undefined ? 0 : (await cpuMsOf(narrowest)) - cpuBefore
   return { perSecond: (sessions * turns * 1_000) / ms, busy: cpuMs / ms }
 }

@@ -102,7 +102,8 @@ export function openStore(options: StoreOptions): Store {
     lists: listsOf(database, schema, reading),
     blobs: blobsOf(database, schema, prepared, reading),
     upkeep: upkeepOf(database, schema, prepared),
-    watch: (sessionId, wake) => listener.watch(safeKey(sessionId), wake),
+    watch: (sessionId, wake, which) => listener.watch(safeKey(sessionId), wake, which),
+    hasHeardWithin: (ms) => performance.now() - listener.heardAt() <= ms,
     async close() {
       await Promise.all([listener.close(), notifier.close()])
       await database.close()

@@ -4,8 +4,11 @@ import type { Json } from '../session/json.ts'
 import type { Blobs } from './blobs.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Lists } from './read/lists/index.ts'
+import type { Watched } from './postgres/listener.ts'
 import type { Upkeep } from './maintenance/upkeep.ts'
 import type { MessageRow, StoredHead } from './rows.ts'
+
+export type { Watched }
 
 /** What a flush tells besides the events. */
 export interface FlushOptions {
@@ -78,6 +81,8 @@ export interface Store {
   readonly upkeep: Upkeep
 
   /** Calls back when something of the session (`'*'`: of any) was committed, or may have been: wakes only, read from a cursor. */
-  watch(sessionId: string, wake: () => void): () => void
+  watch(sessionId: string, wake: () => void, which?: Watched): () => void
+  /** Whether a notification of any session has come within the last `ms`: then its writers write, and wakes arrive. */
+  hasHeardWithin(ms: number): boolean
   close(): Promise<void>
 }

@@ -110,7 +110,7 @@ export type FromOrchestrator =
   | { type: 'drained'; executor: number }
   | { type: 'event'; event: SupervisorEvent }
   /** An execution made events up to `seq`: it is cached. */
-  | { type: 'cached'; execution: CachedExecution & { seq: number } }
+  | { type: 'cached'; executions: (CachedExecution & { seq: number })[] }
   | { type: 'log'; level: 'debug' | 'info' | 'warn' | 'error'; fields: object; message: string }
 
 /** Why an executor is killed. `broken_line`: it sent what cannot be decoded, or hung up. */

@@ -4,7 +4,7 @@ import { queryEvents } from '../../connect/events-query.ts'
 import type { SessionEvent } from '../../session/events.ts'
 import type { EventsPage } from '../../session/protocol.ts'
 import type { MessageRow } from '../../store/rows.ts'
-import type { Store } from '../../store/store.ts'
+import type { Store, Watched } from '../../store/store.ts'
 import { startBell } from './bell.ts'
 import { whyUnavailable } from './hold-ups.ts'
 import { inTime } from './in-time.ts'
@@ -18,14 +18,19 @@ export interface EventSource {
 }
 
 const QUERY_TIMEOUT_MS = 5_000
-/** Without a notification the store is asked this often. */
+/** Without a notification the store is asked this often, */
 const POLL_STORE_MS = 1_000
+/** … or this often where notifications of other sessions arrive: one that was lost is all that a look can make up for. */
+const POLL_TALKING_STORE_MS = 5_000
+const TALKS_WITHIN_MS = 10_000
 /** How long a follower waits for the store before it asks the workflow. */
 export const STORE_PATIENCE_MS = 1_000
 /** How often the workflow is asked while the store is away. */
 const POLL_WORKFLOW_MS = 250
-/** A store that says nothing may be behind: then the workflow is asked too, less and less often. */
+/** A store that says nothing may be behind: then the workflow is asked too, less and less often. Each query costs as much as a turn. */
 const DOUBT_STORE_AFTER_MS = 2_000
+/** One that tells of other sessions is written: this one may just have nothing to say. */
+const DOUBT_TALKING_STORE_AFTER_MS = 10_000
 const DOUBT_AT_MOST_MS = 30_000
 
 /**
@@ -128,28 +133,45 @@ async function queryExecution(
   }
 }
 
-/** The events above `after` as they come, all that are known at a time (what follows may change what one means), until `signal` aborts. */
-export async function* followBatches(source: EventSource, after: number, signal: AbortSignal): AsyncGenerator<SessionEvent[]> {
+/**
+ * The events above `after` as they come, all that are known at a time (what follows may change what one means), until `signal` aborts. Who
+ * follows `news` gets the steps of a run with what follows them, or after some seconds.
+ */
+export async function* followBatches(
+  source: EventSource,
+  after: number,
+  signal: AbortSignal,
+  which?: Watched,
+): AsyncGenerator<SessionEvent[]> {
   const { store, sessionId } = source
   const bell = startBell(signal)
-  const unwatch = store?.watch(sessionId, bell.ring)
+  const unwatch = store?.watch(sessionId, bell.ring, which)
   const askStore = impatientReader(source)
   let cursor = after
   let doubtAfter = DOUBT_STORE_AFTER_MS
-  let askedAt = Date.now()
+  /** When something of the session came last, or its workflow was asked. */
+  let heardAt = performance.now()
+  const isDoubtful = (): boolean => {
+    const after = store?.hasHeardWithin(DOUBT_STORE_AFTER_MS) ? Math.max(doubtAfter, DOUBT_TALKING_STORE_AFTER_MS) : doubtAfter
+    return performance.now() - heardAt >= after
+  }
+  const pollMs = (): number => (store?.hasHeardWithin(TALKS_WITHIN_MS) ? POLL_TALKING_STORE_MS : POLL_STORE_MS)
   try {
     while (!signal.aborted) {
       const fromStore = await askStore(cursor)
       let events = fromStore ?? []
-      if (events.length === 0 && (fromStore === undefined || Date.now() - askedAt >= doubtAfter)) {
+      if (events.length > 0) {
+        heardAt = performance.now()
+        doubtAfter = DOUBT_STORE_AFTER_MS
+      } else if (fromStore === undefined || isDoubtful()) {
         events = await queryLive(source, cursor).catch(() => [])
-        askedAt = Date.now()
+        heardAt = performance.now()
         doubtAfter = events.length > 0 ? DOUBT_STORE_AFTER_MS : Math.min(doubtAfter * 2, DOUBT_AT_MOST_MS)
       }
       const batch = events.filter((event) => event.seq > cursor)
       cursor = batch.at(-1)?.seq ?? cursor
       if (batch.length > 0 && !signal.aborted) yield batch
-      if (events.length === 0) await bell.wait(fromStore === undefined ? POLL_WORKFLOW_MS : POLL_STORE_MS)
+      if (events.length === 0) await bell.wait(fromStore === undefined ? POLL_WORKFLOW_MS : pollMs())
     }
   } finally {
     unwatch?.()

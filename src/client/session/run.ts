@@ -7,6 +7,7 @@ import { inTime } from './in-time.ts'
 import { type RunEnd, type RunWatch, watchRun } from './run-watch.ts'
 import { type EventSource, followBatches, STORE_PATIENCE_MS } from './events.ts'
 import type { RunHandle, RunResult } from '../types.ts'
+import type { Watched } from '../../store/store.ts'
 import type { RunWaiting } from './waiting.ts'
 
 const QUERY_TIMEOUT_MS = 5_000
@@ -35,6 +36,7 @@ export function runHandle(source: EventSource, messageId: string): RunHandle {
   async function settle<T>(
     options: { timeoutMs?: number; signal?: AbortSignal },
     look: (watch: RunWatch) => Promise<T | undefined>,
+    which?: Watched,
   ): Promise<RunEnd | T> {
     const { timeoutMs } = options
     const watch = watchRun(messageId)
@@ -43,7 +45,7 @@ export function runHandle(source: EventSource, messageId: string): RunHandle {
       timeoutMs === undefined ? undefined : setTimeout(() => stop.abort(new ResultTimeout(timeoutMs, watch.standing())), timeoutMs)
     const signal = options.signal ? AbortSignal.any([stop.signal, options.signal]) : stop.signal
     async function follow(): Promise<RunEnd | T> {
-      for await (const batch of followBatches(source, await begin(), signal)) {
+      for await (const batch of followBatches(source, await begin(), signal, which)) {
         const end = watch.take(batch)
         if (end) return end.settled
         const now = await look(watch)
@@ -79,7 +81,7 @@ export function runHandle(source: EventSource, messageId: string): RunHandle {
   const settled: RunHandle['settled'] = (options = {}) => settle(options, stillWaiting)
 
   async function result(options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<RunResult> {
-    const end = await settle<never>(options, async () => undefined)
+    const end = await settle<never>(options, async () => undefined, 'news')
     switch (end.status) {
       case 'completed': {
         const { status: _, ...done } = end

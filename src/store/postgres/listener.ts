@@ -2,11 +2,16 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Client } from 'pg'
 import type { Logger } from '../../agent/tool.ts'
-import { bellOf, bellsIn } from './notifier.ts'
+import { bellOf, bellsIn, newsBellOf } from './notifier.ts'
+
+/** Everything that is committed, or what is more than the steps of a run: its beginning, its end, somebody who is asked. */
+export type Watched = 'everything' | 'news'
 
 /** The shared listener. */
 export interface Listener {
-  watch(key: string, wake: () => void): () => void
+  watch(key: string, wake: () => void, which?: Watched): () => void
+  /** When a notification came last, of whatever session: `performance.now()` of this process. */
+  heardAt(): number
   close(): Promise<void>
 }
 
@@ -26,6 +31,7 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
   let timer: NodeJS.Timeout | undefined
   let failures = 0
   let closed = false
+  let heardAt = Number.NEGATIVE_INFINITY
 
   function connect(): void {
     const opened = newClient()
@@ -33,6 +39,7 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     opened.on('error', (error) => lost(opened, error))
     opened.on('end', () => lost(opened, undefined))
     opened.on('notification', ({ payload = '' }) => {
+      heardAt = performance.now()
       for (const bell of [...bellsIn(payload), EVERY_BELL]) wakeAll(watchers.get(bell) ?? [])
     })
     const connecting = opened.connect()
@@ -96,11 +103,11 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
   }
 
   return {
-    watch(key, wake) {
+    watch(key, wake, which = 'everything') {
       if (closed) return () => {}
       // An own function a watcher: the same `wake` may be given twice.
       const own = (): void => wake()
-      const bell = bellOf(key)
+      const bell = which === 'news' ? newsBellOf(key) : bellOf(key)
       const wakes = watchers.get(bell) ?? new Set()
       watchers.set(bell, wakes.add(own))
       if (client) clearTimeout(timer)
@@ -110,6 +117,7 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
       }
       return () => unwatch(bell, own)
     },
+    heardAt: () => heardAt,
     async close() {
       closed = true
       clearTimeout(timer)

@@ -7,8 +7,8 @@ import type { Schema } from './schema.ts'
 
 /** Notifies. */
 export interface Notifier {
-  /** Something of the session with this key was committed. */
-  ring(key: string): void
+  /** Something of the session with this key was committed; `isNews`: more than the steps of a run. */
+  ring(key: string, isNews: boolean): void
   /** Resolves when what was rung is sent, or cannot be. */
   close(): Promise<void>
 }
@@ -22,6 +22,11 @@ const GOODBYE_MS = 1_000
 /** What stands for a session in a notification. */
 export function bellOf(key: string): string {
   return shortHash(key)
+}
+
+/** What stands for a session of which more than steps of a run were committed. No key has a line break. */
+export function newsBellOf(key: string): string {
+  return shortHash(`news\n${key}`)
 }
 
 /** The bells that a notification names. */
@@ -67,8 +72,9 @@ export function notifierOn(database: Pick<Database, 'query'>, schema: Schema, lo
   }
 
   return {
-    ring(key) {
+    ring(key, isNews) {
       rung.add(bellOf(key))
+      if (isNews) rung.add(newsBellOf(key))
       sending ??= send()
     },
     async close() {

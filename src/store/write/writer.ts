@@ -1,7 +1,7 @@
 // The write side: a flush brings a session's events and all that follows from them into the tables. Whatever the events hold, they are
 // stored: where a transaction fails for what is in them, it is tried in halves, until the event that is refused is alone.
 import type { Logger } from '../../agent/tool.ts'
-import type { LogEntry } from '../../session/events.ts'
+import type { LogEntry, SessionEvent } from '../../session/events.ts'
 import { type Applied, applyFlush, type Flush, type Flushed, type Manner, type WriteNeeds } from './apply.ts'
 import { touchesCheckpoints } from './checkpoints.ts'
 import { parsed } from './entries.ts'
@@ -9,6 +9,15 @@ import { isAboutValues, isTooSlow, StoreError } from '../errors.ts'
 import type { StoredHead } from '../rows.ts'
 import type { FlushOptions } from '../store.ts'
 import { safeKey } from '../postgres/sanitise.ts'
+
+/** What a run that goes its way appends: none of it ends a run, begins one, or asks anybody for anything. */
+const STEPS: ReadonlySet<SessionEvent['type']> = new Set([
+  'turn_started',
+  'model_completed',
+  'tool_issued',
+  'tool_completed',
+  'checkpoint_made',
+])
 
 /** See `Store.flush`. */
 export async function flush(
@@ -66,7 +75,7 @@ async function transact(needs: WriteNeeds, flush: Flush, manner: Manner): Promis
   const known = await needs.known()
   const applied = await needs.database.transaction((tx) => applyFlush(tx, needs, known, flush, manner))
   applied.folding?.keep(applied.head.digest)
-  if (applied.entries.length > 0) needs.notifier.ring(flush.key)
+  if (applied.entries.length > 0) needs.notifier.ring(flush.key, !applied.entries.every(({ event }) => STEPS.has(event.type)))
   warnOf(needs.logger, flush.sessionId, applied)
   return applied
 }

@@ -78,7 +78,7 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
   }
 
   function receive(from: NonNullable<typeof current>, message: FromOrchestrator): void {
-    if (message.type === 'cached') return cached.note(message.execution)
+    if (message.type === 'cached') return message.executions.forEach(cached.note)
     if (message.type === 'serving') backoff.served()
     if (message.type === 'listening') {
       from.isListening = true

@@ -1,6 +1,6 @@
 // What is sent to those who watch, and how often.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { bellOf, bellsIn, notifierOn } from '../../../src/store/postgres/notifier.ts'
+import { bellOf, newsBellOf, bellsIn, notifierOn } from '../../../src/store/postgres/notifier.ts'
 import { schemaOf } from '../../../src/store/postgres/schema.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
@@ -26,26 +26,35 @@ const bells = (...keys: string[]) => keys.map(bellOf)
 describe('notifications', () => {
   it('go out at once, then at most every 50 ms, with each session once', async () => {
     const { sent, ring, close } = notifying()
-    ring('a')
+    ring('a', false)
     await vi.advanceTimersByTimeAsync(0)
     expect(sent).toEqual([bells('a')])
-    for (const key of ['b', 'c', 'b', 'b']) ring(key)
+    for (const key of ['b', 'c', 'b', 'b']) ring(key, false)
     await vi.advanceTimersByTimeAsync(40)
     expect(sent).toHaveLength(1)
     await vi.advanceTimersByTimeAsync(10)
     expect(sent.slice(1)).toEqual([bells('b', 'c')])
     await vi.advanceTimersByTimeAsync(1_000)
     expect(sent).toHaveLength(2)
-    ring('d')
+    ring('d', false)
     await vi.advanceTimersByTimeAsync(0)
     expect(sent.slice(2)).toEqual([bells('d')])
+    await close()
+  })
+
+  it('of more than steps ring for those who wait for outcomes, too', async () => {
+    const { sent, ring, close } = notifying()
+    ring('a', true)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(sent).toEqual([[bellOf('a'), newsBellOf('a')]])
+    expect(newsBellOf('a')).not.toBe(bellOf('a'))
     await close()
   })
 
   it('name as many sessions as there are, in payloads that Postgres takes', async () => {
     const { sent, ring, close } = notifying()
     const keys = Array.from({ length: 2_000 }, (_, index) => `session-${index}-${'x'.repeat(100)}`)
-    for (const key of keys) ring(key)
+    for (const key of keys) ring(key, false)
     await vi.advanceTimersByTimeAsync(100)
     expect(sent.flat().toSorted()).toEqual(bells(...keys).toSorted())
     expect(sent.length).toBeLessThan(10)
@@ -55,9 +64,9 @@ describe('notifications', () => {
   it('that cannot be sent are dropped, and later ones are sent', async () => {
     let failures = 1
     const { sent, ring, close } = notifying(() => (failures-- > 0 ? Promise.reject(new Error('away')) : Promise.resolve()))
-    ring('a')
+    ring('a', false)
     await vi.advanceTimersByTimeAsync(0)
-    ring('b')
+    ring('b', false)
     await vi.advanceTimersByTimeAsync(100)
     expect(sent).toEqual([bells('b')])
     await close()
@@ -65,16 +74,16 @@ describe('notifications', () => {
 
   it('are sent before the notifier closes', async () => {
     const { sent, ring, close } = notifying()
-    ring('a')
+    ring('a', false)
     await vi.advanceTimersByTimeAsync(0)
-    ring('b')
+    ring('b', false)
     await close()
     expect(sent).toEqual([bells('a'), bells('b')])
   })
 
   it('that Postgres does not answer hold up neither a flush nor the end', async () => {
     const { ring, close } = notifying(() => new Promise(() => undefined))
-    expect(ring('a')).toBeUndefined()
+    expect(ring('a', false)).toBeUndefined()
     const closed = close()
     await vi.advanceTimersByTimeAsync(1_000)
     await closed
