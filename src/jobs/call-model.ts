@@ -9,6 +9,7 @@ import type { AssistantBlock } from '../session/content.ts'
 import type { FailedAttempt, Resolution, RunLimits } from '../session/events.ts'
 import type { JsonObject } from '../session/json.ts'
 import type { SessionState } from '../session/state.ts'
+import { agentContext } from './agent-context.ts'
 import { failedAttempt } from './attempt.ts'
 import { checkResponse } from './check-response.ts'
 import { ArchiveUnavailable, archiveAway, notServed, StaleWatermark, TryAgain } from './errors.ts'
@@ -64,17 +65,8 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
       reason: `The session's context does not fit the agent's schema: ${context.error.message}`.slice(0, 4_000),
     }
   }
-  const ctx: AgentContext = {
-    sessionId: job.sessionId,
-    agent: agent.name,
-    run: input.run,
-    turn: input.turn,
-    context: state.context,
-    metadata,
-    tags: state.tags,
-    services: needs.services,
-    log: needs.logger,
-  }
+  const { run, turn } = input
+  const ctx = agentContext(needs, job.sessionId, { agent: agent.name, run, turn, context: state.context, metadata, tags: state.tags })
   const left = input.timeLeft()
   if (left <= 0) return deadlineExceeded(agent)
   const signal = Number.isFinite(left) ? AbortSignal.any([job.link.signal, AbortSignal.timeout(left)]) : job.link.signal

@@ -1,17 +1,9 @@
 // The event log in memory: a cache of sessions' events, bounded in bytes, consistent within each session by its digests.
 import { LRUCache } from 'lru-cache'
 import type { LogEntry, Watermark } from '../../session/events.ts'
-import type { LogKey } from '../../activities/needs.ts'
+import type { EventLog, LogKey } from '../../activities/needs.ts'
 
 const DEFAULT_MAX_BYTES = 256 * 1024 * 1024
-
-/** An event log in this process. */
-export interface MemoryLog {
-  append(key: LogKey, entries: readonly LogEntry[]): void
-  read(key: LogKey, from: Watermark, to: Watermark): LogEntry[] | undefined
-  /** Calls back at the next append to the session. */
-  onAppend(key: LogKey, wake: () => void): () => void
-}
 
 interface Held {
   entries: LogEntry[]
@@ -19,9 +11,8 @@ interface Held {
 }
 
 /** Makes a log of at most `maxBytes` of JSON text; the sessions used longest ago go first. */
-export function memoryLog(maxBytes = DEFAULT_MAX_BYTES): MemoryLog {
+export function memoryLog(maxBytes = DEFAULT_MAX_BYTES): EventLog {
   const sessions = new LRUCache<string, Held>({ maxSize: maxBytes, sizeCalculation: (held) => held.bytes + 1 })
-  const waiting = new Map<string, Set<() => void>>()
   const keyOf = ({ sessionId, epoch }: LogKey): string => `${epoch}\n${sessionId}`
 
   return {
@@ -33,7 +24,6 @@ export function memoryLog(maxBytes = DEFAULT_MAX_BYTES): MemoryLog {
       // Set anew, for the cache takes the size of a value only once.
       sessions.delete(name)
       sessions.set(name, held)
-      for (const wake of waiting.get(name) ?? []) wake()
     },
     read(key, from, to) {
       const held = sessions.get(keyOf(key))
@@ -43,15 +33,6 @@ export function memoryLog(maxBytes = DEFAULT_MAX_BYTES): MemoryLog {
       const end = to.seq + 1 - first.seq
       if (start < 0 || held.entries[start]?.prev !== from.digest || held.entries[end - 1]?.digest !== to.digest) return undefined
       return held.entries.slice(start, end)
-    },
-    onAppend(key, wake) {
-      const name = keyOf(key)
-      const wakes = waiting.get(name) ?? new Set()
-      waiting.set(name, wakes.add(wake))
-      return () => {
-        wakes.delete(wake)
-        if (wakes.size === 0) waiting.delete(name)
-      }
     },
   }
 }

@@ -1,6 +1,6 @@
 // The event log in memory: a cache that gives what it was told, or nothing.
 import fc from 'fast-check'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { continues, nextDigest } from '../../../src/session/digest.ts'
 import type { LogEntry, Watermark } from '../../../src/session/events.ts'
 import { memoryLog } from '../../../src/worker/orchestrator/event-log.ts'
@@ -127,17 +127,5 @@ describe('the event log', () => {
       return first === -1 ? 0 : long.slice(first).reduce((sum, entry) => sum + entry.json.length, 0)
     })
     expect(held.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(3 * (bytes + 10))
-  })
-
-  it('wakes who waits for the next events of a session, and nobody else', () => {
-    const log = memoryLog()
-    const [mine, other, gone] = [vi.fn(), vi.fn(), vi.fn()]
-    log.onAppend(KEY, mine)
-    log.onAppend({ ...KEY, sessionId: 't' }, other)
-    log.onAppend(KEY, gone)()
-    log.append(KEY, [])
-    expect(mine).not.toHaveBeenCalled()
-    log.append(KEY, abc)
-    expect([mine, other, gone].map((wake) => wake.mock.calls.length)).toEqual([1, 0, 0])
   })
 })

@@ -1,0 +1,39 @@
+// Interfaces have no member that only its implementation names: no tool that we know of finds those.
+import { readdir, readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+/** What backends read: its members need no reader of ours. */
+const PUBLIC_ROWS = 'src/store/rows.ts'
+const COMMENTS = /\/\*[^]*?\*\/|\/\/.*/g
+
+/** `file: Interface.member` of every member that is declared once and named at most once more. */
+function deadMembers(files: ReadonlyMap<string, string>): string[] {
+  const named = new Map<string, number>()
+  for (const code of files.values()) {
+    for (const [word] of code.matchAll(/[A-Za-z_$][\w$]*/g)) named.set(word, (named.get(word) ?? 0) + 1)
+  }
+  return [...files].flatMap(([path, code]) =>
+    [...code.matchAll(/interface (\w+)[^{]*\{([^]*?)\n\}/g)].flatMap(([, name, body = '']) =>
+      [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??(?:<.*>)?[(:]/gm)].flatMap(([, member = '']) =>
+        (named.get(member) ?? 0) <= 2 && path !== PUBLIC_ROWS ? [`${path}: ${name}.${member}`] : [],
+      ),
+    ),
+  )
+}
+
+it('finds a member that only its implementation names', () => {
+  const log =
+    'export interface Log {\n  read(): string\n  onRead(wake: () => void): void\n}\nconst log: Log = { read: () => "", onRead(wake) { wake() } }\n'
+  expect(deadMembers(new Map([['log.ts', `${log}log.read()`]]))).toEqual(['log.ts: Log.onRead'])
+})
+
+it('no interface has one', async () => {
+  const paths = (await readdir(`${ROOT}/src`, { recursive: true })).filter((path) => path.endsWith('.ts')).map((path) => `src/${path}`)
+  const codes = await Promise.all(
+    paths.map(async (path) => [path, (await readFile(`${ROOT}/${path}`, 'utf8')).replaceAll(COMMENTS, '')] as const),
+  )
+  expect(codes.length).toBeGreaterThan(200)
+  expect(deadMembers(new Map(codes))).toEqual([])
+})
