@@ -1,6 +1,6 @@
 // The event log in memory: a cache of sessions' events, bounded in bytes, consistent within each session by its digests.
 import { LRUCache } from 'lru-cache'
-import type { LogEntry, Watermark } from '../../session/events.ts'
+import type { LogEntry } from '../../session/events.ts'
 import type { EventLog, LogKey } from '../../activities/needs.ts'
 
 const DEFAULT_MAX_BYTES = 256 * 1024 * 1024
