@@ -1,10 +1,34 @@
 // What a person is told while something takes long: silence up to two seconds, then the time gone by.
 import { tellIfSlow } from '../connect/waits.ts'
 
-/** Told one line of text, without a line break. */
-export type Say = (line: string) => void
+/** Told one line of text, without a line break. `isPassing`: a newer line takes its place. */
+export type Say = (line: string, isPassing?: boolean) => void
 
-/** Resolves as `work` does; from two seconds on says `what` and how long it has taken, every five seconds. */
-export function sayIfSlow<T>(say: Say, what: string, work: Promise<T>): Promise<T> {
-  return tellIfSlow(({ ms }) => say(`${what} (${Math.round(ms / 1_000)} s)`), what, work)
+/** Resolves as `work` does; from two seconds on says `what` and how long it has taken, every five seconds, and at last how long it took. */
+export async function sayIfSlow<T>(say: Say, what: string, work: Promise<T>): Promise<T> {
+  const begun = Date.now()
+  const soFar = (): string => `${what} (${Math.round((Date.now() - begun) / 1_000)} s)`
+  let hasSaid = false
+  const tell = (): void => {
+    hasSaid = true
+    say(soFar(), true)
+  }
+  try {
+    const done = await tellIfSlow(tell, what, work)
+    if (hasSaid) say(`${soFar()}: done`)
+    return done
+  } catch (error) {
+    if (hasSaid) say(`${soFar()}: failed`)
+    throw error
+  }
+}
+
+const CLEAR_LINE = '\r\u001B[2K'
+
+/** Says lines on a stream: on a terminal a passing line is written over by the next one, elsewhere each has a line of its own. */
+export function sayOn(stream: Pick<NodeJS.WriteStream, 'write' | 'isTTY'>, formatted: (line: string) => string = (line) => line): Say {
+  return (line, isPassing = false) => {
+    if (stream.isTTY) stream.write(`${CLEAR_LINE}${formatted(line)}${isPassing ? '' : '\n'}`)
+    else stream.write(`${formatted(line)}\n`)
+  }
 }

@@ -7,7 +7,7 @@ import { createDatabase, dropDatabase } from './postgres/databases.ts'
 import { foundPostgres } from './postgres/found.ts'
 import { startPostgres, type PostgresServer } from './postgres/server.ts'
 import { withoutOwnAddresses } from './own-addresses.ts'
-import { sayIfSlow, type Say } from './progress.ts'
+import { sayIfSlow, sayOn, type Say } from './progress.ts'
 import { restartOnDeath } from './restarting.ts'
 import type { StackServer, WatchedServer } from './server.ts'
 import { TEMPORAL_WAYS, temporalBinary, type TemporalWay } from './temporal/binary.ts'
@@ -189,6 +189,4 @@ function assemble(temporal: TemporalServer, postgres: PostgresServer, ending: Pi
   }
 }
 
-function sayOnStderr(line: string): void {
-  process.stderr.write(`pawl: ${line}\n`)
-}
+const sayOnStderr = sayOn(process.stderr, (line) => `pawl: ${line}`)

@@ -37,7 +37,7 @@ async function dev(given: string, options: DevOptions): Promise<void> {
   const requests = listenForStop()
   const announcer = options.json ? announceAsJson() : announceToPeople((served) => hints(served, options))
   const dataDir = resolve(options.data)
-  const stack = await startStack({ dataDir, onDeath: 'restart', onProgress: (line) => announcer.progress(line) })
+  const stack = await startStack({ dataDir, onDeath: 'restart', onProgress: announcer.progress })
   let forget = async () => {}
   try {
     if (requests.stopping()) return

@@ -1,6 +1,7 @@
 // What `pawl dev` and `pawl worker` say while they serve: lines for people, or JSON lines for programs.
 import type { SupervisorEvent } from '../../worker/options.ts'
 import type { ServedStack } from '../../connect/dev-stack.ts'
+import { sayOn } from '../../local/progress.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -10,7 +11,8 @@ const MOST_OF_A_REASON = 600
 /** Says what happens. */
 export interface Announcer {
   /** Something takes a while. */
-  progress(text: string): void
+  /** `isPassing`: a newer line takes its place on a terminal. */
+  progress(text: string, isPassing?: boolean): void
   worker(event: SupervisorEvent): void
   ready(stack: ServedStack, orchestratorPid?: number): void
   /** A reload begins; one of the next two follows, or another reload. */
@@ -32,7 +34,7 @@ export interface Reload {
 export function announceAsJson(): Announcer {
   const tell = (event: object) => process.stdout.write(`${JSON.stringify(event)}\n`)
   return {
-    progress: (text) => process.stderr.write(`${text}\n`),
+    progress: sayOn(process.stderr),
     worker(event) {
       switch (event.event) {
         case 'worker_started':
@@ -60,7 +62,7 @@ export function announceToPeople(hints: (stack: ServedStack) => string[]): Annou
   const reloads = processesOfReloads()
   let isStopping = false
   return {
-    progress: (text) => say(paint('dim', text)),
+    progress: sayOn(process.stdout, (text) => paint('dim', text)),
     worker(event) {
       // A reload has a line of its own, not one for each process that comes and goes with it.
       if (isStopping || !reloads.explain(event)) workerLine(event).forEach(say)

@@ -30,8 +30,12 @@ export async function buildCli(target: string, { env, keeper, say, logFile }: Cl
       .catch((cause: NodeJS.ErrnoException) => {
         throw cause.message.includes('ENOENT') ? new Error('there is no go on PATH') : cause
       })
+    say(
+      'building the Temporal server from source, once: 3 to 6 minutes on two cores. ' +
+        'To do without, put `temporal` on PATH or set TEMPORAL_ADDRESS.',
+    )
     const timer = setTimeout(() => void keeper.stop('go install', 'SIGTERM'), BUILD_MS)
-    const { code } = await sayIfSlow(say, 'building the Temporal server with go install; about 3 minutes, once', build.exited)
+    const { code } = await sayIfSlow(say, 'building the Temporal server', build.exited)
     clearTimeout(timer)
     if (code !== 0) throw new Error(`go install failed: ${await logTail(logFile)}`)
     await rename(join(bin, basename(target)), target)

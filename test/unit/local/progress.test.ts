@@ -1,0 +1,66 @@
+// What a person is told of something that takes long: one line on a terminal, lines of their own elsewhere.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { sayIfSlow, sayOn } from '../../../src/local/progress.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+function stream(isTTY: boolean) {
+  const written: string[] = []
+  return { isTTY, written, write: (text: string | Uint8Array) => written.push(String(text)) > 0 }
+}
+
+/** Something that takes so long, and then ends so. */
+function takes<T>(ms: number, end: () => T): Promise<T> {
+  return new Promise((resolve, reject) =>
+    setTimeout(() => {
+      try {
+        resolve(end())
+      } catch (error) {
+        reject(error as Error)
+      }
+    }, ms),
+  )
+}
+
+describe('what takes long', () => {
+  it('is one line on a terminal, written over until it is done', async () => {
+    const terminal = stream(true)
+    const work = sayIfSlow(
+      sayOn(terminal),
+      'building',
+      takes(8_000, () => 7),
+    )
+    await vi.advanceTimersByTimeAsync(8_000)
+    expect(await work).toBe(7)
+    const clear = '\r\u001B[2K'
+    expect(terminal.written).toEqual([`${clear}building (2 s)`, `${clear}building (7 s)`, `${clear}building (8 s): done\n`])
+  })
+
+  it('is a line each time elsewhere, and its failure ends it, too', async () => {
+    const file = stream(false)
+    const work = sayIfSlow(
+      sayOn(file, (line) => `pawl: ${line}`),
+      'building',
+      takes(3_000, () => {
+        throw new Error('no compiler')
+      }),
+    )
+    const failed = work.catch((error: unknown) => error)
+    await vi.advanceTimersByTimeAsync(3_000)
+    expect(await failed).toMatchObject({ message: 'no compiler' })
+    expect(file.written).toEqual(['pawl: building (2 s)\n', 'pawl: building (3 s): failed\n'])
+  })
+
+  it('is not mentioned when it takes less than two seconds', async () => {
+    const terminal = stream(true)
+    const work = sayIfSlow(
+      sayOn(terminal),
+      'starting',
+      takes(1_900, () => 1),
+    )
+    await vi.advanceTimersByTimeAsync(1_900)
+    await work
+    expect(terminal.written).toEqual([])
+  })
+})
