@@ -5,10 +5,8 @@ import { resultHash } from '../retail/database.ts'
 import { retailCrashWorld } from '../retail/crash-world.ts'
 import { effectOf } from '../retail/effects.ts'
 import { requestFor } from '../retail/script.ts'
-import { readExpected, readTasks, sharedFolder, type Task, WORKLOAD_MISSING, workloadIsThere } from '../retail/workload.ts'
+import { readExpected, readTasks, sharedFolder, type Task, workloadIsThere } from '../retail/workload.ts'
 import { type Compiled, compile } from './support/build.ts'
-
-if (!workloadIsThere) console.warn(WORKLOAD_MISSING)
 
 /** The first of the tasks with the fewest calls that makes writes of both kinds. */
 function sample(): Task {

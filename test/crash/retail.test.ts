@@ -12,16 +12,7 @@ import { type Killer, killByProgress } from '../retail/kills.ts'
 import type { Execution, WorldReport } from '../retail/ledger.ts'
 import { type RetailProcess, startRetail } from '../retail/process.ts'
 import { seededRandom } from '../retail/random.ts'
-import {
-  type Action,
-  type Task,
-  WORKLOAD_MISSING,
-  readExpected,
-  readTasks,
-  readToolSpecs,
-  sharedFolder,
-  workloadIsThere,
-} from '../retail/workload.ts'
+import { type Action, type Task, readExpected, readTasks, readToolSpecs, sharedFolder, workloadIsThere } from '../retail/workload.ts'
 import { seed, size } from '../support/sizes.ts'
 import { type Compiled, compile } from './support/build.ts'
 
@@ -29,8 +20,6 @@ const TASK_QUEUE = 'retail'
 /** A killed process holds some of them up for seconds; the others use the time. */
 const SESSIONS_AT_A_TIME = 12
 const wanted = process.env.PAWL_RETAIL_TASKS ?? size('16', 'all')
-
-if (!workloadIsThere) console.warn(WORKLOAD_MISSING)
 
 const writers = new Set(workloadIsThere ? readToolSpecs().flatMap((spec) => (spec.effect === 'write' ? [spec.name] : [])) : [])
 const writesOf = (task: Task) => task.actions.filter((action) => writers.has(action.name))

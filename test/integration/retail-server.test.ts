@@ -3,9 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RetailClient, RetailError, connectRetail } from '../retail/client.ts'
 import { databaseHash, resultHash } from '../retail/database.ts'
 import { type RetailProcess, startRetail } from '../retail/process.ts'
-import { WORKLOAD_MISSING, readDatabase, readExpected, readTasks, workloadIsThere } from '../retail/workload.ts'
-
-if (!workloadIsThere) console.warn(WORKLOAD_MISSING)
+import { readDatabase, readExpected, readTasks, workloadIsThere } from '../retail/workload.ts'
 
 describe.skipIf(!workloadIsThere)('the retail server', () => {
   let server: RetailProcess

@@ -48,11 +48,13 @@ const folder = new URL('workloads/retail/', shared)
 /** Whether the workload's folder is there. */
 export const workloadIsThere = existsSync(new URL('tasks.jsonl', folder))
 
-/** Why tests that need the workload are skipped. */
-export const WORKLOAD_MISSING = `The retail workload is not at ${fileURLToPath(folder)}: tests that need it are skipped. Set PAWL_SHARED to the folder that holds workloads/.`
+const MISSING = `The retail workload is not at ${fileURLToPath(folder)}: set PAWL_SHARED to the folder that holds workloads/.`
+// A developer may do without. What must pass everywhere must not pass by leaving out its largest tests.
+if (!workloadIsThere && process.env.CI === 'true') throw new Error(MISSING)
+if (!workloadIsThere) console.warn(`${MISSING} Tests that need it are skipped.`)
 
 function text(name: string): string {
-  if (!workloadIsThere) throw new Error(WORKLOAD_MISSING)
+  if (!workloadIsThere) throw new Error(MISSING)
   return readFileSync(new URL(name, folder), 'utf8')
 }
 

@@ -2,10 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import { type Database, canonicalText, databaseHash, resultHash } from '../retail/database.ts'
 import { EvaluationError, evaluate, printFloat, round2 } from '../retail/numbers.ts'
-import { type Task, WORKLOAD_MISSING, readDatabase, readExpected, readTasks, readToolSpecs, workloadIsThere } from '../retail/workload.ts'
+import { type Task, readDatabase, readExpected, readTasks, readToolSpecs, workloadIsThere } from '../retail/workload.ts'
 import { WORLD_TOOLS, runTool } from '../retail/world.ts'
-
-if (!workloadIsThere) console.warn(WORKLOAD_MISSING)
 
 /** Carries out a task, noting what each call gave, whether it wrote, and whether an immediate repeat would write again. */
 function carryOut(task: Task, fresh: Database) {
