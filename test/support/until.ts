@@ -1,13 +1,15 @@
 // Waiting for a condition: tests wait for what they mean, never for a fixed time.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-const EVERY_MS = 25
+/** From one look to the next: many looks ask a workflow, which costs the machine as much as a turn. */
+const FIRST_MS = 25
+const AT_MOST_MS = 150
 
 /** Resolves with the first truthy answer of `look`; what `look` throws counts as "not yet". Rejects after `timeoutMs` (default 20,000). */
 export async function until<T>(what: string, look: () => T | Promise<T>, timeoutMs = 20_000): Promise<Exclude<NonNullable<T>, false>> {
   const giveUpAt = Date.now() + timeoutMs
   let last: unknown
-  for (;;) {
+  for (let pauseMs = FIRST_MS; ; pauseMs = Math.min(pauseMs * 1.3, AT_MOST_MS)) {
     try {
       last = await look()
       if (last) return last as Exclude<NonNullable<T>, false>
@@ -15,7 +17,7 @@ export async function until<T>(what: string, look: () => T | Promise<T>, timeout
       last = error
     }
     if (Date.now() > giveUpAt) throw new Error(`waited ${timeoutMs} ms in vain until ${what}; last seen: ${say(last)}`)
-    await sleep(EVERY_MS)
+    await sleep(pauseMs)
   }
 }
 

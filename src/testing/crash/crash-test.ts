@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Pawl } from '../../client/pawl.ts'
 import { startStack, type Stack } from '../stack.ts'
 import { type Boundary, boundariesOf, chosen, killsOf, leadsToVerify, type Mark, verifyBoundaries } from './boundaries.ts'
+import { crashClient } from './client.ts'
 import { compare, type Difference, type Outcome } from './compare.ts'
 import { converse, outcomeOf } from './conversation.ts'
 import { CrashTestError } from './errors.ts'
@@ -35,7 +36,9 @@ export async function runCrashTest(options: CrashTestOptions): Promise<CrashTest
     const taskQueue = `crash-test-${randomUUID()}`
     const workers = await startWorkers({ module: settings.module, processes: settings.processes, temporal, postgres, taskQueue })
     ends.push(() => workers.stop())
-    const pawl = await Pawl.connect({ temporal, postgres, taskQueue })
+    const client = await crashClient(temporal)
+    ends.push(() => client.connection.close())
+    const pawl = await Pawl.connect({ temporal: client, postgres, taskQueue })
     ends.push(() => pawl.close())
     const agent = agentOf(await workers.marks.agents(), settings.agent)
     return await carryOut(settings, { world, stack, workers, pawl, agent })

@@ -1,0 +1,145 @@
+// The crash kit finds each mistake that only a crash shows, and refuses what it could learn nothing from.
+import { crashTest, type CrashTestOptions, type CrashTestResult, startStack, type Stack } from 'pawl/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { size } from '../support/sizes.ts'
+import { bank } from './support/bank.ts'
+import { buildFixtures, type Fixtures } from './support/build.ts'
+
+const DURING = /: tool .*during/
+/** Of its rounds, most begin with a trouble that comes about when about half of the boundaries have been reached. */
+const SEED_IN_THE_MIDDLE = 46
+
+describe('a crash test of an agent with a mistake', () => {
+  let fixtures: Fixtures
+  let stack: Stack
+
+  beforeAll(async () => {
+    fixtures = await buildFixtures()
+    // Of its own: it is stopped and started in the middle of conversations.
+    stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })
+  })
+  afterAll(async () => {
+    await stack?.stop()
+    await fixtures?.remove()
+  })
+
+  const test = (agent: string, script: string, more: Partial<CrashTestOptions> = {}): Promise<CrashTestResult> =>
+    crashTest({
+      module: fixtures.path('payers'),
+      agent,
+      script: [script],
+      world: bank(),
+      stack,
+      random: false,
+      log: () => undefined,
+      ...more,
+    })
+
+  const differing = ({ boundaries }: CrashTestResult) => boundaries.filter(({ verdict }) => verdict === 'differs')
+  const effects = (result: CrashTestResult) =>
+    differing(result).flatMap(({ differences }) => differences.flatMap(({ where, text }) => (where === 'effects' ? [text] : [])))
+
+  it('finds a tool that is external by nature and was declared idempotent', async () => {
+    const result = await test('repeated', 'transfer:alice', { only: DURING })
+    expect(result.ok).toBe(false)
+    expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"transfer".* once more than in peace/)]))
+    expect(result.table).toContain('transfer did again what was done')
+  })
+
+  it('finds a key that is another one at each attempt', async () => {
+    const result = await test('random-inside', 'charge:alice', { only: DURING })
+    expect(result.ok).toBe(false)
+    expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"charge".* once more than in peace/)]))
+  })
+
+  it('finds an idempotency function that does not answer the same twice, before anything goes wrong', async () => {
+    const result = await test('random-key', 'charge:alice', { only: DURING })
+    expect(result.ok).toBe(false)
+    expect(result.problems).toEqual([expect.stringContaining('the idempotency key of tool charge is not the same')])
+  })
+
+  it('finds a tool that writes before it checks', async () => {
+    const result = await test('writes-first', 'transfer:alice', { only: DURING })
+    expect(result.ok).toBe(false)
+    expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"transfer".* once more than in peace/)]))
+  })
+
+  it('finds a tool that notes as done what is not, between two requests of its body', async () => {
+    const result = await test('notes-first', 'transfer:alice', { only: DURING })
+    expect(differing(result).map(({ boundary }) => boundary.id)).toEqual(['tool:t_1_1_0/answer:2'])
+    expect(effects(result)).toEqual([expect.stringMatching(/"transfer".* is missing/)])
+  })
+
+  it('finds a verify that answers otherwise when it is asked again, by a second kill within it', async () => {
+    const result = await test('asks-once', 'transfer:alice', { only: /: (tool .*during|verify )/ })
+    expect(result.boundaries.filter(({ boundary }) => boundary.what === 'tool').map(({ verdict }) => verdict)).toEqual(['ok', 'ok'])
+    expect(differing(result).map(({ boundary }) => boundary.id)).toEqual([
+      'tool:t_1_1_0/end+verify:t_1_1_0/answer:1',
+      'tool:t_1_1_0/end+verify:t_1_1_0/end',
+    ])
+    expect(effects(result)).toEqual(Array(2).fill(expect.stringMatching(/"transfer".* once more than in peace/)))
+    expect(result.table).toContain('verify of transfer is asked again when its process dies')
+  })
+
+  it('comes to the boundaries within verify also where no others are chosen', async () => {
+    const result = await test('good', 'transfer:alice', { only: /verify transfer .*killed at end.*during/ })
+    expect(result.boundaries.map(({ boundary, verdict }) => [boundary.id, verdict])).toEqual([
+      ['tool:t_1_1_0/end+verify:t_1_1_0/answer:1', 'ok'],
+      ['tool:t_1_1_0/end+verify:t_1_1_0/end', 'ok'],
+    ])
+  })
+
+  it('finds what only the death of the supervisor and all its processes shows', async () => {
+    const result = await test('per-machine', 'charge:alice', {
+      only: /tool charge .*(answer 1 of|its body has ended)/,
+      random: { kinds: ['both'], rounds: size(2, 4), seed: SEED_IN_THE_MIDDLE },
+    })
+    expect(result.boundaries.map(({ verdict }) => verdict)).toEqual(['ok', 'ok'])
+    const found = result.rounds.filter(({ verdict }) => verdict === 'differs')
+    expect(found.length, result.table).toBeGreaterThan(0)
+    expect(found[0]?.differences[0]?.text).toMatch(/"charge".* once more than in peace/)
+  })
+
+  it('says of an external tool without verify that nobody knows, and that nothing was done twice', async () => {
+    const result = await test('unverified', 'transfer:alice', { only: DURING })
+    expect(result.ok, result.table).toBe(true)
+    expect(new Set(result.boundaries.map(({ verdict }) => verdict))).toEqual(new Set(['unknown']))
+    expect(result.table).toContain('transfer cannot be asked whether it happened')
+  })
+
+  it('refuses a conversation that is another one each time, and one that has no agent to talk to', async () => {
+    let time = 0
+    const clock = { ...bank(), snapshot: () => ++time }
+    await expect(test('good', 'balance:alice', { world: clock })).rejects.toMatchObject({ code: 'not_repeatable' })
+    await expect(crashTest({ module: fixtures.path('payers'), script: ['hello'], world: bank(), stack })).rejects.toMatchObject({
+      code: 'invalid_option',
+    })
+    await expect(test('nobody', 'balance:alice')).rejects.toMatchObject({ code: 'invalid_option' })
+  })
+
+  it('refuses a conversation that does not come off in peace: it does not end, or its run fails', async () => {
+    const endless = { script: [() => new Promise<void>(() => undefined)], timeoutMs: 3_000 }
+    await expect(test('good', '', endless)).rejects.toMatchObject({ code: 'no_peace', message: expect.stringContaining('did not end') })
+    await expect(test('good', 'fail:now')).rejects.toMatchObject({
+      code: 'no_peace',
+      message: expect.stringContaining('step 1 of the script ended as failed (invalid_script'),
+    })
+  })
+
+  it('leaves the environment as it was', async () => {
+    const before = { ...process.env }
+    await test('good', 'balance:alice', { only: /no such boundary/ })
+    expect({ ...process.env }).toEqual(before)
+  })
+
+  it('says what is wrong with a world, and which calls of the script came to nothing', async () => {
+    const shut = { ...bank(), effects: () => expect.fail('the bank is shut') }
+    await expect(test('good', 'balance:alice', { world: shut })).rejects.toMatchObject({
+      code: 'world_failed',
+      message: "The world's `effects` threw: the bank is shut. Mend the world.",
+    })
+    const { peace, table } = await test('good', 'transfr:alice', { only: /no such boundary/ })
+    expect(peace.notes).toEqual([expect.stringContaining('a call of transfr was not executed: There is no tool "transfr".')])
+    expect(table).toContain('in peace, which need not be wrong: a call of transfr was not')
+  })
+})
