@@ -1,20 +1,32 @@
 // `pawl`: what a user declares with.
-export { defineAgent } from './agent/agent.ts'
-export type { Agent, AgentLimits, AgentOptions } from './agent/agent.ts'
+export { defineAgent } from './agent/define-agent.ts'
+export type { DefineAgent } from './agent/define-agent.ts'
+export type { Agent, AgentLimits, AgentOptions, CheckpointOption, ContextOf } from './agent/agent.ts'
 export { DeclarationError, ModelError, ToolError } from './agent/errors.ts'
+export type { ModelErrorOptions, ToolErrorOptions } from './agent/errors.ts'
 export type { Model, ModelCallContext, ModelDelta, ModelRequest, ModelResponse, ToolDefinition } from './agent/model.ts'
-export type { RetryOptions } from './agent/retry.ts'
-export { defineTool } from './agent/tool.ts'
+export type { RetryOptions, RetryPolicy } from './agent/retry.ts'
+export { defineTool } from './agent/define-tool.ts'
+export type { DefineTool } from './agent/define-tool.ts'
 export type {
   AgentContext,
+  AnswerOf,
+  AnyServices,
   ApprovalContext,
   ApprovalNeed,
+  ContextIn,
+  ContextTypes,
   Idempotency,
   Logger,
+  NeedsOf,
   Services,
+  ServicesIn,
   Tool,
+  ToolApproval,
   ToolContext,
+  ToolNeeds,
   ToolOptions,
+  Unless,
   Verdict,
 } from './agent/tool.ts'
 export type {
@@ -30,8 +42,19 @@ export type {
   Usage,
   UserBlock,
 } from './session/content.ts'
+export type { Duration } from './session/duration.ts'
 export { PawlError } from './session/errors.ts'
-export type { Effect, EventOf, EventType, FailedAttempt, ResultContent, SessionEvent, SessionStatus } from './session/events.ts'
+export type {
+  CheckpointPolicy,
+  CheckpointTrigger,
+  Effect,
+  EventOf,
+  EventType,
+  FailedAttempt,
+  ResultContent,
+  SessionEvent,
+  SessionStatus,
+} from './session/events.ts'
 export type { Json, JsonObject } from './session/json.ts'
 export type { SessionState } from './session/state.ts'
 export { defineWorker } from './worker/definition.ts'

@@ -97,11 +97,6 @@ export class RecoveryRefused extends PawlError {
   override readonly name = 'RecoveryRefused'
 }
 
-/** An option of a list, or a cursor, that cannot be meant. Codes: `invalid_option`, `invalid_cursor`. */
-export class InvalidOption extends PawlError {
-  override readonly name = 'InvalidOption'
-}
-
 /**
  * What was asked of a session cannot be done; nothing has changed. Codes: of `rollback` and `fork` `checkpoint_not_found`,
  * `message_not_found`, `run_not_found`, `target_archived`, `invalid_target`, `session_exists`; of `approve`, `deny`, `answer` and `resolve`

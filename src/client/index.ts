@@ -4,6 +4,7 @@ export type { TemporalAddress } from '../connect/temporal.ts'
 export type { SessionEvent } from '../session/events.ts'
 export type { SessionSummary } from '../session/protocol.ts'
 export type { SessionState } from '../session/state.ts'
+export { InvalidOption } from '../options/errors.ts'
 export { StoreError } from '../store/index.ts'
 export type {
   ArchivedMessage,
@@ -22,7 +23,6 @@ export type {
 export type { Asking, SessionAsking } from './queries/asking.ts'
 export {
   InvalidMessage,
-  InvalidOption,
   MessageRejected,
   RecoveryRefused,
   RequestRefused,
@@ -61,4 +61,4 @@ export type {
   WaitingCall,
 } from './types.ts'
 export type { MissingEvents, RebuiltSession } from './admin/rebuild.ts'
-export type { Age, EraseOptions, EraseReport, PruneOptions, PruneReport, RebuildOptions, RebuildReport } from './admin/upkeep-options.ts'
+export type { EraseOptions, EraseReport, PruneOptions, PruneReport, RebuildOptions, RebuildReport } from './admin/upkeep-options.ts'

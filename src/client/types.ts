@@ -1,5 +1,7 @@
 // What a backend gives the client and gets from it.
-import type { StopReason, Usage, UserBlock } from '../session/content.ts'
+import type { Agent, ContextOf } from '../agent/agent.ts'
+import type { AnswerOf, Tool, ToolNeeds } from '../agent/tool.ts'
+import type { AssistantBlock, StopReason, Usage, UserBlock } from '../session/content.ts'
 import type { Duration } from '../session/duration.ts'
 import type { RecoveryStrategy, SessionEvent, Target } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
@@ -8,23 +10,47 @@ import type { SessionState } from '../session/state.ts'
 import type { MessageRow } from '../store/rows.ts'
 import type { SessionAsking } from './queries/asking.ts'
 
-/** Of one session; used when the session is started. */
-export interface SessionOptions<C = Json> {
-  /** Which agent the session talks to. Required to start it. */
-  agent?: string
-  context?: C
+/** How a session is opened, whichever its agent. */
+export interface OpeningOptions {
+  /** What lists can be filtered by: at most 16,000 bytes of JSON. Default: none. */
   tags?: string[]
+  /** Task queue of the workers that serve the session. Default: the client's. */
   taskQueue?: string
-  /** How long the session stays open without a message. Default one day. */
+  /** How long the session stays open without a message, at most 24 days. Default `'24h'`. */
   idleTimeout?: Duration
-  /** How long a call may wait for a worker that serves it before the session is in `error: agent_not_served`. Default two minutes. */
+  /**
+   * How long a call may wait for a worker that serves it, at most 24 days; the session is then in `error: agent_not_served`.
+   * Default `'2m'`.
+   */
   notServedAfter?: Duration
 }
 
-/** Of one message. */
+/** Which agent a session talks to, and its context: required together where the agent's `context` schema requires one. */
+export type AgentAndContext<A extends Agent> =
+  null extends ContextOf<A>
+    ? {
+        /** The agent, or its name. Required to start or resume a session. */
+        agent?: A['name'] | NoInfer<A>
+        /** Whom the session is for, at most 100,000 bytes of JSON. Used when the session is started. Default `null`. */
+        context?: ContextOf<A>
+      }
+    :
+        | {
+            /** The agent, or its name. Required to start or resume a session. */
+            agent: A['name'] | NoInfer<A>
+            /** Whom the session is for, at most 100,000 bytes of JSON. Used when the session is started. */
+            context: ContextOf<A>
+          }
+        | { agent?: undefined; context?: undefined }
+
+/** Options of `pawl.session`; used when the session is started. */
+export type SessionOptions<A extends Agent = Agent<Json>> = OpeningOptions & AgentAndContext<A>
+
+/** Options of `session.send`. */
 export interface SendOptions {
-  /** The same id is accepted once. Default: a new UUID. */
+  /** Identifies the message: the same id is accepted once. 1 to 200 characters. Default: a new UUID. */
   messageId?: string
+  /** What the run's tools get as `ctx.metadata`: at most 16,000 bytes of JSON. Default `{}`. */
   metadata?: JsonObject
   /**
    * Promises that the session has never existed. Without it, a worker looks for the past of a session whose workflow is not running, and
@@ -38,7 +64,7 @@ export interface RunResult {
   run: number
   /** The text of the model's last message. */
   text: string
-  message: { role: 'assistant'; content: import('../session/content.ts').AssistantBlock[] }
+  message: { role: 'assistant'; content: AssistantBlock[] }
   stopReason: StopReason
   usage: Usage
 }
@@ -68,6 +94,14 @@ export interface WaitingCall {
   expiresAt?: number
 }
 
+/** How long a run is waited for. */
+export interface WaitOptions {
+  /** At most 24 days; then `ResultTimeout`, and the run continues. Default: as long as the run takes. */
+  timeout?: Duration
+  /** Ends the wait: it rejects with the signal's reason. Default: none. */
+  signal?: AbortSignal
+}
+
 /** One run, by the message that belongs to it. */
 export interface RunHandle {
   readonly sessionId: string
@@ -76,12 +110,12 @@ export interface RunHandle {
    * The run's answer; waits through `waiting` and through errors that pawl leaves by itself.
    * @throws RunInterrupted, RunFailed, MessageRejected, ResultTimeout.
    */
-  result(options?: { timeoutMs?: number; signal?: AbortSignal }): Promise<RunResult>
+  result(options?: WaitOptions): Promise<RunResult>
   /**
    * The same without throwing for how the run ended; and it resolves too when the run waits for somebody: with what is pending.
    * For a message that waits for its turn in a run that waits, it resolves later.
    */
-  settled(options?: { timeoutMs?: number; signal?: AbortSignal }): Promise<RunSettled>
+  settled(options?: WaitOptions): Promise<RunSettled>
   /** The session's events from this message on, until its run has ended. */
   events(options?: { signal?: AbortSignal }): AsyncIterable<SessionEvent>
 }
@@ -127,8 +161,8 @@ export interface SessionHandle extends SessionAsking {
    * A session with an id of yours may have a past, which its worker reads from Postgres before it opens it. The first message of one that
    * cannot have a past needs no Postgres: `send(text, { isNew: true })`.
    * Content of more than 1,000,000 bytes of JSON, up to 20,000,000, goes to the side store first and needs it.
-   * @throws InvalidMessage (`empty_message`, `message_too_large`, `store_unavailable`, `invalid_context`, …) before anything is recorded;
-   * ConnectError `no_temporal` if the server does not answer within 30 s.
+   * @throws InvalidMessage (`empty_message`, `message_too_large`, `invalid_context`, …), InvalidOption, and StoreError `store_unavailable` for
+   * large content, before anything is recorded; ConnectError `no_temporal` if the server does not answer within 30 s.
    */
   send(content: string | UserBlock[], options?: SendOptions): Promise<RunHandle>
   /** The handle of a message that was sent before. */
@@ -178,6 +212,9 @@ export interface SessionHandle extends SessionAsking {
   deny(callId: string, decision: Decision & { reason?: string }): Promise<void>
   /** Says what became of a call whose outcome is unknown. @throws RequestRefused. */
   resolve(callId: string, resolution: ResolveRequest['resolution'], options?: { by?: string; note?: string }): Promise<void>
-  /** Answers a call of a client tool. @throws RequestRefused (`invalid_answer` for one that does not fit the tool's output schema). */
-  answer(callId: string, result: Json, options?: { by?: string }): Promise<void>
+  /**
+   * Answers a call of a client tool; `session.answer<typeof tool>(…)` types the answer by the tool's `output` schema.
+   * @throws RequestRefused (`invalid_answer` for one that does not fit the tool's `output` schema).
+   */
+  answer<T extends Tool = Tool<ToolNeeds, Json>>(callId: string, result: AnswerOf<T>, options?: { by?: string }): Promise<void>
 }

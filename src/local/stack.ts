@@ -61,7 +61,7 @@ export interface Stack {
 /**
  * Finds or starts Temporal and Postgres, and resolves when both answer. Servers that it starts outlive neither `stop` nor this
  * process, also when it is killed; a terminal's Ctrl-C does not reach them. They do not keep this process alive.
- * @throws StackError `no_temporal`, `no_postgres`, `temporal_unreachable`, `postgres_unreachable`, `data_dir_in_use`, ….
+ * @throws StackError `temporal_not_found`, `postgres_not_found`, `temporal_unreachable`, `postgres_unreachable`, `data_dir_in_use`, ….
  */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const { onProgress: say = sayOnStderr, dataDir } = options
@@ -151,7 +151,7 @@ async function havePostgres(
   if (url && ways.includes('url')) return sayIfSlow(say, 'waiting for Postgres at DATABASE_URL', foundPostgres(url))
   if (!ways.includes('embedded')) {
     throw new StackError(
-      'no_postgres',
+      'postgres_not_found',
       'There is no Postgres: DATABASE_URL is not set, and an embedded one is not wanted. Set DATABASE_URL=postgres://….',
     )
   }

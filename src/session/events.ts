@@ -70,13 +70,18 @@ export interface ApprovalTerms {
   onExpiry: 'deny' | 'error'
 }
 
+/** An event after which a checkpoint is made: of a type, and of one tool or one milestone where those are named. */
+export interface CheckpointTrigger {
+  /** Type of the event, such as `tool_completed`; not `checkpoint_made`. */
+  type: string
+  /** Name of the tool. Default: any. */
+  tool?: string
+  /** Name of the milestone, for `milestone_reached`. Default: any. */
+  milestone?: string
+}
+
 /** When checkpoints are made: data, so that it can be recorded. See `checkpoint` of `defineAgent`. */
-export type CheckpointPolicy =
-  | 'turn'
-  | 'tool_call'
-  | { everyTurns: number }
-  | { everyMs: number }
-  | { on: { type: string; tool?: string; milestone?: string }[] }
+export type CheckpointPolicy = 'turn' | 'tool_call' | { everyTurns: number } | { everyMs: number } | { on: readonly CheckpointTrigger[] }
 
 /** A point of a session's past: a checkpoint by its version, or the moment before a message was taken in or a run began. */
 export type Target = { checkpoint: number } | { message: string } | { run: number }

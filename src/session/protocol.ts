@@ -50,7 +50,7 @@ export function isSessionId(id: unknown): id is string {
 }
 
 /** What may name an agent. */
-export const AGENT_NAME = /^[A-Za-z0-9._-]{1,100}$/
+const AGENT_NAME = /^[A-Za-z0-9._-]{1,100}$/
 
 /** Whether `name` may name an agent: 1 to 100 of `[A-Za-z0-9._-]`. */
 export function isAgentName(name: unknown): name is string {

@@ -1,5 +1,6 @@
 // `pawl/testing`: what users test their own agents with.
 export { crashTest } from './crash.ts'
+export { InvalidOption } from '../options/errors.ts'
 export { CrashTestError } from './crash/errors.ts'
 export type { Boundary } from './crash/boundaries.ts'
 export type { Difference, Verdict } from './crash/compare.ts'

@@ -1,6 +1,7 @@
 // `pawl/worker`: what serves agents.
 export type { TemporalAddress } from '../connect/temporal.ts'
 export { ConnectError } from '../connect/errors.ts'
+export { InvalidOption } from '../options/errors.ts'
 export { defineWorker } from './definition.ts'
 export type { WorkerDefinition } from './definition.ts'
 export { WorkerError } from './errors.ts'

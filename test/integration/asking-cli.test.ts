@@ -54,7 +54,7 @@ afterAll(async () => {
 })
 
 async function settle(session: SessionHandle, text: string): Promise<void> {
-  await (await session.send(text)).settled({ timeoutMs: 30_000 })
+  await (await session.send(text)).settled({ timeout: 30_000 })
 }
 
 function run(args: string[], env: Record<string, string> = {}): Promise<Ended> {

@@ -19,7 +19,7 @@ describe('a worker', () => {
       await until('it is said', () => log.about('127.0.0.1:1/x').length > 0)
       const { session } = player.play(here.pawl, { model: () => 'still here' })
       const run = await session.send('hello', { isNew: true })
-      expect(await run.result({ timeoutMs: 20_000 })).toMatchObject({ text: 'still here' })
+      expect(await run.result({ timeout: 20_000 })).toMatchObject({ text: 'still here' })
       expect(log.about('127.0.0.1:1/x')).toEqual([
         ['warn', expect.stringMatching(/Postgres at 127\.0\.0\.1:1\/x does not answer \(.*ECONNREFUSED.*\)/)],
       ])

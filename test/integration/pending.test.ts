@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 import { type Ended, pawl } from './cli/processes.ts'
 
 const schema = `pending_${randomUUID().replaceAll('-', '').slice(0, 16)}`
-const TIMEOUT = { timeoutMs: 60_000 }
+const TIMEOUT = { timeout: 60_000 }
 const WILD = 'one\u001b[2Jtwo\u0000'
 
 let here: Deployment

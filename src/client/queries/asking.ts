@@ -26,6 +26,7 @@ import {
   feedOptions,
   type FeedOptions,
   paging,
+  type PageOptions,
   pagingAt,
   pendingFilter,
   type PendingListOptions,
@@ -115,7 +116,7 @@ export function askingOf(store: Store | undefined): Asking {
 
   function overSessions<F extends object, T>(
     name: string,
-    options: unknown,
+    options: PageOptions | undefined,
     filterOf: (options: unknown) => F,
     read: (filter: F, paging: Paging) => Promise<Rows<T>>,
   ): List<T> {

@@ -3,6 +3,7 @@ import type { Pawl } from '../../client/pawl.ts'
 import type { RunHandle, SessionHandle } from '../../client/types.ts'
 import type { Stack } from '../../local/index.ts'
 import type { UserBlock } from '../../session/content.ts'
+import type { Duration } from '../../session/duration.ts'
 import type { Json, JsonObject } from '../../session/json.ts'
 import type { Boundary } from './boundaries.ts'
 import type { Difference, Verdict } from './compare.ts'
@@ -51,7 +52,7 @@ export type CrashStep =
  */
 export type TroubleKind = 'kill' | 'pause' | 'supervisor' | 'pause_supervisor' | 'both' | 'postgres' | 'temporal'
 
-/** What `crashTest` takes. */
+/** Options of `crashTest`. */
 export interface CrashTestOptions {
   /** Path or file URL of the worker module, as for `superviseWorkers`; worker processes load it. */
   module: string | URL
@@ -70,13 +71,13 @@ export interface CrashTestOptions {
    * them. `false`: none.
    */
   random?: { seed?: number; rounds?: number; kinds?: readonly TroubleKind[] } | false
-  /** Worker processes. Default 2. */
+  /** Executors: 1 to 64. Default 2. */
   processes?: number
   /**
-   * Milliseconds that a conversation may take before it counts as stuck. Default 60,000. Each time that the supervisor is killed
+   * How long a conversation may take before it counts as stuck, at most 24 days. Default `'60s'`. Each time that the supervisor is killed
    * or stands still, the longest `timeout` of the agent's tools is added: as long may it take until an `external` call is surely dead.
    */
-  timeoutMs?: number
+  timeout?: Duration
   /** A stack of yours, in which a database is made for the test. Default: one of the test's own, whatever the environment names. */
   stack?: Stack
   /** Told a line at each step, and the table at the end. Default: stderr. */

@@ -1,8 +1,10 @@
 // Declarations: what they fill in, and what they refuse, by code.
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { defineAgent, type AgentOptions } from '../../../src/agent/agent.ts'
-import { defineTool, type ToolOptions } from '../../../src/agent/tool.ts'
+import type { AgentOptions } from '../../../src/agent/agent.ts'
+import { defineAgent } from '../../../src/agent/define-agent.ts'
+import { defineTool } from '../../../src/agent/define-tool.ts'
+import type { ToolOptions } from '../../../src/agent/tool.ts'
 import { PawlError } from '../../../src/session/errors.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
 import { defineWorker, type WorkerDefinition } from '../../../src/worker/definition.ts'
@@ -49,7 +51,7 @@ describe('a tool', () => {
     ['a timeout of nothing', { timeout: 0 }],
     ['an endless timeout', { timeout: Number.POSITIVE_INFINITY }],
     ['half a retry', { retry: { maxRetries: 0.5 } }],
-    ['retries in the past', { retry: { baseDelayMs: -1 } }],
+    ['retries in the past', { retry: { baseDelay: -1 } }],
   ])('is refused with %s', (_, change) => {
     const { code, message } = refusalOf(toolWith(change))
     expect(code).toBe('invalid_tool')
@@ -103,7 +105,7 @@ describe('an agent', () => {
     ['half a turn', { limits: { maxTurns: 1.5 } }],
     ['a deadline of nothing', { limits: { deadline: 0 } }],
     ['retries without number', { retry: { maxRetries: Number.NaN } }],
-    ['retries at the end of time', { retry: { baseDelayMs: Number.POSITIVE_INFINITY } }],
+    ['retries at the end of time', { retry: { baseDelay: Number.POSITIVE_INFINITY } }],
     ['a tool that defineTool has not seen', { tools: [TOOL] }],
     ['no tool where one should be', { tools: [undefined] }],
   ])('is refused with %s', (_, change) => {
