@@ -34,6 +34,7 @@ export type {
   ContentBlock,
   ImageBlock,
   Message,
+  RedactedThinkingBlock,
   StopReason,
   TextBlock,
   ThinkingBlock,
@@ -45,17 +46,35 @@ export type {
 export type { Duration } from './session/duration.ts'
 export { PawlError } from './session/errors.ts'
 export type {
+  ApprovalTerms,
+  BlobRef,
   CheckpointPolicy,
   CheckpointTrigger,
   Effect,
+  EffectReport,
+  EventBody,
   EventOf,
   EventType,
   FailedAttempt,
+  RecoveryStrategy,
+  Resolution,
   ResultContent,
+  RunLimits,
   SessionEvent,
   SessionStatus,
+  Target,
+  Watermark,
 } from './session/events.ts'
 export type { Json, JsonObject } from './session/json.ts'
-export type { SessionState } from './session/state.ts'
+export type {
+  CallState,
+  CheckpointState,
+  LeftOutCall,
+  QueuedMessage,
+  RunState,
+  SessionError,
+  SessionState,
+  UnknownCall,
+} from './session/state.ts'
 export { defineWorker } from './worker/definition.ts'
 export type { WorkerDefinition } from './worker/definition.ts'

@@ -32,9 +32,13 @@ export type ServicesIn<T extends ContextTypes> = T extends { services: infer S }
 
 /** A pino-compatible logger. */
 export interface Logger {
+  /** Turns, calls and arguments. */
   debug(fields: object, message?: string): void
+  /** Sessions and runs. */
   info(fields: object, message?: string): void
+  /** Retries, and failures that pawl recovers from. */
   warn(fields: object, message?: string): void
+  /** What a person has to look at. */
   error(fields: object, message?: string): void
 }
 

@@ -19,11 +19,13 @@ import { defined } from '../session/defined.ts'
 
 /** A connection to a pawl deployment: its Temporal and its side store. What is asked of the side store is said in `Asking`. */
 export class Pawl implements Asking, Upkeep {
+  /** Sessions as rows of the side store. */
   readonly sessions: Asking['sessions']
   readonly messages: Asking['messages']
   readonly checkpoints: Asking['checkpoints']
   readonly errors: Asking['errors']
   readonly toolCalls: Asking['toolCalls']
+  /** Calls that wait for a person or a client. */
   readonly pending: Asking['pending']
   readonly usage: Asking['usage']
   readonly events: Asking['events']

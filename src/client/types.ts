@@ -61,11 +61,15 @@ export interface SendOptions {
 
 /** How a run ended well. */
 export interface RunResult {
+  /** Number of the run within the session, from 1. */
   run: number
   /** The text of the model's last message. */
   text: string
+  /** The model's last message. */
   message: { role: 'assistant'; content: AssistantBlock[] }
+  /** Why the model stopped. */
   stopReason: StopReason
+  /** Tokens used by the run. */
   usage: Usage
 }
 
@@ -80,9 +84,13 @@ export type RunSettled =
 
 /** A call that waits for somebody: for approval, for a client's answer, or for what became of it (`unknown`). */
 export interface WaitingCall {
+  /** For what it waits. */
   kind: 'approval' | 'client' | 'unknown'
+  /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
+  /** Number of the turn within the session, from 1. */
   turn: number
+  /** The tool's name. */
   tool: string
   /** The model's arguments. */
   input: Json
@@ -104,7 +112,9 @@ export interface WaitOptions {
 
 /** One run, by the message that belongs to it. */
 export interface RunHandle {
+  /** The session's id. */
   readonly sessionId: string
+  /** The message that the run belongs to. */
   readonly messageId: string
   /**
    * The run's answer; waits through `waiting` and through errors that pawl leaves by itself.
@@ -122,7 +132,9 @@ export interface RunHandle {
 
 /** Who asks for something, and why: recorded with it. */
 export interface By {
+  /** Who asked for it: at most 1,000 bytes. */
   by?: string
+  /** Why: at most 4,000 bytes. */
   reason?: string
 }
 
@@ -149,12 +161,15 @@ export type ForkOptions = Partial<{ checkpoint: number; message: string; run: nu
 export interface Decision {
   /** Of the arguments, as `approval_requested` and the list of what is pending give it. */
   digest: string
+  /** Who asked for it: at most 1,000 bytes. */
   by?: string
+  /** What there is to say about it: at most 4,000 bytes. */
   note?: string
 }
 
 /** One session. */
 export interface SessionHandle extends SessionAsking {
+  /** The session's id. */
   readonly id: string
   /**
    * Sends a user message: starts, resumes or continues the session. Durable when it resolves, even with no worker running.

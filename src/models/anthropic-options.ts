@@ -12,6 +12,7 @@ import type { Duration } from '../session/duration.ts'
 
 /** What pawl needs of a client of the Anthropic SDK; those for Bedrock and Vertex have it too. */
 export interface MessagesClient {
+  /** The client's `messages`, of which `create` is used. */
   messages: {
     create(
       body: MessageCreateParamsStreaming,

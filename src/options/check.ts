@@ -115,6 +115,14 @@ export function oneOf<const T extends string>(...values: readonly T[]): z.ZodCus
   return where((value) => values.includes(value as T), values.map((value) => `'${value}'`).join(' or '))
 }
 
+/** A list of some of these. */
+export function someOf<T extends string>(values: readonly T[]): z.ZodCustom<T[], T[]> {
+  return where(
+    (given) => Array.isArray(given) && given.length > 0 && given.every((one) => values.includes(one)),
+    `a list of some of ${values.map((value) => `'${value}'`).join(', ')}`,
+  )
+}
+
 /** A function, unchecked beyond that. */
 export function fn<T>(expected = 'a function'): z.ZodCustom<T, T> {
   return where((value) => typeof value === 'function', expected)

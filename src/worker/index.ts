@@ -15,3 +15,7 @@ export type {
   SupervisorEvent,
 } from './options.ts'
 export { superviseWorkers } from './parent/supervise.ts'
+export type { Agent } from '../agent/agent.ts'
+export type { AnyServices, Logger } from '../agent/tool.ts'
+export type { Duration } from '../session/duration.ts'
+export { PawlError } from '../session/errors.ts'

@@ -92,9 +92,11 @@ export type SupervisorEvent =
 
 /** A model call or tool call that an executor held. */
 export interface HeldCall {
+  /** The session's id. */
   sessionId: string
   /** `model:<run>:<turn>`, or the tool's call id. */
   call: string
+  /** The tool's name, for a tool call. */
   tool?: string
 }
 

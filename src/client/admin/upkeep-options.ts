@@ -23,11 +23,15 @@ export interface RebuildOptions {
 
 /** What a rebuild did. */
 export interface RebuildReport {
+  /** Sessions that were looked at. */
   sessions: number
   /** By outcome. */
   complete: number
+  /** Sessions whose missing rows were all restored. */
   restored: number
+  /** Sessions of which something could not be restored. */
   partial: number
+  /** Sessions that failed; see `incomplete`. */
   failed: number
   /** Events that were restored. */
   events: number
@@ -47,6 +51,7 @@ export interface PruneOptions {
   batch?: number
   /** Only counts. */
   dryRun?: boolean
+  /** Who had it done, for the audit rows: 1 to 200 characters. Default: none. */
   by?: string
   /** Called after each batch with what was done so far. */
   onBatch?(soFar: PruneReport): void
@@ -56,12 +61,15 @@ export interface PruneOptions {
 
 /** What was pruned; of a dry run, what would be. */
 export interface PruneReport {
+  /** Sessions that closed before then were pruned. */
   before: Date
+  /** Sessions that were pruned. */
   sessions: number
   /** Rows by table: moved to `archived_messages`, deleted from the others. A dry run counts messages and events only. */
   rows: RowCounts
   /** Taken out of the archive. */
   archive?: { before: Date; messages: number; blobs: number }
+  /** Whether `signal` stopped it. */
   stopped: boolean
 }
 
@@ -69,6 +77,7 @@ export interface PruneReport {
 export interface EraseOptions {
   /** Who wants it: stands in the audit row. */
   by: string
+  /** Why: at most 1,000 characters; kept in the audit row. Default: none. */
   reason?: string
   /** Terminates the session's workflow if it is open. Default: an open session is refused. */
   force?: boolean
@@ -76,6 +85,7 @@ export interface EraseOptions {
 
 /** What was erased. */
 export interface EraseReport {
+  /** The session's id. */
   sessionId: string
   /** Its workflow was running. */
   terminated: boolean

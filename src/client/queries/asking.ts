@@ -50,6 +50,7 @@ import { defined } from '../../session/defined.ts'
  * what is asked of one session that the store does not know, with `SessionNotFound`.
  */
 export interface Asking {
+  /** Sessions as rows of the side store. */
   readonly sessions: {
     /** Sessions by creation, the newest first. */
     list(options?: SessionListOptions): List<ListedSession>
@@ -64,6 +65,7 @@ export interface Asking {
   errors(options?: ErrorListOptions): List<ListedError>
   /** Tool calls by when the model asked for them, the newest first. */
   toolCalls(options?: ToolCallListOptions): List<ListedToolCall>
+  /** Calls that wait for a person or a client. */
   readonly pending: {
     /** The inbox: calls that wait for somebody, those that have waited longest first. */
     list(options?: PendingListOptions): List<ListedPending>

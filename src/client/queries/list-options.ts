@@ -19,7 +19,9 @@ export type Moment = Date | number | string
 
 /** A span of time: from `since` on, before `until`. */
 export interface SpanOptions {
+  /** From then on. Default: from the beginning. */
   since?: Moment
+  /** Before then. Default: without end. */
   until?: Moment
 }
 
@@ -33,7 +35,9 @@ export interface PageOptions {
 
 /** Which sessions: by when they were created. */
 export interface SessionListOptions extends SpanOptions, PageOptions {
+  /** In one of these states. Default: any. */
   status?: SessionStatus | SessionStatus[]
+  /** With this agent. Default: any. */
   agent?: string
   /** Sessions that have this tag. */
   tag?: string
@@ -43,11 +47,13 @@ export interface SessionListOptions extends SpanOptions, PageOptions {
 
 /** Of a list that belongs to one session. */
 export interface SessionRowsOptions extends PageOptions {
+  /** The session's id. Required. */
   session: string
 }
 
 /** Which errors. */
 export interface ErrorListOptions extends SpanOptions, PageOptions {
+  /** Id of one session. Default: all. */
   session?: string
   /** `model`, `tool:<name>`, `run` or `checkpoint`. */
   context?: string
@@ -55,25 +61,33 @@ export interface ErrorListOptions extends SpanOptions, PageOptions {
 
 /** Which tool calls: by when the model asked for them. */
 export interface ToolCallListOptions extends SpanOptions, PageOptions {
+  /** Id of one session. Default: all. */
   session?: string
+  /** In one of these states. Default: any. */
   status?: ToolCallStatus | ToolCallStatus[]
+  /** Of this tool. Default: any. */
   tool?: string
 }
 
 /** Which calls that wait for somebody. */
 export interface PendingListOptions extends PageOptions {
+  /** For what they wait. Default: anything. */
   kind?: PendingKind | PendingKind[]
+  /** Of sessions with this agent. Default: any. */
   agent?: string
   /** Of sessions that have this tag. */
   tag?: string
   /** Of sessions that have all of these tags. */
   tags?: string[]
+  /** Id of one session. Default: all. */
   session?: string
 }
 
 /** Which usage, and by what it is added up. */
 export interface UsageOptions extends SpanOptions, PageOptions {
+  /** What it is added up by. Required. */
   by: UsageBy
+  /** Id of one session. Default: all. */
   session?: string
 }
 
@@ -87,6 +101,7 @@ export interface FeedOptions {
   after?: string | undefined
   /** Goes on with events as they are stored, until `signal` aborts. Default false: ends when there are no more. */
   follow?: boolean
+  /** Ends the feed. Default: none. */
   signal?: AbortSignal
 }
 

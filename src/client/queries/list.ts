@@ -5,6 +5,7 @@ import { InvalidOption } from '../../options/errors.ts'
 
 /** A page of a list. */
 export interface Page<T> {
+  /** The items of this page. */
   items: T[]
   /** Give it as `cursor`, with the same other options, for the next page; absent on the last one. */
   cursor?: string

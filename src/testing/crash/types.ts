@@ -30,7 +30,9 @@ export interface CrashWorld {
 
 /** The conversation, for a step that is a function. */
 export interface CrashConversation {
+  /** A client of the deployment. */
   pawl: Pawl
+  /** The session of the conversation. */
   session: SessionHandle
   /** Sends a message, again if Temporal is away just now, and does not wait for its run. */
   send(content: string | UserBlock[], options?: { metadata?: JsonObject }): Promise<RunHandle>
@@ -60,8 +62,11 @@ export interface CrashTestOptions {
   agent?: string
   /** The session's context and tags. */
   context?: Json
+  /** The session's tags. Default: none. */
   tags?: string[]
+  /** The conversation, step by step: at least one. */
   script: readonly CrashStep[]
+  /** What the agent acts upon. */
   world: CrashWorld
   /** Which boundaries to kill at: an expression over their names and ids, or a function. Default: all. */
   only?: RegExp | ((boundary: Boundary) => boolean)
@@ -86,19 +91,27 @@ export interface CrashTestOptions {
 
 /** What came of a kill at one boundary. `not_reached`: this run did not come by it, so nothing was killed and nothing was learnt. */
 export interface BoundaryResult {
+  /** Where a process was killed. */
   boundary: Boundary
+  /** What the disturbed run is worth. */
   verdict: Verdict | 'not_reached'
+  /** What differs from the peaceful run. */
   differences: Difference[]
+  /** Milliseconds that it took. */
   ms: number
 }
 
 /** What came of one random round. `not_reached`: it was over before any trouble came about. */
 export interface RoundResult {
+  /** Number of the round, from 1. */
   round: number
   /** What was done, in order: `kill 4711, after boundary 7`. */
   troubles: string[]
+  /** What the disturbed run is worth. */
   verdict: Verdict | 'not_reached'
+  /** What differs from the peaceful run. */
   differences: Difference[]
+  /** Milliseconds that it took. */
   ms: number
 }
 
@@ -110,7 +123,9 @@ export interface CrashTestResult {
   peace: { effects: Json[]; world: Json; transcript: Json[]; notes: string[]; ms: number }
   /** What is wrong even when nothing is killed: idempotency keys that differ each time they are asked for. */
   problems: string[]
+  /** What came of each boundary. */
   boundaries: BoundaryResult[]
+  /** What came of each random round. */
   rounds: RoundResult[]
   /** Of the random rounds. */
   seed: number
