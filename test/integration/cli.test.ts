@@ -134,7 +134,7 @@ describe('pawl dev', () => {
     expect(chat.code).toBe(1)
     expect(await start(['chat', 'other', '--resume', 'walk-in'], { input: '' }).ended).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('agent_mismatch'),
+      stderr: expect.stringContaining('invalid_usage: Session walk-in talks to "echo"'),
     })
     expect(await start(['chat', 'echo', '--resume', 'nowhere'], { input: '' }).ended).toMatchObject({
       code: 1,

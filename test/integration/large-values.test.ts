@@ -339,15 +339,15 @@ describe('a user message', () => {
     expect(received.map((event) => 'blob' in event)).toEqual([true, false])
   })
 
-  it.each<[string, number, boolean, boolean, string]>([
-    ['of more than a signal can carry, without a store', 1_000_000, false, true, 'message_too_large'],
-    ['of more than a signal can carry, while Postgres is down', 1_000_000, true, false, 'store_unavailable'],
-    ['of more than 20 MB', 20_000_000, true, true, 'message_too_large'],
-  ])('%s is refused, and nothing is recorded', async (_, size, withStore, up, code) => {
+  it.each<[string, number, boolean, boolean, string, string]>([
+    ['of more than a signal can carry, without a store', 1_000_000, false, true, 'InvalidMessage', 'message_too_large'],
+    ['of more than a signal can carry, while Postgres is down', 1_000_000, true, false, 'StoreError', 'store_unavailable'],
+    ['of more than 20 MB', 20_000_000, true, true, 'InvalidMessage', 'message_too_large'],
+  ])('%s is refused, and nothing is recorded', async (_, size, withStore, up, name, code) => {
     const id = randomUUID()
     if (!up) await stack.postgres.stop()
     const pawl = await here.connect(withStore ? {} : { postgres: false })
-    await expect(pawl.session(id, { agent: 'reader' }).send('x'.repeat(size))).rejects.toMatchObject({ name: 'InvalidMessage', code })
+    await expect(pawl.session(id, { agent: 'reader' }).send('x'.repeat(size))).rejects.toMatchObject({ name, code })
     await expect(here.temporal.workflow.getHandle(`pawl:${id}`).describe()).rejects.toMatchObject({ name: 'WorkflowNotFoundError' })
   })
 

@@ -35,7 +35,7 @@ describe('a worker', () => {
     try {
       await expect(here.startWorker({ agents: [stage().agent], postgres })).rejects.toMatchObject({ name: 'StoreError', code })
       await expect(here.connect({ postgres })).rejects.toMatchObject({ name: 'StoreError', code })
-      await expect(superviseWorkers({ module: 'agents.mjs', postgres })).rejects.toMatchObject({ name: 'WorkerError', code })
+      await expect(superviseWorkers({ module: 'agents.mjs', postgres })).rejects.toMatchObject({ name: 'StoreError', code })
     } finally {
       await here.stop()
     }
