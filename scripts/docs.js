@@ -35,7 +35,7 @@ const app = await Application.bootstrap({
 const project = await app.convert()
 if (!project) process.exit(1)
 app.validate(project)
-const problems = [...unexported(), ...undocumented(project)]
+const problems = [...unexported(), ...undocumented(project), ...uncoded(project)]
 for (const problem of problems) console.error(problem)
 if (problems.length > 0 || app.logger.hasWarnings() || app.logger.hasErrors()) process.exit(1)
 if (!isCheck) {
@@ -65,6 +65,19 @@ function undocumented(all) {
         !(one.signatures ?? one.type?.declaration?.signatures)?.some((signature) => signature.hasComment()),
     )
     .map((one) => `${one.getFullName()} has no doc comment (${one.sources?.[0]?.fileName})`)
+}
+
+/** `@throws` without a code, or with one that docs/errors.md does not have. */
+function uncoded(all) {
+  const page = readFileSync(join(ROOT, 'docs/errors.md'), 'utf8')
+  return Object.values(all.reflections).flatMap((one) =>
+    (one.comment?.getTags('@throws') ?? []).flatMap(({ content }) => {
+      const codes = content.flatMap(({ kind, text }) => (kind === 'code' && /^`[a-z]+(_[a-z]+)+`$/.test(text) ? [text] : []))
+      const unknown = codes.filter((code) => !page.includes(code))
+      if (codes.length === 0) return [`${one.getFullName()}: @throws names no code`]
+      return unknown.map((code) => `${one.getFullName()}: @throws names ${code}, which docs/errors.md does not have`)
+    }),
+  )
 }
 
 /** Types that the signatures of an entry point's own exports name, and that it does not export. */

@@ -56,7 +56,7 @@ export class Pawl implements Asking, Upkeep {
   /**
    * Connects to Temporal: the one that the options name, else `TEMPORAL_*`, else that of the `pawl dev` that runs in this folder or one
    * above, else, with a warning, `127.0.0.1:7233`. The side store is opened on first use; `send` does not need it.
-   * @throws InvalidOption; ConnectError `no_temporal`; StoreError `invalid_postgres_url`, `invalid_store_options`.
+   * @throws InvalidOption `invalid_option`; ConnectError `no_temporal`; StoreError `invalid_postgres_url`, `invalid_store_options`.
    */
   static async connect(given: ConnectOptions = {}): Promise<Pawl> {
     const options = checkConnect(given)
@@ -75,7 +75,7 @@ export class Pawl implements Asking, Upkeep {
   /**
    * The session `id`, or a new one. Nothing is started before its first `send`. The agent is named, which its type checks
    * (`pawl.session<typeof support>(id, { agent: 'support', context })`), or given itself: `pawl.session(id, { agent: support, context })`.
-   * @throws InvalidMessage `invalid_session_id`; InvalidOption.
+   * @throws InvalidMessage `invalid_session_id`; InvalidOption `invalid_option`.
    */
   session<A extends Agent = Agent<Json>>(id?: string, options?: SessionOptions<A>): SessionHandle
   session<A extends Agent>(id: string | undefined, options: SessionOptions<A> & { agent: A }): SessionHandle

@@ -118,7 +118,8 @@ export interface RunHandle {
   readonly messageId: string
   /**
    * The run's answer; waits through `waiting` and through errors that pawl leaves by itself.
-   * @throws RunInterrupted, RunFailed, MessageRejected, ResultTimeout.
+   * @throws RunInterrupted `run_interrupted`; RunFailed and MessageRejected, with the code that the session recorded; ResultTimeout
+   * `result_timeout`; InvalidOption `invalid_option`.
    */
   result(options?: WaitOptions): Promise<RunResult>
   /**
@@ -176,60 +177,63 @@ export interface SessionHandle extends SessionAsking {
    * A session with an id of yours may have a past, which its worker reads from Postgres before it opens it. The first message of one that
    * cannot have a past needs no Postgres: `send(text, { isNew: true })`.
    * Content of more than 1,000,000 bytes of JSON, up to 20,000,000, goes to the side store first and needs it.
-   * @throws InvalidMessage (`empty_message`, `message_too_large`, `invalid_context`, …), InvalidOption, and StoreError `store_unavailable` for
+   * @throws InvalidMessage (`empty_message`, `message_too_large`, `invalid_context`, …), InvalidOption `invalid_option`, and StoreError `store_unavailable` for
    * large content, before anything is recorded; ConnectError `no_temporal` if the server does not answer within 30 s.
    */
   send(content: string | UserBlock[], options?: SendOptions): Promise<RunHandle>
   /** The handle of a message that was sent before. */
   run(messageId: string): RunHandle
-  /** The session's state, from the workflow, else from the store. @throws SessionNotFound; SessionUnavailable, which says what it waits for. */
+  /** The session's state, from the workflow, else from the store. @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`, which says what it waits for. */
   state(): Promise<SessionState>
-  /** All messages of the transcript; those that no turn has taken yet come last. @throws SessionNotFound, SessionUnavailable. */
+  /** All messages of the transcript; those that no turn has taken yet come last. @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`. */
   messages(): Promise<MessageRow[]>
   /**
    * The transcript as it was at a checkpoint, or just before a message was taken in or a run began; also in a past that was left since.
-   * @throws RequestRefused (`checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`), SessionNotFound.
+   * @throws RequestRefused (`checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`); SessionNotFound `session_not_found`.
    */
   messagesUpTo(target: Target): Promise<MessageRow[]>
   /**
    * A value that an event refers to by `blob.sha256`, as JSON text: a message's content, or `{ value, content }` of a tool result.
-   * Null: it is not, or no more, in the side store. @throws StoreError.
+   * Null: it is not, or no more, in the side store. @throws StoreError `no_store`, `store_unavailable`.
    */
   blob(sha256: string): Promise<string | null>
   /**
    * The session's events above `after`; with `follow` it continues until the session closes or `signal` aborts.
-   * @throws SessionNotFound, SessionUnavailable (neither with `follow`).
+   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable` (neither with `follow`).
    */
   events(options?: { after?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<SessionEvent>
   /** Stops the run that is going on; its outcome is `interrupted`. Messages not yet seen open the next run. */
   interrupt(options?: { reason?: string; by?: string }): Promise<void>
-  /** Takes a session out of `error`. @throws RecoveryRefused. */
+  /** Takes a session out of `error`. @throws RecoveryRefused `not_in_error`, `effects_completed`, `recovers_by_itself`, `no_run`; SessionNotFound `session_not_found`. */
   recover(options: { strategy: 'restart_run' | 'abandon'; by?: string }): Promise<void>
   /** Closes the session once its run has ended and everything is stored. The next `send` opens it again. */
   close(options?: { by?: string }): Promise<void>
   /**
    * Opens a session again whose workflow has closed; a run that had been cut off is continued. Tells how the session stands.
-   * @throws SessionNotFound; RequestRefused `archive_unavailable`, `execution_unreadable` while its past cannot be read: it opens by itself.
+   * @throws SessionNotFound `session_not_found`; RequestRefused `archive_unavailable`, `execution_unreadable` while its past cannot be read: it opens by itself.
    */
   resume(): Promise<SessionSummary>
-  /** Makes a checkpoint now, beside those that the agent's policy makes. @throws RequestRefused. */
+  /** Makes a checkpoint now, beside those that the agent's policy makes. @throws RequestRefused `invalid_reason`, `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`. */
   checkpoint(reason: string, options?: { by?: string }): Promise<{ version: number }>
   /**
    * Moves the session back; a run that is going on is interrupted first. What is left behind is archived; effects that completed
-   * cannot be undone and are reported. @throws RequestRefused (nothing has changed), SessionNotFound.
+   * cannot be undone and are reported.
+   * @throws RequestRefused `checkpoint_not_found`, `message_not_found`, `run_not_found`, `target_archived`, `invalid_target` (nothing has
+   * changed); SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   rollback(options: RollbackOptions): Promise<Moved>
-  /** Makes a new session from any point of this one's past, live or closed; they share nothing afterwards. @throws RequestRefused. */
+  /** Makes a new session from any point of this one's past, live or closed; they share nothing afterwards. @throws RequestRefused `session_exists`, and those of `rollback`; SessionNotFound `session_not_found`. */
   fork(options?: ForkOptions): Promise<SessionHandle>
-  /** Approves a call that waits for it, with the model's arguments or, given `input`, with these. Gives the digest of what is executed. @throws RequestRefused. */
+  /** Approves a call that waits for it, with the model's arguments or, given `input`, with these. Returns the digest of what is executed. @throws RequestRefused `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_arguments`, `already_completed`, `agent_not_served`. */
   approve(callId: string, decision: Decision & { input?: Json }): Promise<{ digest: string }>
-  /** Denies a call that waits for approval; the model is told, with the reason. @throws RequestRefused. */
+  /** Denies a call that waits for approval; the model is told, with the reason. @throws RequestRefused `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`. */
   deny(callId: string, decision: Decision & { reason?: string }): Promise<void>
-  /** Says what became of a call whose outcome is unknown. @throws RequestRefused. */
+  /** Says what became of a call whose outcome is unknown. @throws RequestRefused `call_not_found`, `not_unknown`, `call_has_ended`, `invalid_resolution`. */
   resolve(callId: string, resolution: ResolveRequest['resolution'], options?: { by?: string; note?: string }): Promise<void>
   /**
    * Answers a call of a client tool; `session.answer<typeof tool>(…)` types the answer by the tool's `output` schema.
-   * @throws RequestRefused (`invalid_answer` for one that does not fit the tool's `output` schema).
+   * @throws RequestRefused `call_not_found`, `not_waiting`, `agent_not_served`; `invalid_answer` for one that does not fit the tool's
+   * `output` schema.
    */
   answer<T extends Tool = Tool<ToolNeeds, Json>>(callId: string, result: AnswerOf<T>, options?: { by?: string }): Promise<void>
 }

@@ -77,7 +77,7 @@ export interface Stack {
 /**
  * Finds or starts Temporal and Postgres, and resolves when both answer. Servers that it starts outlive neither `stop` nor this
  * process, also when it is killed; a terminal's Ctrl-C does not reach them. They do not keep this process alive.
- * @throws InvalidOption; StackError `temporal_not_found`, `postgres_not_found`, `temporal_unreachable`, `postgres_unreachable`, `data_dir_in_use`, ….
+ * @throws InvalidOption `invalid_option`; StackError `temporal_not_found`, `postgres_not_found`, `temporal_unreachable`, `postgres_unreachable`, `data_dir_in_use`, ….
  */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   checkOptions(OPTIONS, options)

@@ -16,7 +16,7 @@ function ignore(): void {}
  *
  * For any test runner: `expect(result.ok, result.table).toBe(true)`. The model must be deterministic (`scripted`).
  *
- * @throws InvalidOption; WorkerError `module_not_found`; CrashTestError `workers_failed`, `world_failed`, `no_peace`, `not_repeatable`; StackError `temporal_not_found`, ….
+ * @throws InvalidOption `invalid_option`; WorkerError `module_not_found`; CrashTestError `workers_failed`, `world_failed`, `no_peace`, `not_repeatable`; StackError `temporal_not_found`, ….
  */
 export function crashTest(options: CrashTestOptions): Promise<CrashTestResult> {
   const result = last.then(async () => {

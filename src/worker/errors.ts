@@ -1,6 +1,4 @@
 // What goes wrong when a worker starts.
-import { DeclarationError } from '../agent/errors.ts'
-import { ConnectError, StoreError } from '../connect/errors.ts'
 import { defined } from '../session/defined.ts'
 import { PawlError } from '../session/errors.ts'
 
@@ -28,12 +26,4 @@ export function crossing(error: unknown): CrossingError {
   if (error instanceof PawlError) return { name: error.name, code: error.code, message: error.message, ...defined({ cause }) }
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
   return { name: 'WorkerError', code: 'worker_start_failed', message, ...defined({ cause }) }
-}
-
-const CLASSES = { ConnectError, DeclarationError, StoreError }
-
-/** The error in the parent, of the class that it had. */
-export function crossed({ name, code, message, cause }: CrossingError): PawlError {
-  const Class = CLASSES[name as keyof typeof CLASSES] ?? WorkerError
-  return new Class(code, message, { cause })
 }

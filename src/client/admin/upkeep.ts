@@ -35,7 +35,7 @@ export interface Upkeep {
   prune(options: PruneOptions): Promise<PruneReport>
   /**
    * Deletes a session's content for good: its rows, its archive, and its histories in Temporal.
-   * @throws SessionNotFound, RequestRefused `session_open`.
+   * @throws SessionNotFound `session_not_found`; RequestRefused `session_open`; InvalidMessage `invalid_session_id`.
    */
   erase(sessionId: string, options: EraseOptions): Promise<EraseReport>
 }

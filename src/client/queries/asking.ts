@@ -54,7 +54,7 @@ export interface Asking {
   readonly sessions: {
     /** Sessions by creation, the newest first. */
     list(options?: SessionListOptions): List<ListedSession>
-    /** One session. @throws SessionNotFound. */
+    /** One session. @throws SessionNotFound `session_not_found`. */
     get(sessionId: string): Promise<ListedSession>
   }
   /** The transcript of a session in order; messages that no turn has taken yet come last. */

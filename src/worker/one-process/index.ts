@@ -5,7 +5,7 @@ import type { CreateWorkerOptions, PawlWorker } from '../options.ts'
 /**
  * Creates a worker that serves `agents` in this process. A crash of the process is noticed by heartbeats within seconds;
  * `superviseWorkers` notices it at once.
- * @throws InvalidOption; ConnectError `no_temporal`; StoreError `invalid_postgres_url`; WorkerError `no_postgres`, `services_failed`;
+ * @throws InvalidOption `invalid_option`; ConnectError `no_temporal`; StoreError `invalid_postgres_url`; WorkerError `no_postgres`, `services_failed`;
  * DeclarationError `no_agents`, `duplicate_agent`.
  */
 export async function createWorker(options: CreateWorkerOptions): Promise<PawlWorker> {
@@ -14,7 +14,10 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
   return worker.createWorker(options)
 }
 
-/** Creates a worker and serves until it is shut down (SIGINT and SIGTERM do so). @throws What `createWorker` throws. */
+/**
+ * Creates a worker and serves until it is shut down (SIGINT and SIGTERM do so).
+ * @throws InvalidOption `invalid_option`, and the rest that `createWorker` throws.
+ */
 export async function runWorker(options: CreateWorkerOptions): Promise<void> {
   const worker = await createWorker(options)
   await worker.run()

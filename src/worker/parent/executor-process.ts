@@ -2,7 +2,8 @@
 import type { ChildProcess } from 'node:child_process'
 import { basename } from 'node:path'
 import type { PawlError } from '../../session/errors.ts'
-import { crossed, WorkerError } from '../errors.ts'
+import { crossed } from '../crossed.ts'
+import { WorkerError } from '../errors.ts'
 import type { ExecutorToParent, ParentToExecutor } from '../protocol.ts'
 import { type ExecutorScript, forkExecutor, tell } from './processes.ts'
 

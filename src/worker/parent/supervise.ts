@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApiKeys } from '../api-keys.ts'
-import { crossed } from '../errors.ts'
+import { crossed } from '../crossed.ts'
 import type { SuperviseOptions, Supervisor } from '../options.ts'
 import type { FromOrchestrator } from '../protocol.ts'
 import { storeOptions } from '../store-options.ts'
@@ -20,7 +20,7 @@ const DRAIN_MS = 60_000
 /**
  * Starts an orchestrator and executors for a module and keeps them running: one that dies is replaced, and what it held is resumed at once.
  * Resolves when Temporal answers; `ready()` tells when the module is served.
- * @throws InvalidOption; ConnectError `no_temporal`; StoreError `invalid_postgres_url`; WorkerError `no_postgres`, `no_typescript_loader`, and
+ * @throws InvalidOption `invalid_option`; ConnectError `no_temporal`; StoreError `invalid_postgres_url`; WorkerError `no_postgres`, `no_typescript_loader`, and
  * what the modules of `dataConverter` and `interceptors` fail with.
  */
 export async function superviseWorkers(options: SuperviseOptions): Promise<Supervisor> {
