@@ -30,9 +30,7 @@ function strangerOf({ keys, path }: z.core.$ZodIssueUnrecognizedKeys, schema: z.
   const [nearest] = known.map((other) => ({ other, far: distance(name, other) })).sort((a, b) => a.far - b.far)
   const within = path.length > 0 ? `${nameOf(path)}.` : ''
   const hint =
-    nearest && nearest.far <= Math.max(2, name.length / 3)
-      ? `did you mean ${within}${nearest.other}?`
-      : `the options are ${known.join(', ')}.`
+    nearest && nearest.far <= name.length * 0.4 ? `did you mean ${within}${nearest.other}?` : `the options are ${known.join(', ')}.`
   return `There is no option ${within}${name}: ${hint}`
 }
 
