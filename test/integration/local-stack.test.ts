@@ -313,7 +313,7 @@ describe('a stack that cannot be had', () => {
 
   it('says how to get the Postgres package where it was left out', { timeout: MINUTE }, async () => {
     const project = await folder()
-    for (const part of ['local', 'connect', 'session', 'testing', 'agent'])
+    for (const part of ['local', 'connect', 'options', 'session', 'testing', 'agent'])
       await cp(join(ROOT, 'src', part), join(project, 'src', part), { recursive: true })
     await writeFile(join(project, 'package.json'), '{"type":"module"}')
     // Everything the local stack needs but the optional package.
