@@ -10,16 +10,18 @@ import { defineConfig } from 'oxlint'
  */
 const HOUSE = {
   session: { values: [], types: [], packages: ['node:*', '@temporalio/*', 'pg', 'zod'] },
-  agent: { values: [], types: [], packages: ['@temporalio/*', 'pg'] },
+  // What every edge checks its options with.
+  options: { values: [], types: [], packages: ['node:*', '@temporalio/*', 'pg'] },
+  agent: { values: ['options'], types: [], packages: ['@temporalio/*', 'pg'] },
   connect: { values: [], types: ['agent'], packages: ['@temporalio/worker', '@temporalio/core-bridge'] },
-  models: { values: ['agent'], types: [], packages: ['@temporalio/*', 'pg'] },
+  models: { values: ['agent', 'options'], types: [], packages: ['@temporalio/*', 'pg'] },
   // Of connect, what both it and the client say while they wait: nothing of Temporal.
-  store: { values: ['connect'], types: ['agent'], packages: ['@temporalio/*'] },
+  store: { values: ['connect', 'options'], types: ['agent'], packages: ['@temporalio/*'] },
   workflows: { values: [], types: ['activities'], packages: ['node:*', '@temporalio/worker', '@temporalio/client', 'pg', 'zod'] },
   jobs: { values: ['agent', 'models'], types: ['activities'], packages: ['@temporalio/*', 'pg'] },
   activities: { values: ['agent', 'connect', 'jobs', 'store'], types: [], packages: ['@temporalio/workflow', 'pg'] },
   // What its rooms share, whether their process has the SDK or not, and what `pawl/worker` exports.
-  worker: { values: ['agent', 'connect'], types: ['jobs'], packages: [], packageTypes: ['@temporalio/*', 'pg'] },
+  worker: { values: ['agent', 'connect', 'options'], types: ['jobs'], packages: [], packageTypes: ['@temporalio/*', 'pg'] },
   // Its process must outlive whatever a package can do.
   'worker/parent': { values: [], types: ['agent', 'connect'], rooms: [], packages: [], packageTypes: 'all' },
   'worker/orchestrator': {
@@ -37,15 +39,15 @@ const HOUSE = {
     packages: ['@temporalio/workflow'],
   },
   client: {
-    values: ['connect', 'store'],
+    values: ['connect', 'options', 'store'],
     types: ['agent'],
     packages: ['@temporalio/worker', '@temporalio/activity', '@temporalio/workflow'],
   },
   service: { values: ['client'], types: ['store'], packages: ['@temporalio/*', 'pg'] },
-  local: { values: ['connect'], types: [], packages: ['@temporalio/worker', '@temporalio/workflow'] },
-  testing: { values: ['agent', 'local', 'worker', 'client', 'models'], types: ['store'], packages: [] },
+  local: { values: ['connect', 'options'], types: [], packages: ['@temporalio/worker', '@temporalio/workflow'] },
+  testing: { values: ['agent', 'local', 'worker', 'client', 'models', 'options'], types: ['store'], packages: [] },
   cli: {
-    values: ['client', 'connect', 'worker', 'local', 'service', 'testing'],
+    values: ['client', 'connect', 'options', 'worker', 'local', 'service', 'testing'],
     types: ['agent', 'store'],
     packages: ['@temporalio/*', 'pg'],
   },

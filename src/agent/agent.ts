@@ -1,114 +1,79 @@
-// What a user declares an agent with.
+// What a user declares an agent with: the types. `define-agent.ts` has the function.
 import type { z } from 'zod'
-import { type Duration, milliseconds } from '../session/duration.ts'
-import type { CheckpointPolicy } from '../session/events.ts'
+import type { Duration } from '../session/duration.ts'
+import type { CheckpointPolicy, CheckpointTrigger } from '../session/events.ts'
+import type { Json } from '../session/json.ts'
 import type { SessionState } from '../session/state.ts'
-import { AGENT_NAME, isAgentName } from '../session/protocol.ts'
-import { DeclarationError } from './errors.ts'
 import type { Model } from './model.ts'
-import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry.ts'
-import type { AgentContext, Tool } from './tool.ts'
-import { defined } from '../session/defined.ts'
+import type { RetryOptions, RetryPolicy } from './retry.ts'
+import type { AgentContext, AnyServices, Tool } from './tool.ts'
 
 /** Bounds of a run. */
 export interface AgentLimits {
-  /** Model calls a run may make; the run then fails with `max_turns`. Default 50. */
+  /** Model calls that a run may make, an integer from 1; the run then fails with `max_turns`. Default 50. */
   maxTurns?: number
-  /** How long a run may take from its first message; it then fails with `deadline_exceeded`. Default: none. */
+  /** How long a run may take from its first message, at most 24 days; it then fails with `deadline_exceeded`. Default: none. */
   deadline?: Duration
 }
 
-/** What `defineAgent` takes. */
-export interface AgentOptions<C extends z.ZodType = z.ZodType> {
+/** When checkpoints are made; see `checkpoint` of `AgentOptions`. */
+export type CheckpointOption =
+  | 'turn'
+  | 'tool_call'
+  /** After every so many turns: an integer from 1. */
+  | { everyTurns: number }
+  /** After a turn, when the newest checkpoint is older than that. */
+  | { every: Duration }
+  /** After an event of one of these types. */
+  | { on: readonly CheckpointTrigger[] }
+
+/** Options of `defineAgent`. */
+export interface AgentOptions<C extends z.ZodType = z.ZodType, N extends string = string, S = AnyServices> {
   /** 1 to 100 of `[A-Za-z0-9._-]`. */
-  name: string
-  /** The system prompt: text, or a function of the session's state, rendered at every model call and never stored. */
-  instructions: string | ((state: SessionState, ctx: AgentContext) => string | Promise<string>)
-  /** A Claude model's name, a `Model`, or a function that chooses one. */
-  model: string | Model | ((ctx: AgentContext) => string | Model | Promise<string | Model>)
-  tools?: readonly Tool[]
-  /** Of model calls. */
+  name: N
+  /** The system prompt: text, or a function of the session's state, called at every model call. The prompt is never stored. */
+  instructions: string | ((state: SessionState, ctx: AgentContext<z.input<C>, S>) => string | Promise<string>)
+  /** A Claude model's name, a `Model`, or a function that chooses one at every model call. */
+  model: string | Model | ((ctx: AgentContext<z.input<C>, S>) => string | Model | Promise<string | Model>)
+  /** Tools that the model may call; names must differ. Default: none. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- services are the worker's to provide, whichever a tool needs
+  tools?: readonly Tool<{ context: z.input<C>; services: any }>[]
+  /** How failed model calls are repeated. */
   retry?: RetryOptions
+  /** Bounds of a run. */
   limits?: AgentLimits
   /**
-   * When checkpoints are made: after every turn (default), every tool call, every n turns, when so many milliseconds have passed (looked at
-   * after each turn), or when an event of a type comes (of one tool, or a milestone). `session.checkpoint(reason)` makes one at any time.
+   * When checkpoints are made: after every turn (`'turn'`, the default), after every tool call, after every n turns, after a turn when
+   * the newest checkpoint is older than `every`, or after an event of a type (of one tool, or one milestone).
+   * `session.checkpoint(reason)` makes one at any time.
    */
-  checkpoint?: CheckpointPolicy
-  /** What a session's `context` must be. */
+  checkpoint?: CheckpointOption
+  /** zod schema of a session's `context`, which is checked before each model call. Default: any JSON, or none. */
   context?: C
 }
 
 /** A declared agent: the options, checked and completed. Make it with `defineAgent`. */
-export interface Agent<C = unknown> {
-  readonly name: string
-  readonly instructions: AgentOptions['instructions']
-  readonly model: AgentOptions['model']
+// oxlint-disable-next-line typescript/no-explicit-any -- an `Agent` of any context fits where any agent is taken
+export interface Agent<C = any, N extends string = string> {
+  /** Its name. */
+  readonly name: N
+  /** The system prompt, or what renders it. */
+  readonly instructions: string | ((state: SessionState, ctx: AgentContext) => string | Promise<string>)
+  /** The model, or what chooses it. */
+  readonly model: string | Model | ((ctx: AgentContext) => string | Model | Promise<string | Model>)
+  /** Its tools, by name. */
   readonly tools: ReadonlyMap<string, Tool>
+  /** How failed model calls are repeated. */
   readonly retry: RetryPolicy
+  /** Bounds of a run. */
   readonly limits: { readonly maxTurns: number; readonly deadlineMs?: number }
+  /** When checkpoints are made. */
   readonly checkpoint: CheckpointPolicy
-  readonly context?: z.ZodType<C>
+  /** zod schema of a session's context. */
+  readonly context?: z.ZodType<unknown, C>
+  /** For the compiler alone: the context that a session must have. */
+  readonly types?: { readonly takes: (context: C) => void }
 }
 
-const DEFAULT_MAX_TURNS = 50
-
-/**
- * Declares an agent.
- * @throws DeclarationError `invalid_agent`; `duplicate_tool` for two tools of one name.
- */
-export function defineAgent<C extends z.ZodType = z.ZodType<undefined>>(options: AgentOptions<C>): Agent<z.input<C>> {
-  const { name } = options
-  if (!isAgentName(name)) {
-    throw new DeclarationError('invalid_agent', `The agent name ${JSON.stringify(name)} does not match ${AGENT_NAME}: rename the agent.`)
-  }
-  const bad = (what: string): never => {
-    throw new DeclarationError('invalid_agent', `Agent "${name}": ${what}`)
-  }
-  if (typeof options.instructions !== 'string' && typeof options.instructions !== 'function') {
-    bad('instructions must be a string or a function of the state.')
-  }
-  const modelIsOne =
-    typeof options.model === 'string'
-      ? options.model !== ''
-      : typeof options.model === 'function' || typeof options.model?.generate === 'function'
-  if (!modelIsOne) bad("model must be a Claude model's name, an object with generate(), or a function that returns one.")
-  const { maxTurns = DEFAULT_MAX_TURNS, deadline } = options.limits ?? {}
-  if (!(Number.isInteger(maxTurns) && maxTurns > 0)) bad('limits.maxTurns must be a positive integer.')
-  const deadlineMs = milliseconds(deadline)
-  if (deadline !== undefined && deadlineMs === undefined) {
-    bad("limits.deadline must be a positive number of milliseconds, or text like '10m', up to 24 days.")
-  }
-  const retry = retryPolicy(options.retry, bad)
-  const { checkpoint = 'turn' } = options
-  if (!isPolicy(checkpoint)) {
-    bad("checkpoint must be 'turn', 'tool_call', { everyTurns: n }, { everyMs: n } or { on: [{ type, tool?, milestone? }] }.")
-  }
-  const tools = new Map<string, Tool>()
-  for (const [index, tool] of (options.tools ?? []).entries()) {
-    if (tool?.schemaDigest === undefined) bad(`tools[${index}] is no tool: make it with defineTool.`)
-    if (tools.has(tool.name)) {
-      throw new DeclarationError('duplicate_tool', `Agent "${name}" has two tools named "${tool.name}": rename one.`)
-    }
-    tools.set(tool.name, tool)
-  }
-  return {
-    name,
-    instructions: options.instructions,
-    model: options.model,
-    tools,
-    retry,
-    limits: { maxTurns, ...defined({ deadlineMs }) },
-    checkpoint,
-    ...(options.context && { context: options.context as unknown as z.ZodType<z.input<C>> }),
-  }
-}
-
-function isPolicy(policy: unknown): policy is CheckpointPolicy {
-  if (policy === 'turn' || policy === 'tool_call') return true
-  if (policy === null || typeof policy !== 'object') return false
-  const { everyTurns, everyMs, on } = policy as { everyTurns?: unknown; everyMs?: unknown; on?: unknown }
-  if (everyTurns !== undefined) return Number.isInteger(everyTurns) && (everyTurns as number) > 0
-  if (everyMs !== undefined) return typeof everyMs === 'number' && everyMs > 0
-  return Array.isArray(on) && on.length > 0 && on.every((one) => typeof one?.type === 'string' && one.type !== 'checkpoint_made')
-}
+/** The context that a session of the agent `A` takes. */
+export type ContextOf<A extends Agent> = A extends Agent<infer C> ? C : Json

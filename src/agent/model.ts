@@ -4,7 +4,9 @@ import type { JsonObject } from '../session/json.ts'
 
 /** A tool as the model is told of it. */
 export interface ToolDefinition {
+  /** The tool's name. */
   name: string
+  /** What it does. */
   description: string
   /** JSON Schema (draft 2020-12) of the input; always an object. */
   input_schema: JsonObject
@@ -12,20 +14,29 @@ export interface ToolDefinition {
 
 /** One model call. The transcript's tool_use ids are pawl's call ids. */
 export interface ModelRequest {
+  /** The system prompt. */
   system: string
+  /** The transcript, oldest message first. */
   messages: Message[]
+  /** The tools that the model may call. */
   tools: ToolDefinition[]
   /** Upper bound of output tokens; absent: the model's own default. */
   maxTokens?: number
+  /** The session's id. */
   sessionId: string
+  /** Number of the run within the session, from 1. */
   run: number
+  /** Number of the turn within the session, from 1. */
   turn: number
 }
 
 /** What a model call gave. */
 export interface ModelResponse {
+  /** What the model answered. */
   content: AssistantBlock[]
+  /** Why it stopped. */
   stopReason: StopReason
+  /** Tokens used, as the provider reports them. */
   usage: Usage
   /** The exact model that answered, where it says so; default: the Model's `name`. */
   model?: string
@@ -52,6 +63,8 @@ export interface ModelCallContext {
  * anything else that is thrown counts as retryable.
  */
 export interface Model {
+  /** Recorded with each answer, and the key of the price table. */
   readonly name: string
+  /** Makes one model call. Anything that it throws counts as a failed attempt. */
   generate(request: ModelRequest, ctx: ModelCallContext): Promise<ModelResponse>
 }

@@ -1,34 +1,42 @@
 // How often attempts that threw are made again, and how long the next one is waited for.
+import type { z } from 'zod'
+import { duration, integer, options } from '../options/check.ts'
 import { backoffMs, waitMs } from '../session/backoff.ts'
-import { type Duration, milliseconds } from '../session/duration.ts'
+import type { Duration } from '../session/duration.ts'
 
 /** How often an attempt that threw is made again. */
 export interface RetryOptions {
-  /** Attempts after the first. Default 3. */
+  /** Attempts after the first: an integer from 0. Default 3. */
   maxRetries?: number
-  /** Milliseconds before the first retry, doubled each time up to a minute, with jitter. Default 500. */
-  baseDelayMs?: number
-  /** The longest wait that a `retry-after` header, or an error's `retryAfter`, may ask for; a longer one is cut to it. Default 10 minutes. */
+  /** The wait before the first retry, from 0 to 24 days; doubled each time up to a minute, with jitter. Default `'500ms'`. */
+  baseDelay?: Duration
+  /**
+   * The longest wait that a `retry-after` header, or an error's `retryAfter`, may ask for; a longer one is cut to it. At most 24 days.
+   * Default `'10m'`.
+   */
   maxRetryAfter?: Duration
 }
 
 /** The options, checked and completed. */
 export interface RetryPolicy {
+  /** Attempts after the first. */
   readonly maxRetries: number
+  /** Milliseconds before the first retry. */
   readonly baseDelayMs: number
+  /** The longest wait, in milliseconds, that a failure may ask for. */
   readonly maxRetryAfterMs: number
 }
 
-const DEFAULT_MAX_RETRY_AFTER = '10m'
+/** What `retry` may be. */
+export const RETRY = options({
+  maxRetries: integer(0).optional(),
+  baseDelay: duration({ least: 0, example: '500ms' }).optional(),
+  maxRetryAfter: duration({ example: '10m' }).optional(),
+})
 
-/** Checks the options; `bad` throws what is wrong with them. */
-export function retryPolicy(options: RetryOptions = {}, bad: (what: string) => never): RetryPolicy {
-  const { maxRetries = 3, baseDelayMs = 500, maxRetryAfter = DEFAULT_MAX_RETRY_AFTER } = options
-  if (!(Number.isInteger(maxRetries) && maxRetries >= 0)) bad('retry.maxRetries must be an integer from 0.')
-  if (!(Number.isFinite(baseDelayMs) && baseDelayMs >= 0)) bad('retry.baseDelayMs must be a number of milliseconds from 0.')
-  const maxRetryAfterMs =
-    milliseconds(maxRetryAfter) ?? bad("retry.maxRetryAfter must be a positive number of milliseconds, or text like '10m', up to 24 days.")
-  return { maxRetries, baseDelayMs, maxRetryAfterMs }
+/** The options, completed. */
+export function retryPolicy({ maxRetries = 3, baseDelay = 500, maxRetryAfter = 600_000 }: z.output<typeof RETRY> = {}): RetryPolicy {
+  return { maxRetries, baseDelayMs: baseDelay, maxRetryAfterMs: maxRetryAfter }
 }
 
 /** Milliseconds before retry number `retry` (from 1): as `asked` for by who failed, who may be anyone, or doubled each time. */

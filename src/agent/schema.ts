@@ -4,6 +4,11 @@ import type { JsonObject } from '../session/json.ts'
 import { canonicalJson, sha256Hex } from './canonical.ts'
 import { DeclarationError } from './errors.ts'
 
+/** Whether it is a zod schema, of whichever copy of zod. */
+export function isSchema(value: unknown): boolean {
+  return typeof (value as z.ZodType | undefined)?.safeParseAsync === 'function'
+}
+
 /**
  * The JSON Schema of a tool's input and its digest.
  * @throws DeclarationError `no_json_schema`.

@@ -1,46 +1,72 @@
-// What a user declares a tool with.
+// What a user declares a tool with: the types. `define-tool.ts` has the function.
 import type { z } from 'zod'
-import { type Duration, milliseconds } from '../session/duration.ts'
+import type { Duration } from '../session/duration.ts'
 import type { Effect, ResultContent } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
-import { DeclarationError } from './errors.ts'
-import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry.ts'
-import { inputSchemaOf } from './schema.ts'
+import type { RetryOptions, RetryPolicy } from './retry.ts'
 
 /**
- * What a worker process gives its tools as `ctx.services`: clients, pools, secrets. Made once per process, never recorded.
- * Untyped until you say what it is: `declare module 'pawl' { interface Services { payments: Payments } }`.
+ * What `ctx.services` is where a declaration does not say it. Empty, it allows every name. To type all declarations of a project at once,
+ * augment it: `declare module 'pawl' { interface Services { payments: Payments } }`. To type some, use `defineTool.withTypes`.
  */
-export interface Services {
-  // oxlint-disable-next-line typescript/no-explicit-any -- the user's own objects; augmenting the interface types them
-  [name: string]: any
+// oxlint-disable-next-line typescript/no-empty-interface -- for users to add to
+export interface Services {}
+
+/** What a worker process gives its tools as `ctx.services`: clients, pools, secrets. Created once per process, never recorded. */
+// oxlint-disable-next-line typescript/no-explicit-any -- the user's own objects, until `Services` or `withTypes` types them
+export type AnyServices = [keyof Services] extends [never] ? { [name: string]: any } : Services
+
+/** What `withTypes` is told: the types of `ctx.context` and of `ctx.services`. */
+export interface ContextTypes {
+  /** The type of `ctx.context`. Default: any JSON. */
+  context?: unknown
+  /** The type of `ctx.services`. Default: `Services`. */
+  services?: unknown
 }
+
+/** The type of `ctx.context` in code declared with the types `T`. */
+export type ContextIn<T extends ContextTypes> = T extends { context: infer C } ? C : Json
+
+/** The type of `ctx.services` in code declared with the types `T`. */
+export type ServicesIn<T extends ContextTypes> = T extends { services: infer S } ? S : AnyServices
 
 /** A pino-compatible logger. */
 export interface Logger {
+  /** Turns, calls and arguments. */
   debug(fields: object, message?: string): void
+  /** Sessions and runs. */
   info(fields: object, message?: string): void
+  /** Retries, and failures that pawl recovers from. */
   warn(fields: object, message?: string): void
+  /** What a person has to look at. */
   error(fields: object, message?: string): void
 }
 
 /** What is known wherever code of an agent runs. */
-export interface AgentContext {
+export interface AgentContext<C = Json, S = AnyServices> {
+  /** The session's id. */
   readonly sessionId: string
+  /** The agent's name. */
   readonly agent: string
+  /** Number of the run within the session, from 1. */
   readonly run: number
+  /** Number of the turn within the session, from 1. */
   readonly turn: number
-  /** Whom the session is for, as its first caller said; validated by the agent's `context` schema. */
-  readonly context: Json
-  /** Of the message that opened the run. */
+  /** Whom the session is for, as its first caller stated; it has passed the agent's `context` schema, which does not change it. */
+  readonly context: C
+  /** Metadata of the message that opened the run; `{}` if it had none. */
   readonly metadata: JsonObject
+  /** The session's tags. */
   readonly tags: readonly string[]
-  readonly services: Services
+  /** What the worker module made for its tools. */
+  readonly services: S
+  /** The worker's logger. */
   readonly log: Logger
 }
 
 /** What `execute` and `verify` are given besides the input. */
-export interface ToolContext extends AgentContext {
+export interface ToolContext<C = Json, S = AnyServices> extends AgentContext<C, S> {
+  /** The call's id: `t_<run>_<turn>_<index>`. */
   readonly callId: string
   /** Counted from 1 over all attempts of the call, also those that died with their worker. */
   readonly attempt: number
@@ -59,7 +85,8 @@ export interface ToolContext extends AgentContext {
 }
 
 /** Where a call stands whose approval is in question. */
-export interface ApprovalContext extends AgentContext {
+export interface ApprovalContext<C = Json, S = AnyServices> extends AgentContext<C, S> {
+  /** The call's id: `t_<run>_<turn>_<index>`. */
   readonly callId: string
 }
 
@@ -72,167 +99,146 @@ export type Verdict<R> = { happened: true; result: R } | { happened: false } | {
 /** What an idempotency key is unique over: `run` (default), `session`, `call`; or a function of the input that returns the tool's own key. */
 export type Idempotency<I> = 'run' | 'session' | 'call' | ((input: I, ctx: { sessionId: string; run: number; callId: string }) => string)
 
-/** What `defineTool` takes. */
-export interface ToolOptions<S extends z.ZodType, R> {
+/** `V`, unless every effect in `E` is among `No`: then the option cannot be given. */
+export type Unless<E extends Effect, No extends Effect, V> = [E] extends [No] ? never : V
+
+/** What a tool expects of the agent that has it. */
+export interface ToolNeeds {
+  /** The type of `ctx.context` in the tool. */
+  context: unknown
+  /** The type of `ctx.services` in the tool. */
+  services: unknown
+}
+
+/** What a tool declared with the types `T` needs. */
+export interface NeedsOf<T extends ContextTypes> {
+  /** The type of `ctx.context`, if it was declared. */
+  context: T extends { context: infer C } ? C : unknown
+  /** The type of `ctx.services`, if it was declared. */
+  services: T extends { services: infer S } ? S : unknown
+}
+
+/** Options of `defineTool`. */
+export interface ToolOptions<
+  S extends z.ZodType = z.ZodType,
+  R = unknown,
+  E extends Effect = Effect,
+  O extends z.ZodType = z.ZodType,
+  T extends ContextTypes = ContextTypes,
+> {
   /** 1 to 64 of `[A-Za-z0-9_-]`, unique within an agent. */
   name: string
+  /** What the tool does, for the model. Must not be blank. */
   description: string
-  /** Must have a JSON form that is an object. */
+  /** zod schema of the input. Its JSON form must be an object. */
   input: S
-  /** What it does to the world. Required: pawl never guesses what may be repeated. */
-  effect: Effect
+  /** What the tool does to the world. Required: pawl never guesses what may be repeated. */
+  effect: E
   /** `'client'`: no worker executes it; the call waits for `session.answer(callId, result)`, at most for `timeout` (default: no limit). */
-  execute: 'client' | ((input: z.output<S>, ctx: ToolContext) => R | Promise<R>)
-  /** What `execute` or a client's answer must give. A read that gives something else fails; an effect has happened and says so. */
-  output?: z.ZodType
+  execute: 'client' | ((input: z.output<S>, ctx: ToolContext<ContextIn<T>, ServicesIn<T>>) => R | Promise<R>)
   /**
-   * Whether a person must approve the call before it is executed; a function decides by the input, and may give the reason.
-   * What it throws counts as yes. Decided by `session.approve` and `session.deny`.
+   * zod schema of what `execute` returns, or what a client answers. A `read` that returns something else fails; an effect has happened,
+   * so the model is given the result and told what is wrong with it. The value is recorded as it is, without the schema's transforms.
+   * Default: any JSON.
    */
-  approval?: boolean | ((input: z.output<S>, ctx: ApprovalContext) => ApprovalNeed | Promise<ApprovalNeed>)
-  /** How long a request for approval stands. Default 24 hours. */
+  output?: O
+  /**
+   * Whether a person must approve the call before it is executed; a function decides by the input, within 30 s, and may return the reason.
+   * If it throws, a person is asked. Decided by `session.approve` and `session.deny`. Default `false`.
+   */
+  approval?: boolean | ((input: z.output<S>, ctx: ApprovalContext<ContextIn<T>, ServicesIn<T>>) => ApprovalNeed | Promise<ApprovalNeed>)
+  /** How long a request for approval waits. At most 24 days. Default `'24h'`. */
   approvalTimeout?: Duration
-  /** What becomes of a call that nobody decided on in time: the model is told that it was denied (default), or the run fails. */
+  /** What becomes of a call whose approval expires: the model is told that it was denied (`deny`, the default), or the run fails. */
   onExpiry?: 'deny' | 'error'
   /**
-   * For `external`: what happens when nobody can tell whether the call happened. `'ask'` (default): the session waits for
+   * For `external`: what happens when it cannot be told whether the call happened. `'ask'` (default): the session waits for
    * `session.resolve`; `'tell_model'`: the model is told, and reasons about it.
    */
-  onUnknown?: 'ask' | 'tell_model'
-  /** Asked when nobody knows whether an `external` call happened, once its attempt is known to be dead. Must be a read. */
-  verify?(input: z.output<S>, ctx: ToolContext): Verdict<R> | Promise<Verdict<R>>
+  onUnknown?: Unless<E, 'read' | 'idempotent', 'ask' | 'tell_model'>
+  /** For `external`: says whether a call happened, once its attempt is known to be dead. Must only read. Default: none. */
+  verify?: Unless<
+    E,
+    'read' | 'idempotent',
+    (input: z.output<S>, ctx: ToolContext<ContextIn<T>, ServicesIn<T>>) => Verdict<R> | Promise<Verdict<R>>
+  >
   /**
    * How long after an outcome became unknown `verify`'s "it did not happen" counts: a request that was sent may still be under way.
-   * "It happened" counts at once. Default 5 s; 0 for a downstream that `verify` cannot overtake.
+   * "It happened" counts at once. At most 24 days. Default `'5s'`; 0 for a downstream that `verify` cannot overtake. Needs `verify`.
    */
   settleAfter?: Duration
-  /** How long one asking of `verify` may take. Default: `timeout`. */
+  /** How long one call of `verify` may take. At most 24 days. Default: `timeout`. */
   verifyTimeout?: Duration
-  /** How often a `verify` that threw is asked again. Default 3. */
+  /** How often a `verify` that threw is called again: an integer from 0. Default 3. */
   verifyRetries?: number
-  /** Names the effect in the outside world; stored with the call. */
-  effectId?(result: R): string
-  /** What the model is given instead of the result. */
-  toModel?(result: R, ctx: ToolContext): ResultContent
-  /** How long `execute` may take; `ctx.signal` aborts then. Default 60 s. */
+  /** Names the effect in the outside world (a refund's id); stored with the call. Default: none. */
+  effectId?: (result: R) => string
+  /** What the model is given in place of the result. Default: a string or content blocks as they are, anything else as JSON. */
+  toModel?: (result: R, ctx: ToolContext<ContextIn<T>, ServicesIn<T>>) => ResultContent
+  /** How long `execute` may take; `ctx.signal` aborts then. At most 24 days. Default `'60s'`; none for a client tool. */
   timeout?: Duration
-  /** For `read` and `idempotent`; an `external` body is entered once. */
+  /** How attempts that threw are repeated. For `read` and `idempotent`; an `external` body is entered once. */
   retry?: RetryOptions
-  /** For `idempotent` and `external`. Default `run`. */
-  idempotency?: Idempotency<z.output<S>>
+  /** For `idempotent` and `external`: what the key is unique over. Default `run`. */
+  idempotency?: Unless<E, 'read', Idempotency<z.output<S>>>
 }
 
 /** A declared tool: the options, checked and completed. Make it with `defineTool`. */
-export interface Tool {
+// oxlint-disable-next-line typescript/no-explicit-any -- a `Tool` of any needs fits where any tool is taken
+export interface Tool<N extends ToolNeeds = any, A = any> {
+  /** Its name. */
   readonly name: string
+  /** What the model is told that it does. */
   readonly description: string
+  /** What it does to the world. */
   readonly effect: Effect
+  /** zod schema of the input. */
   readonly input: z.ZodType
-  /** JSON Schema of the input, as the model is told. */
+  /** JSON Schema of the input, as the model is given it. */
   readonly inputSchema: JsonObject
   /** Digest of `inputSchema`. */
   readonly schemaDigest: string
+  /** Milliseconds that `execute` may take. */
   readonly timeoutMs: number
+  /** How attempts that threw are repeated. */
   readonly retry: RetryPolicy
+  /** What the idempotency key is unique over. */
   readonly idempotency: Idempotency<unknown>
+  /** zod schema of the result. */
   readonly output?: z.ZodType
-  /** Absent: never asked for. */
-  readonly approval?: {
-    needed(input: unknown, ctx: ApprovalContext): ApprovalNeed | Promise<ApprovalNeed>
-    readonly expiresMs: number
-    readonly onExpiry: 'deny' | 'error'
-  }
+  /** When a person must approve a call. Absent: never. */
+  readonly approval?: ToolApproval
+  /** What happens to a call whose outcome stays unknown. */
   readonly onUnknown: 'ask' | 'tell_model'
+  /** Milliseconds before `verify`'s "it did not happen" counts. */
   readonly settleAfterMs: number
+  /** Milliseconds that one call of `verify` may take. */
   readonly verifyTimeoutMs: number
+  /** How often a `verify` that threw is called again. */
   readonly verifyRetries: number
-  /** Absent: a client answers it. */
+  /** The body. Absent: a client answers the call. */
   execute?(input: unknown, ctx: ToolContext): unknown
-  /** Whether a client's answer is waited for without end. */
+  /** Present for a client tool: the milliseconds that an answer is waited for. */
   readonly client?: { readonly timeoutMs?: number }
+  /** Says whether a call happened. */
   verify?(input: unknown, ctx: ToolContext): Verdict<unknown> | Promise<Verdict<unknown>>
+  /** Names the effect in the outside world. */
   effectId?(result: unknown): string
+  /** What the model is given in place of the result. */
   toModel?(result: unknown, ctx: ToolContext): ResultContent
+  /** For the compiler alone: what the tool needs of its agent, and what a client may answer. */
+  readonly types?: { readonly needs: (given: N) => void; readonly answer: A }
 }
 
-const DEFAULT_TIMEOUT = '60s'
-const DEFAULT_SETTLE_AFTER = '5s'
-const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/
-const EFFECTS: readonly string[] = ['read', 'idempotent', 'external']
-
-/**
- * Declares a tool.
- * @throws DeclarationError `invalid_tool` for a bad name, effect, timeout or retry; `no_json_schema` for an input schema
- * that has no JSON form or is no object.
- */
-export function defineTool<S extends z.ZodType, R>(options: ToolOptions<S, R>): Tool {
-  const { name, effect } = options
-  if (typeof name !== 'string' || !TOOL_NAME.test(name)) {
-    throw new DeclarationError('invalid_tool', `The tool name ${JSON.stringify(name)} does not match ${TOOL_NAME}: rename the tool.`)
-  }
-  const bad = (what: string): never => {
-    throw new DeclarationError('invalid_tool', `Tool "${name}": ${what}`)
-  }
-  if (!EFFECTS.includes(effect)) {
-    bad(
-      `effect is ${JSON.stringify(effect)}; declare 'read' (safe to repeat), 'idempotent' (safe with the same key) or 'external' (never repeated).`,
-    )
-  }
-  if (typeof options.description !== 'string' || options.description.trim() === '') bad('description is empty; say what the tool does.')
-  const isClient = options.execute === 'client'
-  if (typeof options.execute !== 'function' && !isClient) bad("execute is neither a function nor 'client'.")
-  if (isClient && options.verify) bad('verify is for calls that a worker executes; this one is answered by a client.')
-  if (options.onUnknown !== undefined && effect !== 'external') bad(`onUnknown is for 'external' tools; this one is '${effect}'.`)
-  if (options.onUnknown !== undefined && !['ask', 'tell_model'].includes(options.onUnknown)) bad("onUnknown must be 'ask' or 'tell_model'.")
-  if (options.onExpiry !== undefined && !['deny', 'error'].includes(options.onExpiry)) bad("onExpiry must be 'deny' or 'error'.")
-  if (!['undefined', 'boolean', 'function'].includes(typeof options.approval)) bad('approval must be a boolean or a function of the input.')
-  if (options.output !== undefined && typeof options.output?.safeParseAsync !== 'function') bad('output is no zod schema.')
-  if (options.settleAfter !== undefined && !options.verify) bad('settleAfter is for tools with a verify.')
-  if (options.verify !== undefined && effect !== 'external') bad(`verify is for 'external' tools; this one is '${effect}'.`)
-  if (options.idempotency !== undefined && effect === 'read') bad("a 'read' has no idempotency key: leave out `idempotency`.")
-  const timeoutMs =
-    milliseconds(options.timeout ?? DEFAULT_TIMEOUT) ??
-    bad("timeout must be a positive number of milliseconds, or text like '30s', up to 24 days.")
-  const retry = retryPolicy(options.retry, bad)
-  const duration = (value: Duration, of: string): number =>
-    milliseconds(value) ?? bad(`${of} must be a positive number of milliseconds, or text like '30s', up to 24 days.`)
-  const verifyTimeoutMs = options.verifyTimeout === undefined ? timeoutMs : duration(options.verifyTimeout, 'verifyTimeout')
-  const settleAfterMs = options.settleAfter === 0 ? 0 : duration(options.settleAfter ?? DEFAULT_SETTLE_AFTER, 'settleAfter')
-  const { verifyRetries = 3 } = options
-  if (!(Number.isInteger(verifyRetries) && verifyRetries >= 0)) bad('verifyRetries must be an integer from 0.')
-  const { inputSchema, schemaDigest } = inputSchemaOf(options.input, `the input of tool "${name}"`)
-  return {
-    name,
-    description: options.description,
-    effect,
-    input: options.input,
-    inputSchema,
-    schemaDigest,
-    timeoutMs,
-    retry,
-    idempotency: (options.idempotency ?? 'run') as Idempotency<unknown>,
-    onUnknown: options.onUnknown ?? 'ask',
-    settleAfterMs,
-    verifyTimeoutMs,
-    verifyRetries,
-    ...(options.output && { output: options.output }),
-    ...(options.approval !== undefined &&
-      options.approval !== false && {
-        approval: {
-          needed: neededBy(options.approval as boolean | ((input: unknown, ctx: ApprovalContext) => ApprovalNeed | Promise<ApprovalNeed>)),
-          expiresMs: duration(options.approvalTimeout ?? '24h', 'approvalTimeout'),
-          onExpiry: options.onExpiry ?? 'deny',
-        },
-      }),
-    ...(typeof options.execute === 'function'
-      ? { execute: options.execute as NonNullable<Tool['execute']> }
-      : { client: options.timeout === undefined ? {} : { timeoutMs } }),
-    ...(options.verify && { verify: options.verify as NonNullable<Tool['verify']> }),
-    ...(options.effectId && { effectId: options.effectId as NonNullable<Tool['effectId']> }),
-    ...(options.toModel && { toModel: options.toModel as NonNullable<Tool['toModel']> }),
-  }
+/** On what terms calls of a tool need approval. */
+export interface ToolApproval {
+  /** Whether this call needs it. */
+  needed(input: unknown, ctx: ApprovalContext): ApprovalNeed | Promise<ApprovalNeed>
+  /** Milliseconds that a request waits. */
+  readonly expiresMs: number
+  /** What becomes of a call whose request expires. */
+  readonly onExpiry: 'deny' | 'error'
 }
 
-function neededBy(approval: boolean | ((input: unknown, ctx: ApprovalContext) => ApprovalNeed | Promise<ApprovalNeed>)) {
-  return typeof approval === 'function' ? approval : () => approval
-}
+/** What a client may answer to a call of the tool `T`: the type of its `output` schema. */
+export type AnswerOf<T extends Tool> = T extends Tool<infer _, infer A> ? A : Json

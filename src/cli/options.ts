@@ -3,7 +3,7 @@ import { InvalidArgumentError, Option } from 'commander'
 import { DATA_FOLDER } from '../connect/dev-stack.ts'
 import type { Json } from '../session/json.ts'
 
-const MAX_PROCESSES = 256
+const MAX_PROCESSES = 64
 
 /** `--processes <n>` */
 export function processesOption(): Option {

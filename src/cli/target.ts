@@ -30,7 +30,7 @@ export function neededTarget(options: TargetOptions): Target {
   const target = targetIn(options)
   if (target) return target
   throw new CliError(
-    'invalid_target',
+    'invalid_usage',
     'Say where to: --checkpoint <version>, --message <id> or --run <number>; pawl checkpoints <session> lists them.',
   )
 }

@@ -1,29 +1,60 @@
 // Where a client finds Temporal and the side store.
-import type { Client, Connection } from '@temporalio/client'
+import { Client, Connection } from '@temporalio/client'
 import type { DataConverter } from '@temporalio/common'
 import type { Pool } from 'pg'
+import { z } from 'zod'
 import type { Logger } from '../agent/tool.ts'
 import type { TemporalAddress } from '../connect/temporal.ts'
 import type { Wait } from '../connect/waits.ts'
+import { checkOptions, fn, options, text, where } from '../options/check.ts'
+import { isPool, logger, TEMPORAL_ADDRESS } from '../options/shared.ts'
 
-/** What `Pawl.connect` takes; all of it has a default. */
+/** Options of `Pawl.connect`; all of them have a default. */
 export interface ConnectOptions {
   /**
-   * Where Temporal is, or a connection or client of yours. Default: `TEMPORAL_*`, the `pawl dev` that runs in this folder or one above it,
-   * the profile file, and last, with a warning, `127.0.0.1:7233`.
+   * Where Temporal is, or a connection or client of yours, which stays yours to close. Default: `TEMPORAL_*`, the `pawl dev` that runs in
+   * this folder or one above it, the profile file, and last, with a warning, `127.0.0.1:7233`.
    */
   temporal?: TemporalAddress | Connection | Client
-  /** Namespace, where `temporal` does not say it. */
+  /** Namespace, where `temporal` does not name one. Default: `TEMPORAL_NAMESPACE`, else `default`. */
   namespace?: string
-  /** URL of the side store or a `pg.Pool` of yours; opened on first use. Default: `DATABASE_URL`, or that of the `pawl dev`; `false`: none. */
+  /**
+   * URL of the side store, or a `pg.Pool` of yours, which stays yours to close; opened on first use. `false`: no side store.
+   * Default: `DATABASE_URL`, or that of the `pawl dev`.
+   */
   postgres?: string | Pool | false
   /** Postgres schema. Default `pawl`. */
   schema?: string
-  /** Default `pawl`. */
+  /** Task queue of sessions that do not name one. Default `pawl`, or that of the `pawl dev`. */
   taskQueue?: string
+  /** Must be the workers' own. Not used with a `Client` of yours. Default: Temporal's. */
   dataConverter?: DataConverter
   /** Told when Postgres is lost, when it is back, and which Temporal is assumed where none is configured. Default: the last as a process warning. */
   logger?: Logger
-  /** Told what a call waits for, such as `Postgres at db:5432/pawl`: after two seconds, and then every five. */
+  /** Told what a call waits for, such as `Postgres at db:5432/pawl`: after two seconds, and then every five. Default: nothing is told. */
   onWait?: (wait: Wait) => void
+}
+
+const OPTIONS = options({
+  temporal: z.unknown().optional(),
+  namespace: text("a namespace's name").optional(),
+  postgres: where<string | Pool | false>(
+    (value) => value === false || typeof value === 'string' || isPool(value),
+    'a URL such as postgres://user@host/database, a pg.Pool, or false',
+  ).optional(),
+  schema: text('the name of a Postgres schema').optional(),
+  taskQueue: text("a task queue's name").optional(),
+  dataConverter: z.unknown().optional(),
+  logger: logger<Logger>().optional(),
+  onWait: fn<(wait: Wait) => void>().optional(),
+})
+
+const ADDRESSED = options({ temporal: TEMPORAL_ADDRESS.optional() })
+
+/** The options, unchanged. @throws InvalidOption. */
+export function checkConnect(given: ConnectOptions): ConnectOptions {
+  checkOptions(OPTIONS, given)
+  const { temporal } = given
+  if (!(temporal instanceof Client || temporal instanceof Connection)) checkOptions(ADDRESSED, { temporal })
+  return given
 }

@@ -15,7 +15,9 @@ export class MessageRejected extends PawlError {
 /** The run was stopped. Code `run_interrupted`. */
 export class RunInterrupted extends PawlError {
   override readonly name = 'RunInterrupted'
+  /** The run that was stopped. */
   readonly run: number
+  /** Why, as whoever stopped it said. */
   readonly reason: string | undefined
 
   constructor(run: number, reason: string | undefined) {
@@ -28,7 +30,9 @@ export class RunInterrupted extends PawlError {
 /** The run failed, and the session is (or was) in `error`. `code` is the reason's: `max_turns`, `deadline_exceeded`, a model's error code, … */
 export class RunFailed extends PawlError {
   override readonly name = 'RunFailed'
+  /** The run that failed; undefined: the session failed before a run. */
   readonly run: number | undefined
+  /** Why. */
   readonly reason: string
   /** How pawl suggests to go on. */
   readonly strategy: RecoveryStrategy | 'automatic'
@@ -75,6 +79,7 @@ export interface Unavailable {
   advice?: string
   /** What it waits for, where that is known. */
   waitsFor?: string
+  /** The error behind it. */
   cause?: unknown
 }
 
@@ -84,6 +89,7 @@ export interface Unavailable {
  */
 export class SessionUnavailable extends PawlError {
   override readonly name = 'SessionUnavailable'
+  /** What the session waits for, where that is known. */
   readonly waitsFor: string | undefined
 
   constructor(sessionId: string, { what, advice = 'Start a worker on its task queue and ask again.', waitsFor, cause }: Unavailable) {
@@ -95,11 +101,6 @@ export class SessionUnavailable extends PawlError {
 /** The session cannot be recovered so. Codes: `not_in_error`, `effects_completed`, `recovers_by_itself`, `no_run`, `unknown_strategy`. */
 export class RecoveryRefused extends PawlError {
   override readonly name = 'RecoveryRefused'
-}
-
-/** An option of a list, or a cursor, that cannot be meant. Codes: `invalid_option`, `invalid_cursor`. */
-export class InvalidOption extends PawlError {
-  override readonly name = 'InvalidOption'
 }
 
 /**

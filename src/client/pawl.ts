@@ -10,22 +10,22 @@ import type { Json } from '../session/json.ts'
 import { DEFAULT_TASK_QUEUE } from '../session/protocol.ts'
 import { openStore, type StoreOptions } from '../store/index.ts'
 import { type Asking, askingOf } from './queries/asking.ts'
+import { checkSession } from './session/options.ts'
 import { sessionHandle, type SessionParts } from './session/session.ts'
-import type { ConnectOptions } from './connect-options.ts'
+import { checkConnect, type ConnectOptions } from './connect-options.ts'
 import type { SessionHandle, SessionOptions } from './types.ts'
 import { type Upkeep, upkeepOf } from './admin/upkeep.ts'
 import { defined } from '../session/defined.ts'
 
-/** The context that an agent declares. */
-type ContextOf<A> = A extends Agent<infer C> ? C : Json
-
 /** A connection to a pawl deployment: its Temporal and its side store. What is asked of the side store is said in `Asking`. */
 export class Pawl implements Asking, Upkeep {
+  /** Sessions as rows of the side store. */
   readonly sessions: Asking['sessions']
   readonly messages: Asking['messages']
   readonly checkpoints: Asking['checkpoints']
   readonly errors: Asking['errors']
   readonly toolCalls: Asking['toolCalls']
+  /** Calls that wait for a person or a client. */
   readonly pending: Asking['pending']
   readonly usage: Asking['usage']
   readonly events: Asking['events']
@@ -56,9 +56,10 @@ export class Pawl implements Asking, Upkeep {
   /**
    * Connects to Temporal: the one that the options name, else `TEMPORAL_*`, else that of the `pawl dev` that runs in this folder or one
    * above, else, with a warning, `127.0.0.1:7233`. The side store is opened on first use; `send` does not need it.
-   * @throws ConnectError `no_temporal`, StoreError `invalid_postgres_url`.
+   * @throws InvalidOption `invalid_option`; ConnectError `no_temporal`; StoreError `invalid_postgres_url`, `invalid_store_options`.
    */
-  static async connect(options: ConnectOptions = {}): Promise<Pawl> {
+  static async connect(given: ConnectOptions = {}): Promise<Pawl> {
+    const options = checkConnect(given)
     const found = namesTemporal(options) ? {} : await findDevDeployment()
     const { taskQueue = found.taskQueue ?? DEFAULT_TASK_QUEUE, onWait: tell } = options
     const postgres = options.postgres ?? process.env.DATABASE_URL ?? found.postgres
@@ -72,11 +73,14 @@ export class Pawl implements Asking, Upkeep {
   }
 
   /**
-   * The session `id`, or a new one. Nothing is started before its first `send`.
-   * @throws InvalidMessage `invalid_session_id`.
+   * The session `id`, or a new one. Nothing is started before its first `send`. The agent is named, which its type checks
+   * (`pawl.session<typeof support>(id, { agent: 'support', context })`), or given itself: `pawl.session(id, { agent: support, context })`.
+   * @throws InvalidMessage `invalid_session_id`; InvalidOption `invalid_option`.
    */
-  session<A extends Agent = Agent<Json>>(id?: string, options: SessionOptions<ContextOf<A>> = {}): SessionHandle {
-    return sessionHandle(this.#parts, id ?? randomUUID(), options, { isNew: id === undefined })
+  session<A extends Agent = Agent<Json>>(id?: string, options?: SessionOptions<A>): SessionHandle
+  session<A extends Agent>(id: string | undefined, options: SessionOptions<A> & { agent: A }): SessionHandle
+  session(id?: string, options?: object): SessionHandle {
+    return sessionHandle(this.#parts, id ?? randomUUID(), checkSession(options), { isNew: id === undefined })
   }
 
   /** Closes what `connect` opened; a connection, client or pool of yours stays open. */

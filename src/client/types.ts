@@ -1,5 +1,7 @@
 // What a backend gives the client and gets from it.
-import type { StopReason, Usage, UserBlock } from '../session/content.ts'
+import type { Agent, ContextOf } from '../agent/agent.ts'
+import type { AnswerOf, Tool, ToolNeeds } from '../agent/tool.ts'
+import type { AssistantBlock, StopReason, Usage, UserBlock } from '../session/content.ts'
 import type { Duration } from '../session/duration.ts'
 import type { RecoveryStrategy, SessionEvent, Target } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
@@ -8,23 +10,47 @@ import type { SessionState } from '../session/state.ts'
 import type { MessageRow } from '../store/rows.ts'
 import type { SessionAsking } from './queries/asking.ts'
 
-/** Of one session; used when the session is started. */
-export interface SessionOptions<C = Json> {
-  /** Which agent the session talks to. Required to start it. */
-  agent?: string
-  context?: C
+/** How a session is opened, whichever its agent. */
+export interface OpeningOptions {
+  /** What lists can be filtered by: at most 16,000 bytes of JSON. Default: none. */
   tags?: string[]
+  /** Task queue of the workers that serve the session. Default: the client's. */
   taskQueue?: string
-  /** How long the session stays open without a message. Default one day. */
+  /** How long the session stays open without a message, at most 24 days. Default `'24h'`. */
   idleTimeout?: Duration
-  /** How long a call may wait for a worker that serves it before the session is in `error: agent_not_served`. Default two minutes. */
+  /**
+   * How long a call may wait for a worker that serves it, at most 24 days; the session is then in `error: agent_not_served`.
+   * Default `'2m'`.
+   */
   notServedAfter?: Duration
 }
 
-/** Of one message. */
+/** Which agent a session talks to, and its context: required together where the agent's `context` schema requires one. */
+export type AgentAndContext<A extends Agent> =
+  null extends ContextOf<A>
+    ? {
+        /** The agent, or its name. Required to start or resume a session. */
+        agent?: A['name'] | NoInfer<A>
+        /** Whom the session is for, at most 100,000 bytes of JSON. Used when the session is started. Default `null`. */
+        context?: ContextOf<A>
+      }
+    :
+        | {
+            /** The agent, or its name. Required to start or resume a session. */
+            agent: A['name'] | NoInfer<A>
+            /** Whom the session is for, at most 100,000 bytes of JSON. Used when the session is started. */
+            context: ContextOf<A>
+          }
+        | { agent?: undefined; context?: undefined }
+
+/** Options of `pawl.session`; used when the session is started. */
+export type SessionOptions<A extends Agent = Agent<Json>> = OpeningOptions & AgentAndContext<A>
+
+/** Options of `session.send`. */
 export interface SendOptions {
-  /** The same id is accepted once. Default: a new UUID. */
+  /** Identifies the message: the same id is accepted once. 1 to 200 characters. Default: a new UUID. */
   messageId?: string
+  /** What the run's tools get as `ctx.metadata`: at most 16,000 bytes of JSON. Default `{}`. */
   metadata?: JsonObject
   /**
    * Promises that the session has never existed. Without it, a worker looks for the past of a session whose workflow is not running, and
@@ -35,11 +61,15 @@ export interface SendOptions {
 
 /** How a run ended well. */
 export interface RunResult {
+  /** Number of the run within the session, from 1. */
   run: number
   /** The text of the model's last message. */
   text: string
-  message: { role: 'assistant'; content: import('../session/content.ts').AssistantBlock[] }
+  /** The model's last message. */
+  message: { role: 'assistant'; content: AssistantBlock[] }
+  /** Why the model stopped. */
   stopReason: StopReason
+  /** Tokens used by the run. */
   usage: Usage
 }
 
@@ -54,9 +84,13 @@ export type RunSettled =
 
 /** A call that waits for somebody: for approval, for a client's answer, or for what became of it (`unknown`). */
 export interface WaitingCall {
+  /** For what it waits. */
   kind: 'approval' | 'client' | 'unknown'
+  /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
+  /** Number of the turn within the session, from 1. */
   turn: number
+  /** The tool's name. */
   tool: string
   /** The model's arguments. */
   input: Json
@@ -68,27 +102,40 @@ export interface WaitingCall {
   expiresAt?: number
 }
 
+/** How long a run is waited for. */
+export interface WaitOptions {
+  /** At most 24 days; then `ResultTimeout`, and the run continues. Default: as long as the run takes. */
+  timeout?: Duration
+  /** Ends the wait: it rejects with the signal's reason. Default: none. */
+  signal?: AbortSignal
+}
+
 /** One run, by the message that belongs to it. */
 export interface RunHandle {
+  /** The session's id. */
   readonly sessionId: string
+  /** The message that the run belongs to. */
   readonly messageId: string
   /**
    * The run's answer; waits through `waiting` and through errors that pawl leaves by itself.
-   * @throws RunInterrupted, RunFailed, MessageRejected, ResultTimeout.
+   * @throws RunInterrupted `run_interrupted`; RunFailed and MessageRejected, with the code that the session recorded; ResultTimeout
+   * `result_timeout`; InvalidOption `invalid_option`.
    */
-  result(options?: { timeoutMs?: number; signal?: AbortSignal }): Promise<RunResult>
+  result(options?: WaitOptions): Promise<RunResult>
   /**
    * The same without throwing for how the run ended; and it resolves too when the run waits for somebody: with what is pending.
    * For a message that waits for its turn in a run that waits, it resolves later.
    */
-  settled(options?: { timeoutMs?: number; signal?: AbortSignal }): Promise<RunSettled>
+  settled(options?: WaitOptions): Promise<RunSettled>
   /** The session's events from this message on, until its run has ended. */
   events(options?: { signal?: AbortSignal }): AsyncIterable<SessionEvent>
 }
 
 /** Who asks for something, and why: recorded with it. */
 export interface By {
+  /** Who asked for it: at most 1,000 bytes. */
   by?: string
+  /** Why: at most 4,000 bytes. */
   reason?: string
 }
 
@@ -115,69 +162,78 @@ export type ForkOptions = Partial<{ checkpoint: number; message: string; run: nu
 export interface Decision {
   /** Of the arguments, as `approval_requested` and the list of what is pending give it. */
   digest: string
+  /** Who asked for it: at most 1,000 bytes. */
   by?: string
+  /** What there is to say about it: at most 4,000 bytes. */
   note?: string
 }
 
 /** One session. */
 export interface SessionHandle extends SessionAsking {
+  /** The session's id. */
   readonly id: string
   /**
    * Sends a user message: starts, resumes or continues the session. Durable when it resolves, even with no worker running.
    * A session with an id of yours may have a past, which its worker reads from Postgres before it opens it. The first message of one that
    * cannot have a past needs no Postgres: `send(text, { isNew: true })`.
    * Content of more than 1,000,000 bytes of JSON, up to 20,000,000, goes to the side store first and needs it.
-   * @throws InvalidMessage (`empty_message`, `message_too_large`, `store_unavailable`, `invalid_context`, …) before anything is recorded;
-   * ConnectError `no_temporal` if the server does not answer within 30 s.
+   * @throws InvalidMessage (`empty_message`, `message_too_large`, `invalid_context`, …), InvalidOption `invalid_option`, and StoreError `store_unavailable` for
+   * large content, before anything is recorded; ConnectError `no_temporal` if the server does not answer within 30 s.
    */
   send(content: string | UserBlock[], options?: SendOptions): Promise<RunHandle>
   /** The handle of a message that was sent before. */
   run(messageId: string): RunHandle
-  /** The session's state, from the workflow, else from the store. @throws SessionNotFound; SessionUnavailable, which says what it waits for. */
+  /** The session's state, from the workflow, else from the store. @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`, which says what it waits for. */
   state(): Promise<SessionState>
-  /** All messages of the transcript; those that no turn has taken yet come last. @throws SessionNotFound, SessionUnavailable. */
+  /** All messages of the transcript; those that no turn has taken yet come last. @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`. */
   messages(): Promise<MessageRow[]>
   /**
    * The transcript as it was at a checkpoint, or just before a message was taken in or a run began; also in a past that was left since.
-   * @throws RequestRefused (`checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`), SessionNotFound.
+   * @throws RequestRefused (`checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`); SessionNotFound `session_not_found`.
    */
   messagesUpTo(target: Target): Promise<MessageRow[]>
   /**
    * A value that an event refers to by `blob.sha256`, as JSON text: a message's content, or `{ value, content }` of a tool result.
-   * Null: it is not, or no more, in the side store. @throws StoreError.
+   * Null: it is not, or no more, in the side store. @throws StoreError `no_store`, `store_unavailable`.
    */
   blob(sha256: string): Promise<string | null>
   /**
    * The session's events above `after`; with `follow` it continues until the session closes or `signal` aborts.
-   * @throws SessionNotFound, SessionUnavailable (neither with `follow`).
+   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable` (neither with `follow`).
    */
   events(options?: { after?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<SessionEvent>
   /** Stops the run that is going on; its outcome is `interrupted`. Messages not yet seen open the next run. */
   interrupt(options?: { reason?: string; by?: string }): Promise<void>
-  /** Takes a session out of `error`. @throws RecoveryRefused. */
+  /** Takes a session out of `error`. @throws RecoveryRefused `not_in_error`, `effects_completed`, `recovers_by_itself`, `no_run`; SessionNotFound `session_not_found`. */
   recover(options: { strategy: 'restart_run' | 'abandon'; by?: string }): Promise<void>
   /** Closes the session once its run has ended and everything is stored. The next `send` opens it again. */
   close(options?: { by?: string }): Promise<void>
   /**
    * Opens a session again whose workflow has closed; a run that had been cut off is continued. Tells how the session stands.
-   * @throws SessionNotFound; RequestRefused `archive_unavailable`, `execution_unreadable` while its past cannot be read: it opens by itself.
+   * @throws SessionNotFound `session_not_found`; RequestRefused `archive_unavailable`, `execution_unreadable` while its past cannot be read: it opens by itself.
    */
   resume(): Promise<SessionSummary>
-  /** Makes a checkpoint now, beside those that the agent's policy makes. @throws RequestRefused. */
+  /** Makes a checkpoint now, beside those that the agent's policy makes. @throws RequestRefused `invalid_reason`, `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`. */
   checkpoint(reason: string, options?: { by?: string }): Promise<{ version: number }>
   /**
    * Moves the session back; a run that is going on is interrupted first. What is left behind is archived; effects that completed
-   * cannot be undone and are reported. @throws RequestRefused (nothing has changed), SessionNotFound.
+   * cannot be undone and are reported.
+   * @throws RequestRefused `checkpoint_not_found`, `message_not_found`, `run_not_found`, `target_archived`, `invalid_target` (nothing has
+   * changed); SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   rollback(options: RollbackOptions): Promise<Moved>
-  /** Makes a new session from any point of this one's past, live or closed; they share nothing afterwards. @throws RequestRefused. */
+  /** Makes a new session from any point of this one's past, live or closed; they share nothing afterwards. @throws RequestRefused `session_exists`, and those of `rollback`; SessionNotFound `session_not_found`. */
   fork(options?: ForkOptions): Promise<SessionHandle>
-  /** Approves a call that waits for it, with the model's arguments or, given `input`, with these. Gives the digest of what is executed. @throws RequestRefused. */
+  /** Approves a call that waits for it, with the model's arguments or, given `input`, with these. Returns the digest of what is executed. @throws RequestRefused `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_arguments`, `already_completed`, `agent_not_served`. */
   approve(callId: string, decision: Decision & { input?: Json }): Promise<{ digest: string }>
-  /** Denies a call that waits for approval; the model is told, with the reason. @throws RequestRefused. */
+  /** Denies a call that waits for approval; the model is told, with the reason. @throws RequestRefused `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`. */
   deny(callId: string, decision: Decision & { reason?: string }): Promise<void>
-  /** Says what became of a call whose outcome is unknown. @throws RequestRefused. */
+  /** Says what became of a call whose outcome is unknown. @throws RequestRefused `call_not_found`, `not_unknown`, `call_has_ended`, `invalid_resolution`. */
   resolve(callId: string, resolution: ResolveRequest['resolution'], options?: { by?: string; note?: string }): Promise<void>
-  /** Answers a call of a client tool. @throws RequestRefused (`invalid_answer` for one that does not fit the tool's output schema). */
-  answer(callId: string, result: Json, options?: { by?: string }): Promise<void>
+  /**
+   * Answers a call of a client tool; `session.answer<typeof tool>(…)` types the answer by the tool's `output` schema.
+   * @throws RequestRefused `call_not_found`, `not_waiting`, `agent_not_served`; `invalid_answer` for one that does not fit the tool's
+   * `output` schema.
+   */
+  answer<T extends Tool = Tool<ToolNeeds, Json>>(callId: string, result: AnswerOf<T>, options?: { by?: string }): Promise<void>
 }

@@ -11,10 +11,13 @@ import { defined } from '../session/defined.ts'
 
 /** Where Temporal is, as plain data; what is left out comes from `TEMPORAL_*` and the profile file. */
 export interface TemporalAddress {
+  /** Host and port. Default: `TEMPORAL_ADDRESS`, the profile file, `127.0.0.1:7233`. */
   address?: string
+  /** Temporal namespace. Default: `TEMPORAL_NAMESPACE`, the profile file, `default`. */
   namespace?: string
   /** A function is asked at each connection, and about once a minute, so that keys can be rotated. */
   apiKey?: string | (() => string)
+  /** TLS, as Temporal's client takes it. Default: the environment's and the profile file's. */
   tls?: NonNullable<ConnectionOptions['tls']>
 }
 

@@ -2,7 +2,9 @@
 
 /** What is waited for, such as `Postgres at db:5432/pawl`, and for how long by now. */
 export interface Wait {
+  /** What is waited for. */
   for: string
+  /** Milliseconds so far. */
   ms: number
 }
 

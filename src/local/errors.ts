@@ -3,8 +3,8 @@ import { PawlError } from '../session/errors.ts'
 
 /** The codes of `StackError`. */
 export type StackErrorCode =
-  | 'no_temporal'
-  | 'no_postgres'
+  | 'temporal_not_found'
+  | 'postgres_not_found'
   | 'temporal_unreachable'
   | 'temporal_namespace_missing'
   | 'temporal_start_failed'

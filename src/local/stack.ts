@@ -1,5 +1,6 @@
 // The local stack: a Temporal server and a Postgres, found or started, and stopped again however this process ends.
 import { join } from 'node:path'
+import { checkOptions, fn, oneOf, options, someOf, text, where } from '../options/check.ts'
 import { makeDataDir, openState, type DataDir, type StateFile } from './data-dir.ts'
 import { StackError } from './errors.ts'
 import { startKeeper, type Keeper } from './keeper/keeper.ts'
@@ -19,7 +20,7 @@ export type PostgresWay = 'url' | 'embedded'
 
 const POSTGRES_WAYS: readonly PostgresWay[] = ['url', 'embedded']
 
-/** What `startStack` takes; all of it has a default. */
+/** Options of `startStack`; all of them have a default. */
 export interface StackOptions {
   /** Where the servers keep their data, from one start to the next. Default: a fresh temporary folder, removed at the end. */
   dataDir?: string
@@ -37,16 +38,31 @@ export interface StackOptions {
   env?: NodeJS.ProcessEnv
 }
 
+const OPTIONS = options({
+  dataDir: text('the path of a folder').optional(),
+  temporal: someOf(TEMPORAL_WAYS).optional(),
+  postgres: someOf(POSTGRES_WAYS).optional(),
+  ui: oneOf('on', 'off').optional(),
+  onDeath: oneOf('restart', 'leave').optional(),
+  onProgress: fn<Say>().optional(),
+  env: where<NodeJS.ProcessEnv>((value) => typeof value === 'object' && value !== null, 'an object such as process.env').optional(),
+})
+
 /** A running stack. */
 export interface Stack {
+  /** Host and port of Temporal. */
   temporalAddress: string
   /** URL of Temporal's web UI, where there is one. */
   temporalUi?: string
+  /** Temporal namespace. */
   namespace: string
+  /** URL of Postgres. */
   databaseUrl: string
   /** What tells workers and clients where the stack is: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, DATABASE_URL, and what these need. */
   env: Record<string, string>
+  /** Temporal, to be stopped and started in the middle of a test. */
   temporal: StackServer
+  /** Postgres, to be stopped and started in the middle of a test. */
   postgres: StackServer
   /** Rejects if the process that runs the embedded servers is killed: they end with it. @throws StackError `keeper_failed`. */
   lost: Promise<never>
@@ -61,9 +77,10 @@ export interface Stack {
 /**
  * Finds or starts Temporal and Postgres, and resolves when both answer. Servers that it starts outlive neither `stop` nor this
  * process, also when it is killed; a terminal's Ctrl-C does not reach them. They do not keep this process alive.
- * @throws StackError `no_temporal`, `no_postgres`, `temporal_unreachable`, `postgres_unreachable`, `data_dir_in_use`, ….
+ * @throws InvalidOption `invalid_option`; StackError `temporal_not_found`, `postgres_not_found`, `temporal_unreachable`, `postgres_unreachable`, `data_dir_in_use`, ….
  */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
+  checkOptions(OPTIONS, options)
   const { onProgress: say = sayOnStderr, dataDir } = options
   const given = options.env ?? process.env
   const env = dataDir === undefined ? given : await withoutOwnAddresses(given, dataDir, say)
@@ -151,7 +168,7 @@ async function havePostgres(
   if (url && ways.includes('url')) return sayIfSlow(say, 'waiting for Postgres at DATABASE_URL', foundPostgres(url))
   if (!ways.includes('embedded')) {
     throw new StackError(
-      'no_postgres',
+      'postgres_not_found',
       'There is no Postgres: DATABASE_URL is not set, and an embedded one is not wanted. Set DATABASE_URL=postgres://….',
     )
   }

@@ -43,7 +43,7 @@ export function modelErrorOf(error: unknown, model: string, phase: CallPhase): M
   return new ModelError(code, sentence(`${model}: ${detailOf(thrown, error)}`, code, retryable), {
     retryable,
     status: thrown.status,
-    retryAfterMs: retryable && thrown.headers ? retryAfterMsOf(thrown.headers) : undefined,
+    retryAfter: retryable && thrown.headers ? retryAfterMsOf(thrown.headers) : undefined,
     cause: error,
   })
 }

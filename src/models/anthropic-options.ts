@@ -5,10 +5,14 @@ import type {
   RawMessageStreamEvent,
   ThinkingConfigParam,
 } from '@anthropic-ai/sdk/resources/messages'
+import { z } from 'zod'
 import { DeclarationError } from '../agent/errors.ts'
+import { checkOptions, duration, integer, oneOf, options, where } from '../options/check.ts'
+import type { Duration } from '../session/duration.ts'
 
 /** What pawl needs of a client of the Anthropic SDK; those for Bedrock and Vertex have it too. */
 export interface MessagesClient {
+  /** The client's `messages`, of which `create` is used. */
   messages: {
     create(
       body: MessageCreateParamsStreaming,
@@ -19,39 +23,58 @@ export interface MessagesClient {
 
 /** Options of `anthropic`. */
 export interface AnthropicOptions {
-  /** Upper bound of output tokens of a call, thinking included. Default 32,000, or `thinking.budget_tokens` + 16,000 if that is more. */
+  /** Upper bound of output tokens of a call, thinking included: an integer from 1. Default 32,000, or `thinking.budget_tokens` + 16,000 if that is more. */
   maxTokens?: number
   /** How the model thinks. Default: as the model does by itself. */
   thinking?: ThinkingConfigParam
   /** How much effort the model puts into its answer. Default: the model's own. */
   effort?: NonNullable<OutputConfig['effort']>
-  /** 0 to 1; left out while `thinking` is on. Models from Claude Opus 4.7 on refuse it. */
+  /** 0 to 1; left out while `thinking` is on. Models from Claude Opus 4.7 on refuse it. Default: the API's own. */
   temperature?: number
   /** Whether prompt-cache breakpoints are set on tools, system prompt and messages. Default `on`. */
   cache?: 'on' | 'off'
-  /** Milliseconds that nothing may come from the API before the call fails as `timeout`. Default 600,000. */
-  timeoutMs?: number
-  /** Default: `ANTHROPIC_API_KEY`. */
+  /** How long nothing may come from the API before the call fails as `timeout`. At most 24 days. Default `'10m'`. */
+  timeout?: Duration
+  /** Key of the API. Default: `ANTHROPIC_API_KEY`. */
   apiKey?: string
-  /** Default: `ANTHROPIC_BASE_URL`, else Anthropic's own. */
+  /** Address of the API. Default: `ANTHROPIC_BASE_URL`, else Anthropic's own. */
   baseURL?: string
-  /** A client of yours, instead of `apiKey` and `baseURL`: for a proxy, other headers, Bedrock, Vertex. */
+  /** A client of yours, instead of `apiKey` and `baseURL`: for a proxy, other headers, Bedrock, Vertex. Default: one is made at the first call. */
   client?: MessagesClient
-  /** Anything else of a Messages request: `stop_sequences`, `metadata`, `service_tier`, … */
+  /** Anything else of a Messages request: `stop_sequences`, `metadata`, `service_tier`, … Default: nothing. */
   params?: Partial<Omit<MessageCreateParamsStreaming, 'model' | 'messages' | 'system' | 'tools' | 'stream' | 'max_tokens' | 'thinking'>>
 }
 
-/** @throws DeclarationError `invalid_model`. */
-export function validateOptions(model: string, options: AnthropicOptions): void {
-  const bad = (what: string): never => {
-    throw new DeclarationError('invalid_model', `anthropic(${JSON.stringify(model)}): ${what}`)
-  }
-  const { maxTokens, thinking, temperature, timeoutMs } = options
-  if (typeof model !== 'string' || model.trim() === '') bad("give a model's name, such as 'claude-sonnet-5-5'.")
-  if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens > 0)) bad('maxTokens must be a positive integer.')
-  if (timeoutMs !== undefined && !(Number.isFinite(timeoutMs) && timeoutMs > 0)) bad('timeoutMs must be a positive number of milliseconds.')
-  if (temperature !== undefined && !(temperature >= 0 && temperature <= 1)) bad('temperature must be a number from 0 to 1.')
+const OPTIONS = options({
+  maxTokens: integer(1).optional(),
+  thinking: z.unknown().optional(),
+  effort: z.unknown().optional(),
+  temperature: where<number>((value) => typeof value === 'number' && value >= 0 && value <= 1, 'a number from 0 to 1').optional(),
+  cache: oneOf('on', 'off').optional(),
+  timeout: duration({ example: '10m' }).optional(),
+  apiKey: where<string>((value) => typeof value === 'string', 'text').optional(),
+  baseURL: where<string>((value) => typeof value === 'string', 'a URL').optional(),
+  client: where<MessagesClient>(
+    (value) => typeof (value as MessagesClient | null | undefined)?.messages?.create === 'function',
+    'a client of the Anthropic SDK',
+  ).optional(),
+  params: where<object>(
+    (value) => typeof value === 'object' && value !== null,
+    'an object with parameters of a Messages request',
+  ).optional(),
+})
+
+const DEFAULT_TIMEOUT_MS = 600_000
+
+/** Checks the options. @throws DeclarationError `invalid_model`. */
+export function checkModel(model: string, given: AnthropicOptions): { timeoutMs: number } {
+  const bad = (problem: string): DeclarationError =>
+    new DeclarationError('invalid_model', `anthropic(${JSON.stringify(model)}): ${problem}`)
+  if (typeof model !== 'string' || model.trim() === '') throw bad("give a model's name, such as 'claude-sonnet-5-5'.")
+  const { maxTokens, timeout: timeoutMs = DEFAULT_TIMEOUT_MS } = checkOptions(OPTIONS, given, bad)
+  const { thinking } = given
   if (thinking?.type === 'enabled' && maxTokens !== undefined && thinking.budget_tokens >= maxTokens) {
-    bad('maxTokens must be more than thinking.budget_tokens, which counts towards it.')
+    throw bad('maxTokens must be more than thinking.budget_tokens, which counts towards it.')
   }
+  return { timeoutMs }
 }

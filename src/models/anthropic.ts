@@ -3,12 +3,11 @@ import Anthropic from '@anthropic-ai/sdk'
 import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
 import { type CallPhase, callTimedOut, isThinkingRefused, modelErrorOf, noApiKey, streamCut } from './anthropic-errors.ts'
 import { hasThinking, withoutThinking } from './anthropic-messages.ts'
-import { type AnthropicOptions, type MessagesClient, validateOptions } from './anthropic-options.ts'
+import { type AnthropicOptions, checkModel, type MessagesClient } from './anthropic-options.ts'
 import { type AnthropicParams, paramsOf } from './anthropic-params.ts'
 import { assemble } from './anthropic-stream.ts'
 import { guardSilence } from './silence.ts'
 
-const DEFAULT_TIMEOUT_MS = 600_000
 /** How long the connection may stay open once the answer is complete. */
 const CLOSING_MS = 2000
 
@@ -21,8 +20,7 @@ const CLOSING_MS = 2000
  * @throws DeclarationError `invalid_model`.
  */
 export function anthropic(model: string, options: AnthropicOptions = {}): Model {
-  validateOptions(model, options)
-  const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS
+  const { timeoutMs } = checkModel(model, options)
   let client = options.client
   const send = (request: ModelRequest, ctx: ModelCallContext) => {
     client ??= defaultClient(options)

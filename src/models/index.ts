@@ -17,3 +17,4 @@ export type {
 } from '../session/content.ts'
 export { anthropic, modelOf } from './anthropic.ts'
 export type { AnthropicOptions, MessagesClient } from './anthropic-options.ts'
+export type { Duration } from '../session/duration.ts'

@@ -3,13 +3,17 @@ import type { Json } from './json.ts'
 
 /** Text of a user or an assistant. */
 export interface TextBlock {
+  /** Always `text`. */
   type: 'text'
+  /** The text. */
   text: string
 }
 
 /** An image of a user or in a tool result, by URL or inline. */
 export interface ImageBlock {
+  /** Always `image`. */
   type: 'image'
+  /** The image, inline in base64 or by URL. */
   source:
     | { type: 'base64'; media_type: 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp'; data: string }
     | { type: 'url'; url: string }
@@ -17,30 +21,43 @@ export interface ImageBlock {
 
 /** What the model thought before it answered; goes back to the model with its signature. */
 export interface ThinkingBlock {
+  /** Always `thinking`. */
   type: 'thinking'
+  /** The thinking, as text. */
   thinking: string
+  /** The provider's signature of it. */
   signature: string
 }
 
 /** Thinking that only the provider can read; goes back to the model as it came. */
 export interface RedactedThinkingBlock {
+  /** Always `redacted_thinking`. */
   type: 'redacted_thinking'
+  /** What the provider encrypted. */
   data: string
 }
 
 /** The model's request to run a tool. `input` is normally an object, but models are not to be relied on. */
 export interface ToolUseBlock {
+  /** Always `tool_use`. */
   type: 'tool_use'
+  /** What the `tool_result` refers to. */
   id: string
+  /** The tool's name. */
   name: string
+  /** The arguments. */
   input: Json
 }
 
 /** The answer to one `tool_use`. */
 export interface ToolResultBlock {
+  /** Always `tool_result`. */
   type: 'tool_result'
+  /** The `id` of the `tool_use` that it answers. */
   tool_use_id: string
+  /** The result. */
   content: string | (TextBlock | ImageBlock)[]
+  /** Whether the call failed. */
   is_error?: boolean
 }
 
@@ -68,9 +85,13 @@ export type StopReason =
 
 /** Tokens of one model call, or summed over several. */
 export interface Usage {
+  /** Input tokens that no cache served. */
   input_tokens: number
+  /** Output tokens, thinking included. */
   output_tokens: number
+  /** Input tokens written to the cache. */
   cache_creation_input_tokens: number
+  /** Input tokens read from the cache. */
   cache_read_input_tokens: number
 }
 

@@ -1,17 +1,29 @@
 // Durations as users write them: a number of milliseconds, or a number with its unit.
 
-/** Milliseconds, or text like `'250ms'`, `'30s'`, `'5m'`, `'24h'`, `'7d'`. */
-export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
+/** Milliseconds, or a number with its unit: `'250ms'`, `'30s'`, `'5m'`, `'24h'`, `'7d'`, `'2w'`, `'1y'`. */
+export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd' | 'w' | 'y'}`
 
-const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-/** Timers count in 32 bits; no limit of ours needs more. */
+const DAY_MS = 86_400_000
+const UNIT_MS: Record<string, number> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: DAY_MS,
+  w: 7 * DAY_MS,
+  y: 365 * DAY_MS,
+}
+/** Timers count in 32 bits: 24.8 days. */
 export const LONGEST_MS = 2 ** 31 - 1
 
-/** The milliseconds of a duration; undefined for what is none, or is not positive, or is longer than 24 days. */
-export function milliseconds(duration: unknown): number | undefined {
+/** The milliseconds of a duration; undefined for what is not one, or is below 0 or above `most`. Zero only where `least` allows it. */
+export function milliseconds(
+  duration: unknown,
+  { least = 1, most = LONGEST_MS }: { least?: number; most?: number } = {},
+): number | undefined {
   const text = typeof duration === 'number' ? `${duration}ms` : duration
-  const match = typeof text === 'string' ? /^(\d+(?:\.\d+)?(?:e\d+)?)(ms|s|m|h|d)$/.exec(text) : null
+  const match = typeof text === 'string' ? /^(\d+(?:\.\d+)?(?:e[+-]?\d+)?)(ms|s|m|h|d|w|y)$/.exec(text) : null
   if (!match) return undefined
   const ms = Math.round(Number(match[1]) * (UNIT_MS[match[2] ?? ''] ?? Number.NaN))
-  return ms > 0 && ms <= LONGEST_MS ? ms : undefined
+  return ms >= least && ms <= most ? ms : undefined
 }

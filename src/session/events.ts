@@ -16,7 +16,9 @@ export interface FailedAttempt {
   class: string
   /** The error's own code, where it has one (`rate_limit_error`, `ECONNRESET`, …). */
   code?: string
+  /** What went wrong. */
   message: string
+  /** Whether another attempt was allowed. */
   retryable: boolean
   /** How long until the next attempt, in milliseconds, if one followed. */
   nextDelayMs?: number
@@ -31,9 +33,11 @@ export const SETTLE_AFTER_MS = 5_000
 export interface Resolution {
   /** Place of the call among the turn's calls, from 0. */
   index: number
+  /** The tool's name. */
   tool: string
   /** Why the call cannot run at all: the model gets this as an error result. */
   invalid?: { code: 'unknown_tool' | 'invalid_arguments' | 'invalid_idempotency_key'; message: string }
+  /** The tool's effect. */
   effect: Effect
   /** The idempotency key; never for `read`. */
   key?: string
@@ -45,6 +49,7 @@ export interface Resolution {
   schemaDigest: string
   /** Milliseconds that one execution of the body may take. */
   timeoutMs: number
+  /** How attempts that threw are repeated. */
   retry: { maxRetries: number; baseDelayMs: number }
   /** Whether the tool has a `verify`. */
   verify: boolean
@@ -52,6 +57,7 @@ export interface Resolution {
   verifyTimeoutMs?: number
   /** How long "it did not happen" is not believed yet, where it is not `SETTLE_AFTER_MS`. */
   settleAfterMs?: number
+  /** How often a `verify` that threw is called again. */
   verifyRetries?: number
   /** What happens to a call whose outcome stays unknown. Absent: the model is told. */
   onUnknown?: 'ask' | 'tell_model'
@@ -67,31 +73,41 @@ export interface ApprovalTerms {
   reason?: string
   /** Milliseconds from the request to its expiry. */
   expiresMs: number
+  /** What becomes of a call whose request expires. */
   onExpiry: 'deny' | 'error'
 }
 
+/** An event after which a checkpoint is made: of a type, and of one tool or one milestone where those are named. */
+export interface CheckpointTrigger {
+  /** Type of the event, such as `tool_completed`; not `checkpoint_made`. */
+  type: string
+  /** Name of the tool. Default: any. */
+  tool?: string
+  /** Name of the milestone, for `milestone_reached`. Default: any. */
+  milestone?: string
+}
+
 /** When checkpoints are made: data, so that it can be recorded. See `checkpoint` of `defineAgent`. */
-export type CheckpointPolicy =
-  | 'turn'
-  | 'tool_call'
-  | { everyTurns: number }
-  | { everyMs: number }
-  | { on: { type: string; tool?: string; milestone?: string }[] }
+export type CheckpointPolicy = 'turn' | 'tool_call' | { everyTurns: number } | { everyMs: number } | { on: readonly CheckpointTrigger[] }
 
 /** A point of a session's past: a checkpoint by its version, or the moment before a message was taken in or a run began. */
 export type Target = { checkpoint: number } | { message: string } | { run: number }
 
 /** An effect that going back does not undo. */
 export interface EffectReport {
+  /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
+  /** The tool's name. */
   tool: string
   /** `unknown`: it may have happened. */
   status: 'completed' | 'unknown'
+  /** The effect's name in the outside world, where the tool gives one. */
   effectId?: string
 }
 
 /** Where a value too large for history lies: in the side store, by the sha256 of its JSON text. */
 export interface BlobRef {
+  /** Of the JSON text, in hex. */
   sha256: string
   /** Of the JSON text, in UTF-8. */
   bytes: number
@@ -101,6 +117,7 @@ export interface BlobRef {
 
 /** The limits of a run, as the agent of the serving worker declares them. */
 export interface RunLimits {
+  /** Model calls that the run may make. */
   maxTurns: number
   /** Milliseconds from the run's start; absent: none. */
   deadlineMs?: number
@@ -322,7 +339,9 @@ export interface LogEntry {
 
 /** The last event known to be durable in Temporal history. */
 export interface Watermark {
+  /** Number of the event within the session, from 1. */
   seq: number
+  /** Rolling digest of all events up to it. */
   digest: string
 }
 

@@ -50,7 +50,7 @@ export function isSessionId(id: unknown): id is string {
 }
 
 /** What may name an agent. */
-export const AGENT_NAME = /^[A-Za-z0-9._-]{1,100}$/
+const AGENT_NAME = /^[A-Za-z0-9._-]{1,100}$/
 
 /** Whether `name` may name an agent: 1 to 100 of `[A-Za-z0-9._-]`. */
 export function isAgentName(name: unknown): name is string {
@@ -156,9 +156,13 @@ export interface DenyRequest {
 
 /** Says what became of a call whose outcome is unknown. */
 export interface ResolveRequest {
+  /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
+  /** That it happened, and with which result; that it did not; that it is to be executed again; or that the model is told it was skipped. */
   resolution: { happened: true; result: Json } | { happened: false } | 'retry' | 'skip'
+  /** Who asked for it: at most 1,000 bytes. */
   by?: string
+  /** What there is to say about it: at most 4,000 bytes. */
   note?: string
 }
 

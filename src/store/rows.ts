@@ -10,18 +10,31 @@ export interface StoredHead extends Watermark {
 
 /** One row of `sessions`. */
 export interface SessionRow {
+  /** The session's id. */
   sessionId: string
+  /** The agent's name. */
   agent: string
+  /** How it stands. */
   status: SessionStatus
+  /** The first execution of the chain that wrote its events. */
   epoch: string
+  /** Number of its last run. */
   run: number
+  /** Turns so far. */
   turns: number
+  /** Whom it is for. */
   context: Json
+  /** What lists can be filtered by. */
   tags: string[]
+  /** Why it is in `error`. */
   error: { code: string; reason: string; run?: number } | null
+  /** Tokens used. */
   usage: Usage
+  /** The last event that is stored. */
   flushedSeq: number
+  /** When it was created. */
   createdAt: Date
+  /** When its last event happened. */
   updatedAt: Date
 }
 
@@ -29,52 +42,87 @@ export interface SessionRow {
 export interface MessageRow {
   /** The caller's `messageId` for what a user said; `m_<run>_<turn>` for the model's, `r_<run>_<turn>` for tool results. */
   messageId: string
+  /** The event that brought it. */
   seq: number
   /** Absent while no run has taken the message. */
   run: number | null
+  /** The turn that took it, or that it is the answer of. */
   turn: number | null
+  /** Who speaks, in the shape of the Messages API. */
   role: Message['role']
+  /** Whose message it is. */
   kind: 'user' | 'assistant' | 'tool_results'
+  /** Text, or content blocks. */
   content: Message['content']
+  /** What the caller sent along. */
   metadata: JsonObject | null
+  /** When it was accepted. */
   at: Date
 }
 
 /** One row of `tool_calls`: the ledger. */
 export interface ToolCallRow {
+  /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
+  /** Number of the run within the session, from 1. */
   run: number
+  /** Number of the turn within the session, from 1. */
   turn: number
+  /** Place of the call among the turn's calls, from 0. */
   index: number
+  /** The tool's name. */
   tool: string
+  /** The tool's effect. */
   effect: string
+  /** The idempotency key; null for a `read`. */
   key: string | null
+  /** The model's arguments. */
   input: Json
+  /** How the call stands. */
   status: ToolCallStatus
+  /** Attempts so far. */
   attempt: number
+  /** What it returned. */
   result: Json
+  /** Why it failed. */
   error: { code: string; message: string } | null
+  /** The effect's name in the outside world. */
   effectId: string | null
+  /** The call whose result it was given instead of being executed. */
   replayOf: string | null
+  /** Which worker process it was (`host:pid`); null: not known. */
   worker: string | null
+  /** When the model asked for it. */
   issuedAt: Date
+  /** When it ended. */
   completedAt: Date | null
 }
 
 /** One row of `errors`: a failed attempt, or (without an attempt) the failure of a whole run. */
 export interface ErrorRow {
+  /** The event that records it. */
   seq: number
+  /** Number of the run. */
   run: number | null
+  /** Number of the turn. */
   turn: number | null
   /** `model`, `tool:<name>` or `run`. */
   context: string
+  /** The tool call, if it was one. */
   callId: string | null
+  /** Number of the attempt, from 1; null: the whole run failed. */
   attempt: number | null
+  /** Class name of what was thrown, or `WorkerDied`, `HeartbeatTimeout`, `Timeout`. */
   class: string
+  /** The error's own code. */
   code: string | null
+  /** What went wrong. */
   message: string
+  /** Whether another attempt was allowed. */
   retryable: boolean
+  /** Which worker process it was (`host:pid`); null: not known. */
   worker: string | null
+  /** When it happened. */
   at: Date
 }
 
@@ -82,9 +130,11 @@ export interface ErrorRow {
 export interface ListedSession extends SessionRow {
   /** The session that it was forked from, and the last event that is that one's. */
   parent: string | null
+  /** The last event that the session has from `parent`. */
   forkedSeq: number | null
   /** Of the newest turn. */
   model: string | null
+  /** Provider of that model. */
   provider: string | null
   /** What its turns have cost, in US dollars; null where no price is known. */
   usd: number | null
@@ -92,8 +142,11 @@ export interface ListedSession extends SessionRow {
   checkpoint: number
   /** Calls that wait for somebody outside. */
   waiting: number
+  /** When its events were stored last. */
   flushedAt: Date
+  /** When it was pruned. */
   prunedAt: Date | null
+  /** When it was erased. */
   erasedAt: Date | null
 }
 
@@ -101,16 +154,21 @@ export interface ListedSession extends SessionRow {
 export interface BlobPlace {
   /** Index of the block; null: the whole content. */
   block: number | null
+  /** Of the JSON text, in hex: what `session.blob` wants. */
   sha256: string
+  /** Of the JSON text, in UTF-8. */
   bytes: number
 }
 
 /** A message in a list. */
 export interface ListedMessage extends MessageRow {
+  /** The session's id. */
   sessionId: string
+  /** The agent's name. */
   agent: string
   /** The tool calls that an answer asked for, or whose results these are. */
   callIds: string[]
+  /** Values that are too large for the row. */
   blobs: BlobPlace[]
 }
 
@@ -118,25 +176,37 @@ export interface ListedMessage extends MessageRow {
 export interface ArchivedMessage extends ListedMessage {
   /** The event that took it out of the transcript; null: it stood there when it was pruned. */
   archivedSeq: number | null
+  /** When it was archived; null: before pawl noted that. */
   archivedAt: Date | null
+  /** What took it out of the transcript. */
   why: 'rolled_back' | 'restarted' | 'begun_afresh' | 'pruned'
 }
 
 /** A checkpoint in a list, without its state. */
 export interface ListedCheckpoint {
+  /** The session's id. */
   sessionId: string
+  /** The checkpoint's number, from 1. */
   version: number
+  /** The agent's name. */
   agent: string
+  /** Number of the run within the session, from 1. */
   run: number | null
+  /** Number of the turn within the session, from 1. */
   turn: number | null
+  /** The event that made it. */
   seq: number
+  /** The last event before it. */
   upToSeq: number
   /** Id of the transcript's last message there; null: none. */
   lastMessageId: string | null
+  /** Why it was made. */
   reason: string
+  /** Who asked for it; null: the policy. */
   by: string | null
   /** Version of the state's encoding. */
   stateVersion: number
+  /** When it was created. */
   createdAt: Date
   /** The event that went back behind it; null: it lies in the session's present. A fork may begin at either. */
   archivedSeq: number | null
@@ -144,8 +214,11 @@ export interface ListedCheckpoint {
 
 /** A tool call in a list. */
 export interface ListedToolCall extends ToolCallRow {
+  /** The session's id. */
   sessionId: string
+  /** The agent's name. */
   agent: string
+  /** When the newest attempt began. */
   startedAt: Date | null
   /** The last that an attempt said of how far it is. */
   progress: Json
@@ -157,7 +230,9 @@ export interface ListedToolCall extends ToolCallRow {
   resultBlob: string | null
   /** `verify` or a person's name: who said what became of an unknown call. */
   resolvedBy: string | null
+  /** What that person said about it. */
   note: string | null
+  /** Names of the milestones that it reached. */
   milestones: string[]
 }
 
@@ -166,16 +241,25 @@ export type PendingKind = 'approval' | 'client' | 'unknown'
 
 /** A call that waits for somebody. */
 export interface ListedPending {
+  /** For what it waits. */
   kind: PendingKind
+  /** The session's id. */
   sessionId: string
+  /** The agent's name. */
   agent: string
   /** The session's. */
   tags: string[]
+  /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
+  /** Number of the run within the session, from 1. */
   run: number
+  /** Number of the turn within the session, from 1. */
   turn: number
+  /** The tool's name. */
   tool: string
+  /** The tool's effect. */
   effect: string
+  /** The model's arguments. */
   input: Json
   /** Of tool and arguments: what `approve` and `deny` want. */
   digest: string | null
@@ -183,6 +267,7 @@ export interface ListedPending {
   reason: string | null
   /** Attempts that were made. */
   attempt: number
+  /** Since when it waits. */
   waitingSince: Date
   /** Null: it waits without end. */
   expiresAt: Date | null
@@ -192,7 +277,9 @@ export interface ListedPending {
 
 /** A failed attempt, or the failure of a whole run, in a list. */
 export interface ListedError extends ErrorRow {
+  /** The session's id. */
   sessionId: string
+  /** The agent's name. */
   agent: string
   /** Milliseconds until the next attempt, if one followed. */
   nextDelayMs: number | null
@@ -203,9 +290,11 @@ export type UsageBy = 'agent' | 'day' | 'model' | 'session'
 
 /** Usage of one agent, day (UTC, `2026-11-21`), model or session. */
 export interface UsageSum {
+  /** The agent, day, model or session. */
   key: string
   /** Model calls that completed. */
   calls: number
+  /** Tokens used. */
   usage: Usage
   /** US dollars, of the calls whose price is known. */
   usd: number
@@ -215,8 +304,11 @@ export interface UsageSum {
 
 /** An event of any session. */
 export interface FeedItem {
+  /** The session's id. */
   sessionId: string
+  /** The agent's name. */
   agent: string
+  /** The event. */
   event: SessionEvent
 }
 

@@ -16,7 +16,7 @@ function ignore(): void {}
  *
  * For any test runner: `expect(result.ok, result.table).toBe(true)`. The model must be deterministic (`scripted`).
  *
- * @throws CrashTestError `invalid_option`, `module_not_found`, `workers_failed`, `world_failed`, `no_peace`, `not_repeatable`; StackError `no_temporal`, ….
+ * @throws InvalidOption `invalid_option`; WorkerError `module_not_found`; CrashTestError `workers_failed`, `world_failed`, `no_peace`, `not_repeatable`; StackError `temporal_not_found`, ….
  */
 export function crashTest(options: CrashTestOptions): Promise<CrashTestResult> {
   const result = last.then(async () => {

@@ -24,7 +24,7 @@ export { StackError } from '../local/index.ts'
  * in the middle of a test and bring it back, and `stack.temporal` does the same. Ready in about two seconds; the first time on
  * a machine that has no Temporal it may be built, which takes about three minutes and is told on stderr.
  *
- * @throws StackError `no_temporal` (with the four ways to get one), `no_postgres`, `temporal_unreachable`, ….
+ * @throws InvalidOption `invalid_option`; StackError `temporal_not_found` (with the four ways to get one), `postgres_not_found`, `temporal_unreachable`, ….
  */
 export function startStack(options: StackOptions = {}): Promise<Stack> {
   return startLocalStack({ ui: 'off', ...options })

@@ -1,20 +1,34 @@
 // What a worker module exports: which agents a process serves and what its tools get as `ctx.services`.
+import { z } from 'zod'
 import type { Agent } from '../agent/agent.ts'
 import { DeclarationError } from '../agent/errors.ts'
-import type { Services } from '../agent/tool.ts'
+import type { AnyServices } from '../agent/tool.ts'
+import { checkOptions, options } from '../options/check.ts'
 
-/** What `defineWorker` takes. */
+/** What a worker process serves; see `defineWorker`. */
 export interface WorkerDefinition {
+  /** The agents that are served: at least one, each with a name of its own. */
   agents: readonly Agent[]
-  /** Made once per process, before it serves; `dispose` of the result, if it has one, is called at shutdown. */
-  services?: Services | (() => Services | Promise<Services>)
+  /**
+   * What tools get as `ctx.services`, or a function that makes it: called once per process, before it serves. `dispose()` of it, where there
+   * is one, is called at shutdown. Default `{}`.
+   */
+  services?: AnyServices | (() => AnyServices | Promise<AnyServices>)
 }
+
+const OPTIONS = options({ agents: z.unknown().optional(), services: z.unknown().optional() })
 
 /**
  * Declares what a worker process serves: the default export of a worker module.
- * @throws DeclarationError `no_agents`, `duplicate_agent`.
+ * @throws DeclarationError `invalid_worker` for an option that is unknown; `no_agents`, `duplicate_agent`.
  */
 export function defineWorker(definition: WorkerDefinition): WorkerDefinition {
+  checkOptions(OPTIONS, definition, (problem) => new DeclarationError('invalid_worker', `defineWorker: ${problem}`))
+  return checkAgents(definition)
+}
+
+/** The definition, whose agents can be told apart. @throws DeclarationError `no_agents`, `duplicate_agent`. */
+export function checkAgents<D extends WorkerDefinition>(definition: D): D {
   const names = new Set<string>()
   for (const agent of definition.agents ?? []) {
     if (names.has(agent.name)) {

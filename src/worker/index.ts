@@ -1,6 +1,7 @@
 // `pawl/worker`: what serves agents.
 export type { TemporalAddress } from '../connect/temporal.ts'
 export { ConnectError } from '../connect/errors.ts'
+export { InvalidOption } from '../options/errors.ts'
 export { defineWorker } from './definition.ts'
 export type { WorkerDefinition } from './definition.ts'
 export { WorkerError } from './errors.ts'
@@ -14,3 +15,7 @@ export type {
   SupervisorEvent,
 } from './options.ts'
 export { superviseWorkers } from './parent/supervise.ts'
+export type { Agent } from '../agent/agent.ts'
+export type { AnyServices, Logger } from '../agent/tool.ts'
+export type { Duration } from '../session/duration.ts'
+export { PawlError } from '../session/errors.ts'

@@ -4,17 +4,18 @@ import type { NativeConnection, WorkerInterceptors, WorkerOptions as TemporalWor
 import type { Pool } from 'pg'
 import type { Logger } from '../agent/tool.ts'
 import type { TemporalAddress } from '../connect/temporal.ts'
+import type { Duration } from '../session/duration.ts'
 import type { WorkerDefinition } from './definition.ts'
 
-/** What `createWorker` and `runWorker` take. */
+/** Options of `createWorker` and `runWorker`. */
 export interface CreateWorkerOptions extends WorkerDefinition {
-  /** Where Temporal is. Default: `TEMPORAL_*`. */
+  /** Where Temporal is. Default: `TEMPORAL_*`, the profile file, and last, with a warning, `127.0.0.1:7233`. */
   temporal?: TemporalAddress
   /** A connection of yours instead of `temporal`; it stays yours to close. */
   connection?: NativeConnection
-  /** Default: `temporal.namespace`, `TEMPORAL_NAMESPACE`, `default`. */
+  /** Temporal namespace. Default: `temporal.namespace`, `TEMPORAL_NAMESPACE`, `default`. */
   namespace?: string
-  /** Default `pawl`. */
+  /** Task queue that is polled; clients and sessions name the same. Default `pawl`. */
   taskQueue?: string
   /** The side store: a URL or a `pg.Pool` of yours. Default: `DATABASE_URL`. */
   postgres?: string | Pool
@@ -22,10 +23,13 @@ export interface CreateWorkerOptions extends WorkerDefinition {
   schema?: string
   /** `auto` (default) applies migrations at start, `check` refuses to write to a store that lacks some, `off` looks at nothing. */
   migrate?: 'auto' | 'check' | 'off'
+  /** Payload converter and codecs (encryption); the clients' own. Default: Temporal's. */
   dataConverter?: DataConverter
+  /** Interceptors of Temporal's worker. Default: none. */
   interceptors?: WorkerInterceptors
+  /** How many tasks run at once, as Temporal's worker takes it. Default: Temporal's. */
   tuner?: NonNullable<TemporalWorkerOptions['tuner']>
-  /** Default: pino on stderr, level `PAWL_LOG_LEVEL` or `warn`. */
+  /** Log lines. Default: pino on stderr, level `PAWL_LOG_LEVEL` or `warn`. */
   logger?: Logger
 }
 
@@ -35,40 +39,41 @@ export interface PawlWorker {
   run(): Promise<void>
   /** Stops polling, finishes what it holds, and resolves `run`. */
   shutdown(): Promise<void>
+  /** Temporal's state of the worker (`RUNNING`, `DRAINING`, …), and how many activities and sessions it holds. */
   status(): { state: string; activities: number; sessions: number }
 }
 
-/** What `superviseWorkers` takes. */
+/** Options of `superviseWorkers`. */
 export interface SuperviseOptions {
   /** Path of the worker module (TypeScript or JavaScript): default export of `defineWorker`, an agent, a list of agents, or `agents`. */
   module: string
   /** Executors: processes that run the module. Default 2: one is warm while another is replaced. 1 to 64. */
   processes?: number
-  /** Megabytes of heap that an executor may use; above that it ends, and what it held is resumed. Default: Node's own limit. */
+  /** Megabytes of heap that an executor may use, 32 to 1,000,000; above that it ends, and what it held is resumed. Default: Node's own limit. */
   executorMemory?: number
-  /** Where Temporal is; certificates and keys go to the orchestrator alone. Default: `TEMPORAL_*`. */
+  /** Where Temporal is; certificates and keys go to the orchestrator alone. Default: as for `createWorker`. */
   temporal?: TemporalAddress
-  /** Default `pawl`. */
+  /** Task queue that is polled; clients and sessions name the same. Default `pawl`. */
   taskQueue?: string
   /** URL of the side store. Default: `DATABASE_URL`. */
   postgres?: string
   /** Postgres schema. Default `pawl`. */
   schema?: string
-  /** As for `createWorker`. */
+  /** As for `createWorker`. Default `auto`. */
   migrate?: 'auto' | 'check' | 'off'
-  /** Path of a module that exports a `dataConverter` (a payload converter's path, codecs); the orchestrator loads it. */
+  /** Path of a module that exports a `dataConverter` (a payload converter's path, codecs); the orchestrator loads it. Default: none. */
   dataConverter?: string
-  /** Path of a module that exports `interceptors`; the orchestrator loads it. */
+  /** Path of a module that exports `interceptors`; the orchestrator loads it. Default: none. */
   interceptors?: string
-  /** Milliseconds an executor's event loop may stand still before it is killed. Default 60,000, at most 110,000. */
-  stuckLoopMs?: number
-  /** Milliseconds that the module may take to load and make its services. Default 60,000. */
-  loadTimeoutMs?: number
-  /** Told of each file of yours that an executor loads, or misses: what to watch to know when to `reload`. Not of packages. */
+  /** How long an executor's event loop may be blocked before the executor is killed. At most `'110s'`. Default `'60s'`. */
+  stuckLoop?: Duration
+  /** How long the module may take to load and make its services, at most 24 days. Default `'60s'`. */
+  loadTimeout?: Duration
+  /** Told of each file of yours that an executor loads, or misses: what to watch to know when to `reload`. Not of packages. Default: nothing is told. */
   onFile?: (path: string) => void
   /** Log lines of the orchestrator and of this parent. Default: pino on stderr, level `PAWL_LOG_LEVEL` or `warn`. */
   logger?: Logger
-  /** Told of what happens to the processes. */
+  /** Told of what happens to the processes. Default: nothing is told. */
   onEvent?: (event: SupervisorEvent) => void
 }
 
@@ -87,9 +92,11 @@ export type SupervisorEvent =
 
 /** A model call or tool call that an executor held. */
 export interface HeldCall {
+  /** The session's id. */
   sessionId: string
   /** `model:<run>:<turn>`, or the tool's call id. */
   call: string
+  /** The tool's name, for a tool call. */
   tool?: string
 }
 
@@ -99,12 +106,12 @@ export interface Supervisor {
   pids(): number[]
   /** Pid of the orchestrator alive now. */
   orchestratorPid(): number | undefined
-  /** Resolves when the orchestrator polls and an executor is ready. Rejects with `WorkerError` when the module cannot be served. */
+  /** Resolves when the orchestrator polls and an executor is ready. Rejects with what prevents it: a `WorkerError`, a `DeclarationError`, … */
   ready(): Promise<void>
   /**
    * Replaces the executors by new ones, which load the module anew; the old ones finish what they hold. Resolves when new code serves.
-   * Rejects with `WorkerError`, and the old ones keep serving, if the module cannot be loaded (`module_failed`, `module_hangs`, …),
-   * and with `reload_superseded` if another reload begins meanwhile.
+   * Rejects, and the old ones keep serving, if the module cannot be loaded (WorkerError `module_failed`,
+   * `module_hangs`, …; DeclarationError), and with WorkerError `reload_superseded` if another reload begins meanwhile.
    */
   reload(): Promise<void>
   /** No new work; resolves when what is held has finished and all processes have ended. */

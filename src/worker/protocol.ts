@@ -1,4 +1,5 @@
 // What an orchestrator and its executors say to one another over a local socket, and what both say to their parent. Types only.
+import type { CrossingError } from './errors.ts'
 import type { EventsAlong, JobOrder, Outcome } from '../jobs/contract.ts'
 import type { ReadTarget } from '../jobs/session-views.ts'
 import type { BlobRef, LogEntry, Watermark } from '../session/events.ts'
@@ -103,7 +104,7 @@ export type FromOrchestrator =
   | { type: 'listening' }
   /** It polls. */
   | { type: 'serving' }
-  | { type: 'failed'; code: string; message: string; cause?: string }
+  | { type: 'failed'; error: CrossingError }
   | { type: 'alive' }
   | { type: 'executor_ready'; executor: number }
   | { type: 'kill'; executor: number; why: KillReason }
@@ -124,6 +125,6 @@ export type ParentToExecutor = { pawl: 'connect'; path: string } | { pawl: 'shut
 /** From an executor to the parent. User code can send messages too: only these count. */
 export type ExecutorToParent =
   | { pawl: 'loaded' }
-  | { pawl: 'start_failed'; code: string; message: string }
+  | { pawl: 'start_failed'; error: CrossingError }
   /** It has loaded these files of the user's, or misses them. */
   | { pawl: 'files'; files: string[] }

@@ -118,7 +118,7 @@ describe('a crash test of an agent with a mistake', () => {
   })
 
   it('refuses a conversation that does not come off in peace: it does not end, or its run fails', async () => {
-    const endless = { script: [() => new Promise<void>(() => undefined)], timeoutMs: 3_000 }
+    const endless = { script: [() => new Promise<void>(() => undefined)], timeout: 3_000 }
     await expect(test('good', '', endless)).rejects.toMatchObject({ code: 'no_peace', message: expect.stringContaining('did not end') })
     await expect(test('good', 'fail:now')).rejects.toMatchObject({
       code: 'no_peace',

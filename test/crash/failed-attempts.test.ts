@@ -61,7 +61,7 @@ type During = (go: () => Promise<RunHandle>) => Promise<RunHandle>
 async function eachIsARow(crew: Crew, lost: string, during: During, steps = ONE_BY_ONE): Promise<void> {
   const run = await during(async () => {
     const started = await start(crew, steps)
-    expect(await started.result({ timeoutMs: RESULT_MS })).toMatchObject({ text: 'done' })
+    expect(await started.result({ timeout: RESULT_MS })).toMatchObject({ text: 'done' })
     return started
   })
   const { rows } = await rowsMatchEvents(yard.own, run.sessionId, { timeoutMs: 60_000 })
@@ -111,7 +111,7 @@ describe('under a supervisor', () => {
 
   it('a tool call that fails for good has a row for each attempt, the last one too', async () => {
     const run = await start(crew, [{ model: [], calls: [{ tool: 'look', course: ['throw', 'throw', 'throw', 'throw', 'throw'] }] }])
-    await run.result({ timeoutMs: RESULT_MS })
+    await run.result({ timeout: RESULT_MS })
     const { rows } = await rowsMatchEvents(yard.own, run.sessionId)
     expect(yard.enteredIn(run.sessionId).get('t_1_1_0')).toEqual([1, 2, 3, 4])
     expect(attemptsOf(rowsByCall(rows.errors).get('t_1_1_0'))).toEqual([1, 2, 3, 4])
@@ -120,7 +120,7 @@ describe('under a supervisor', () => {
 
   it('a model call that fails for good has one too, and the run it fails has a row without an attempt', async () => {
     const run = await start(crew, [{ model: ['throw', 'die', 'throw', 'throw', 'throw'], calls: [] }])
-    expect(await run.settled({ timeoutMs: RESULT_MS })).toMatchObject({ status: 'failed', code: 'was_to_fail' })
+    expect(await run.settled({ timeout: RESULT_MS })).toMatchObject({ status: 'failed', code: 'was_to_fail' })
     const { rows } = await rowsMatchEvents(yard.own, run.sessionId)
     expect(rows.errors.map(({ context, attempt, class: of }) => [context, attempt, of])).toEqual([
       ['model', 1, 'ModelError'],
@@ -139,7 +139,7 @@ describe('under a supervisor', () => {
     const runs = await Promise.all(plans.map((steps) => start(crew, steps)))
     const half = Math.floor(SESSIONS / 2)
     // Postgres comes back while the others are still at it.
-    const ended = runs.map((run) => run.settled({ timeoutMs: RESULT_MS }))
+    const ended = runs.map((run) => run.settled({ timeout: RESULT_MS }))
     await Promise.race(ended.slice(0, half))
     await yard.postgres.start()
     for (const end of await Promise.all(ended)) expect(end).toMatchObject({ status: 'completed', text: 'done' })

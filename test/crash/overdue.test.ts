@@ -11,7 +11,7 @@ describe('a supervised process', () => {
 
   beforeAll(async () => {
     rig = await startRig()
-    workers = await rig.supervise({ stuckLoopMs: 4_000 })
+    workers = await rig.supervise({ stuckLoop: 4_000 })
   })
 
   afterAll(() => rig.close())

@@ -49,7 +49,7 @@ async function onceOnly({ tool, run }: Held): Promise<void> {
   expect(ofType(events, 'tool_completed')).toHaveLength(1)
 }
 
-describe('an executor that is paused for less than stuckLoopMs', () => {
+describe('an executor that is paused for less than stuckLoop', () => {
   it('finishes all that it held once it is resumed; no attempt has failed', async () => {
     const { supervisor, events } = await rig.supervise({ processes: 1 })
     const runs = [await held('look', { stage: 'model' })]
@@ -66,9 +66,9 @@ describe('an executor that is paused for less than stuckLoopMs', () => {
   })
 })
 
-describe('an orchestrator that is paused for longer than stuckLoopMs', () => {
+describe('an orchestrator that is paused for longer than stuckLoop', () => {
   it('does not take its executors for stuck: it was itself that stood still', async () => {
-    const { supervisor, events } = await rig.supervise({ stuckLoopMs: STUCK_LOOP_MS })
+    const { supervisor, events } = await rig.supervise({ stuckLoop: STUCK_LOOP_MS })
     const runs = []
     for (const tool of ['put', 'charge', 'post', 'entrust']) runs.push(await held(tool))
     const pids = [supervisor.orchestratorPid() ?? expect.fail('no orchestrator')]

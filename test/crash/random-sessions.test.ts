@@ -54,7 +54,7 @@ async function live(id: string, random: () => number): Promise<string[]> {
     if (chance < 0.6) {
       const run = await say(session, random)
       // As often as not the next thing comes in the middle of it.
-      if (random() < 0.5) await run.settled({ timeoutMs: CALM_MS })
+      if (random() < 0.5) await run.settled({ timeout: CALM_MS })
     } else if (chance < 0.85) await act(session, random).catch(refused)
     else {
       const fork = await session.fork({ checkpoint: 1 + Math.floor(random() * 3) }).catch(refused)

@@ -137,7 +137,7 @@ describe('a reload', () => {
 
 describe('a module that cannot be loaded', () => {
   it('that hangs is given up after its time, and the code before it keeps serving', async () => {
-    const its = await startVersions({ processes: 1, loadTimeoutMs: 15_000 })
+    const its = await startVersions({ processes: 1, loadTimeout: 15_000 })
     try {
       await its.supervisor.ready()
       await its.write('hangs', { services: 'await new Promise(() => setInterval(() => {}, 1000))' })

@@ -48,7 +48,7 @@ async function work(untilMs: number, planOf: () => Plan): Promise<{ plan: Plan; 
     const plan = planOf()
     const startedAt = performance.now()
     const run = await rig.start(plan)
-    expect((await run.result({ timeoutMs: 240_000 })).text).toBe(peacefulAnswer(plan))
+    expect((await run.result({ timeout: 240_000 })).text).toBe(peacefulAnswer(plan))
     runs.push({ plan, run, ms: performance.now() - startedAt })
   }
   return runs

@@ -37,7 +37,7 @@ export function chatCompletions(name: string, options: { baseURL: string; apiKey
       if (!response.ok) {
         throw new ModelError(`http_${response.status}`, `${name}: ${await response.text()}`, {
           retryable: response.status === 429 || response.status >= 500,
-          retryAfterMs: 1000 * Number(response.headers.get('retry-after') ?? 0) || undefined,
+          retryAfter: 1000 * Number(response.headers.get('retry-after') ?? 0) || undefined,
           status: response.status,
         })
       }

@@ -69,8 +69,8 @@ async function interrupted(scene: Omit<Scene, 'entered'>) {
   const run = await session.send('one')
   await entered.pass()
   await session.interrupt()
-  expect(await run.settled({ timeoutMs: 30_000 })).toMatchObject({ status: 'interrupted', run: 1 })
-  expect(await (await session.send('two')).result({ timeoutMs: 30_000 })).toMatchObject({ text: 'go on', run: 2 })
+  expect(await run.settled({ timeout: 30_000 })).toMatchObject({ status: 'interrupted', run: 1 })
+  expect(await (await session.send('two')).result({ timeout: 30_000 })).toMatchObject({ text: 'go on', run: 2 })
   const { told = [], entries } = laid(session.id)
   expect(entries).toBe(1)
   return { events: await eventsOf(session), told }

@@ -395,7 +395,7 @@ describe('on the wire', () => {
 
   it('silence for too long is a timeout, before the answer and in the middle of it', async () => {
     server.answer(() => undefined, sse([start(), ...textBlock(0, 'part')], 'open'))
-    const impatient = model({ timeoutMs: 150 })
+    const impatient = model({ timeout: 150 })
     expect(await failureOf(impatient.generate(asking('hi'), callContext()))).toMatchObject({ code: 'timeout', retryable: true })
     expect(await failureOf(impatient.generate(asking('hi'), callContext()))).toMatchObject({ code: 'timeout', retryable: true })
   })
@@ -442,7 +442,7 @@ describe('options that cannot work', () => {
   it.each<[string, AnthropicOptions]>([
     ['', {}],
     [MODEL, { maxTokens: 0 }],
-    [MODEL, { timeoutMs: -1 }],
+    [MODEL, { timeout: -1 }],
     [MODEL, { temperature: 2 }],
     [MODEL, { maxTokens: 2000, thinking: { type: 'enabled', budget_tokens: 2000 } }],
   ])('are refused where they are declared: %j %j', (name, options) => {

@@ -21,7 +21,7 @@ const BYTES = Number(PAWL_PROPERTY_BYTES ?? 400_000)
 /** Sessions at a time, and how much each has to bear. */
 const LANES = 8
 const REQUESTS_A_SESSION = 12
-const WAITED = { timeoutMs: 30_000 }
+const WAITED = { timeout: 30_000 }
 
 /** What a session is doing when it is sent something. */
 const MOMENTS = ['idle', 'running', 'approval', 'answer', 'unknown', 'error', 'closed'] as const
@@ -127,7 +127,7 @@ async function send({ request: { kind, name } }: Case, sessionId: string, payloa
         requestId: randomUUID(),
       }),
   }
-  await here.temporal.withDeadline(Date.now() + WAITED.timeoutMs, async () => {
+  await here.temporal.withDeadline(Date.now() + WAITED.timeout, async () => {
     await sending[kind]().catch((error: { code?: number; details?: string }) => {
       const isLate = error.code === 4
       if (isLate) throw error
@@ -142,7 +142,7 @@ async function expectSound(session: SessionHandle): Promise<void> {
   const run = await session.send('plain', { messageId })
   expect(await run.result(WAITED)).toMatchObject({ text: 'answered' })
   const { seq } = await session.state()
-  await until('it is stored', async () => ((await store.head(session.id))?.seq ?? 0) >= seq, WAITED.timeoutMs)
+  await until('it is stored', async () => ((await store.head(session.id))?.seq ?? 0) >= seq, WAITED.timeout)
   expect((await store.messages(session.id)).map((message) => message.messageId)).toContain(messageId)
 }
 

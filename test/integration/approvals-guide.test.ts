@@ -11,7 +11,7 @@ import { answersIn, resultsIn } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 
 const fromRoot = (path: string) => new URL(`../../${path}`, import.meta.url)
-const TIMEOUT = { timeoutMs: 60_000 }
+const TIMEOUT = { timeout: 60_000 }
 
 let here: Deployment
 const refunds: unknown[] = []

@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => here?.stop())
 
-const TIMEOUT = { timeoutMs: 30_000 }
+const TIMEOUT = { timeout: 30_000 }
 
 /** What the work adds to the session's events. */
 async function addedBy(session: SessionHandle, work: () => Promise<unknown>): Promise<SessionEvent[]> {

@@ -54,7 +54,7 @@ afterAll(async () => {
 })
 
 async function settle(session: SessionHandle, text: string): Promise<void> {
-  await (await session.send(text)).settled({ timeoutMs: 30_000 })
+  await (await session.send(text)).settled({ timeout: 30_000 })
 }
 
 function run(args: string[], env: Record<string, string> = {}): Promise<Ended> {
@@ -280,8 +280,8 @@ describe('the commands that move a session', () => {
   })
 
   it.each<[string, string[], string]>([
-    ['a chat with nobody', ['chat'], 'no_agent'],
-    ['nowhere to go', ['rollback', 'talked'], 'invalid_target'],
+    ['a chat with nobody', ['chat'], 'invalid_usage: Name the agent'],
+    ['nowhere to go', ['rollback', 'talked'], 'invalid_usage'],
     ['two ways at once', ['rollback', 'talked', '--run', '1', '--checkpoint', '1'], 'cannot be used with'],
     ['a checkpoint that is not there', ['rollback', 'talked', '--checkpoint', '99'], 'checkpoint_not_found'],
     ['an id that is taken', ['fork', 'talked', '--id', 'talked'], 'session_exists'],

@@ -40,7 +40,7 @@ const description = 'Does something.'
 const clerk = defineAgent({
   name: 'clerk',
   instructions: 'Serve.',
-  retry: { maxRetries: 2, baseDelayMs: 10 },
+  retry: { maxRetries: 2, baseDelay: 10 },
   model: scripted(answer, { name: 'claude-sonnet-4-5' }),
   tools: [
     defineTool({
@@ -102,7 +102,7 @@ function open(id: string, tags: string[] = []): SessionHandle {
 }
 
 async function settle(session: SessionHandle, text: string): Promise<void> {
-  await (await session.send(text)).settled({ timeoutMs: 30_000 })
+  await (await session.send(text)).settled({ timeout: 30_000 })
 }
 
 describe('docs/queries.md', () => {
@@ -180,7 +180,7 @@ describe('docs/queries.md', () => {
     const run = await session.send('refund')
     const request = await until('approval is asked for', async () => ofType(await eventsOf(session), 'approval_requested')[0])
     await session.approve(request.callId, { digest: request.digest, by: 'ann', note: 'looks right' })
-    await run.result({ timeoutMs: 30_000 })
+    await run.result({ timeout: 30_000 })
     const rows = await answerOf(7, (found) => found.length >= 1)
     expect(rows).toMatchObject([
       {

@@ -100,7 +100,7 @@ describe('pawl dev', () => {
       import { Pawl } from 'pawl/client'
       const pawl = await Pawl.connect()
       const session = pawl.session('from-below', { agent: 'echo' })
-      console.log((await (await session.send('hello')).result({ timeoutMs: 30_000 })).text, (await session.messages()).length)
+      console.log((await (await session.send('hello')).result({ timeout: 30_000 })).text, (await session.messages()).length)
       await pawl.close()`
     const { stdout, stderr } = await exec(process.execPath, ['--input-type=module', '-e', script], { cwd: below, env })
     expect({ stdout, stderr }).toEqual({ stdout: 'message 1: hello 2\n', stderr: '' })
@@ -134,7 +134,7 @@ describe('pawl dev', () => {
     expect(chat.code).toBe(1)
     expect(await start(['chat', 'other', '--resume', 'walk-in'], { input: '' }).ended).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('agent_mismatch'),
+      stderr: expect.stringContaining('invalid_usage: Session walk-in talks to "echo"'),
     })
     expect(await start(['chat', 'echo', '--resume', 'nowhere'], { input: '' }).ended).toMatchObject({
       code: 1,

@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => here?.stop())
 
-const TIMEOUT = { timeoutMs: 30_000 }
+const TIMEOUT = { timeout: 30_000 }
 
 describe('a call of a client tool', () => {
   it('waits for its answer, which the model gets', async () => {

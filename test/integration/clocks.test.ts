@@ -31,14 +31,14 @@ describe.each([
   it('lets a run have the time that its deadline gives it', async () => {
     setClock(aheadMs)
     const { session } = hurried.play(here.pawl, { model: inOrder([use('look', 'at it')], 'in time') })
-    expect(await (await session.send('go')).result({ timeoutMs: 20_000 })).toMatchObject({ text: 'in time' })
+    expect(await (await session.send('go')).result({ timeout: 20_000 })).toMatchObject({ text: 'in time' })
   })
 
   it('ends a model call when the time is over', async () => {
     setClock(aheadMs)
     const { session } = hurried.play(here.pawl, { model: () => new Promise<never>(() => undefined) })
     const since = performance.now()
-    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
+    await expect((await session.send('go')).result({ timeout: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
     expect(performance.now() - since).toBeGreaterThan(3_500)
     expect(performance.now() - since).toBeLessThan(10_000)
   })
@@ -47,11 +47,11 @@ describe.each([
     setClock(aheadMs)
     const { session } = hurried.play(here.pawl, {
       model() {
-        throw new ModelError('overloaded', 'come back later', { retryable: true, retryAfterMs: 3_000 })
+        throw new ModelError('overloaded', 'come back later', { retryable: true, retryAfter: 3_000 })
       },
     })
     const since = performance.now()
-    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
+    await expect((await session.send('go')).result({ timeout: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
     expect(performance.now() - since).toBeLessThan(10_000)
     expect(ofType(await eventsOf(session), 'model_attempt_failed')).toHaveLength(2)
   })

@@ -91,7 +91,7 @@ describe('a session of more than 200 turns', () => {
     await until('half of the turns are made', () => played.requests.length > TURNS / 2, 60_000)
     await worker.stop()
     worker = await here.startWorker({ agents: [player.agent] })
-    await run.result({ timeoutMs: 90_000 })
+    await run.result({ timeout: 90_000 })
     executions = await executionsOf(here, played.id)
   })
   afterAll(() => here?.stop())
@@ -137,8 +137,8 @@ describe('a session of more than 200 turns', () => {
 
   it('still knows the message ids from before, resumed, too', async () => {
     const answers = played.requests.length
-    await (await played.session.send('start', { messageId: 'start' })).result({ timeoutMs: 20_000 })
-    await (await played.session.send('m10', { messageId: 'm10' })).result({ timeoutMs: 20_000 })
+    await (await played.session.send('start', { messageId: 'start' })).result({ timeout: 20_000 })
+    await (await played.session.send('m10', { messageId: 'm10' })).result({ timeout: 20_000 })
     expect(played.requests.length).toBe(answers)
     expect((await played.session.state()).run).toBe(1)
   })
@@ -184,11 +184,11 @@ describe('a session that is spoken to between its turns', () => {
       const player = stage()
       await here.startWorker({ agents: [player.agent] })
       const { session, id, requests } = player.play(here.pawl, {})
-      await (await session.send('one')).result({ timeoutMs: 20_000 })
+      await (await session.send('one')).result({ timeout: 20_000 })
       const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
       for (let sent = 0; sent < FLOOD; sent += 50) await Promise.all(Array.from({ length: 50 }, () => handle.signal('nonsense', 1)))
       await until('it has continued', async () => (await executionsOf(here, id)).length > 1)
-      await (await session.send('two')).result({ timeoutMs: 20_000 })
+      await (await session.send('two')).result({ timeout: 20_000 })
       expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two'])
       expect(ofType(await eventsOf(session), 'message_rejected')).toHaveLength(FLOOD)
     } finally {

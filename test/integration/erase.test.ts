@@ -47,7 +47,7 @@ function play(scene: Scene = {}): Played {
 
 async function talked(): Promise<Played> {
   const played = play()
-  await (await played.session.send(`here is ${SECRET}`, { metadata: { note: SECRET } })).result({ timeoutMs: 30_000 })
+  await (await played.session.send(`here is ${SECRET}`, { metadata: { note: SECRET } })).result({ timeout: 30_000 })
   await until('its rows are there', async () => (await store.lists.session(played.id))?.status === 'idle')
   return played
 }
@@ -86,7 +86,7 @@ describe('a closed session', () => {
   it('is gone from every table and from Temporal; a row without content and the audit stay', async () => {
     const { id, session } = await closed()
     // It had a second chain of executions, too.
-    await (await session.send('once more')).result({ timeoutMs: 30_000 })
+    await (await session.send('once more')).result({ timeout: 30_000 })
     await session.close()
     await until('it is closed in the store', async () => (await store.lists.session(id))?.status === 'closed')
     const executions = await until('both chains are visible', async () => {
@@ -147,7 +147,7 @@ describe('a closed session', () => {
     await here.pawl.erase(id, { by: 'ops' })
     const [tombstone] = await schema.query('select run, flushed_seq from {schema}.sessions where session_id = $1', [id])
     const again = player.play(here.pawl, {}, { id, context: { user: 'another' } })
-    expect(await (await again.session.send('hello')).result({ timeoutMs: 30_000 })).toMatchObject({ run: Number(tombstone?.run) + 1 })
+    expect(await (await again.session.send('hello')).result({ timeout: 30_000 })).toMatchObject({ run: Number(tombstone?.run) + 1 })
     expect(saidIn(again.requests[0]!)).toEqual(['hello'])
     await until('its rows are there', async () => (await store.lists.session(id))?.status === 'idle')
     const [first] = await store.events(id)
@@ -169,7 +169,7 @@ describe('an open session', () => {
     await expect(here.pawl.erase(id, { by: 'ops' })).rejects.toMatchObject({ code: 'session_open' })
     expect(await schema.everything([id])).toEqual(before)
     expect((await handleOf(id).describe()).status.name).toBe('RUNNING')
-    expect(await (await session.send('still there?')).result({ timeoutMs: 30_000 })).toMatchObject({ run: 2 })
+    expect(await (await session.send('still there?')).result({ timeout: 30_000 })).toMatchObject({ run: 2 })
     await here.pawl.erase(id, { by: 'ops', force: true })
   })
 
@@ -195,7 +195,7 @@ describe('an open session', () => {
     worker = await here.startWorker({ agents: [player.agent] })
     // Spoken to again at once, while Temporal still has the history of what was terminated.
     const again = player.play(here.pawl, {}, { id: played.id })
-    expect(await (await again.session.send('hello')).result({ timeoutMs: 30_000 })).toMatchObject({ run: 2 })
+    expect(await (await again.session.send('hello')).result({ timeout: 30_000 })).toMatchObject({ run: 2 })
     await until('its rows are there', async () => (await store.lists.session(played.id))?.status === 'idle')
     expect(await schema.holding(SECRET)).toEqual([])
   })

@@ -185,7 +185,7 @@ async function play(given: Script): Promise<SessionHandle> {
   seen.set(session.id, { requests: [] })
   const { message, messageId, metadata } = given
   const run = await session.send(message, { messageId, metadata, isNew: true })
-  const { text: answer } = await run.result({ timeoutMs: 60_000 })
+  const { text: answer } = await run.result({ timeout: 60_000 })
   same('the answer', answer, given.answer)
   return session
 }
@@ -319,9 +319,9 @@ describe('5 MB of text', () => {
     const session = here.pawl.session(`mirror-${randomUUID()}`, { agent: 'mirror' })
     scripts.set(session.id, given)
     seen.set(session.id, { requests: [] })
-    await expect((await session.send('hello')).result({ timeoutMs: 60_000 })).rejects.toMatchObject({ code: 'invalid_response' })
+    await expect((await session.send('hello')).result({ timeout: 60_000 })).rejects.toMatchObject({ code: 'invalid_response' })
     scripts.set(session.id, plain)
-    expect(await (await session.send('again')).result({ timeoutMs: 60_000 })).toMatchObject({ text: 'done' })
+    expect(await (await session.send('again')).result({ timeout: 60_000 })).toMatchObject({ text: 'done' })
   })
 
   it('as an error message or an effect id is bounded, and as progress is refused where it is said', async () => {

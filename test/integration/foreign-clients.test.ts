@@ -72,7 +72,7 @@ describe('the temporal command line', () => {
       '--signal-input',
       JSON.stringify({ messageId: 'm1', content: 'hello' }),
     )
-    expect(await session.run('m1').result({ timeoutMs: 20_000 })).toMatchObject({ text: 'hello, command line' })
+    expect(await session.run('m1').result({ timeout: 20_000 })).toMatchObject({ text: 'hello, command line' })
     expect(await query<SessionState>(id, 'state')).toMatchObject({ sessionId: id, agent: 'player', status: 'idle', run: 1 })
     const page = await query<EventsPage>(id, 'events', { after: 2 })
     expect(page.from.seq).toBe(2)
@@ -94,24 +94,24 @@ describe('the temporal command line', () => {
       `pawl:${id}`,
       ...messageOf({ messageId: 'm1', content: 'hello', agent: 'player', context: { tenant: 't' } }),
     )
-    expect(await session.run('m1').result({ timeoutMs: 20_000 })).toMatchObject({ text: 'hello anyway' })
+    expect(await session.run('m1').result({ timeout: 20_000 })).toMatchObject({ text: 'hello anyway' })
     expect(await session.state()).toMatchObject({ agent: 'player', context: { tenant: 't' } })
   })
 
   it('sends into a session that is open, once a message id', async () => {
     const { id, session, requests } = player.play(here.pawl, {})
-    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    await (await session.send('one')).result({ timeout: 20_000 })
     const signal = ['workflow', 'signal', '-w', `pawl:${id}`, ...messageOf({ messageId: 'm2', content: 'two' })]
     await temporal(...signal)
     await temporal(...signal)
-    await session.run('m2').result({ timeoutMs: 20_000 })
-    await (await session.send('three')).result({ timeoutMs: 20_000 })
+    await session.run('m2').result({ timeout: 20_000 })
+    await (await session.send('three')).result({ timeout: 20_000 })
     expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two', 'three'])
   })
 
   it('may send a message without an id: it gets one', async () => {
     const { id, session, requests } = player.play(here.pawl, {})
-    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    await (await session.send('one')).result({ timeout: 20_000 })
     await temporal('workflow', 'signal', '-w', `pawl:${id}`, ...messageOf({ content: 'two' }))
     await until('the message is answered', () => requests.length === 2)
     await until('the run has ended', async () => (await session.state()).status === 'idle')
@@ -121,10 +121,10 @@ describe('the temporal command line', () => {
 
   it('can cancel the workflow: the session closes, and goes on with the next message', async () => {
     const { id, session, requests } = player.play(here.pawl, {})
-    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    await (await session.send('one')).result({ timeout: 20_000 })
     await temporal('workflow', 'cancel', '-w', `pawl:${id}`)
     await until('the session is closed', async () => (await session.state()).status === 'closed')
-    await (await session.send('two')).result({ timeoutMs: 20_000 })
+    await (await session.send('two')).result({ timeout: 20_000 })
     expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two'])
   })
 })
@@ -154,7 +154,7 @@ describe('a signal that cannot be a message', () => {
 
   beforeAll(async () => {
     played = player.play(here.pawl, {})
-    await (await played.session.send('one')).result({ timeoutMs: 20_000 })
+    await (await played.session.send('one')).result({ timeout: 20_000 })
   })
 
   async function signal(signalName: string, payloads: Raw[]): Promise<number> {
@@ -179,7 +179,7 @@ describe('a signal that cannot be a message', () => {
         return found.length > 0 && found
       })
       expect(rejected!.code).toBe(['a string', 'null', 'nothing'].includes(what) ? 'invalid_message' : 'undecodable')
-      await (await played.session.send(`after ${what}`)).result({ timeoutMs: 20_000 })
+      await (await played.session.send(`after ${what}`)).result({ timeout: 20_000 })
     })
   }
 
@@ -208,7 +208,7 @@ describe('a signal that cannot be a message', () => {
       [undefined, 'invalid_message_id'],
       ['e4', 'invalid_metadata'],
     ])
-    expect(await played.session.run('e2').settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'rejected', code: 'message_too_large' })
+    expect(await played.session.run('e2').settled({ timeout: 20_000 })).toMatchObject({ status: 'rejected', code: 'message_too_large' })
   })
 
   it('because it is what pawl’s own marks could look like ends as message_rejected', async () => {
@@ -221,14 +221,14 @@ describe('a signal that cannot be a message', () => {
       return found.length === 2 && found
     })
     expect(rejected.map(({ code }) => code)).toEqual(['invalid_message', 'invalid_message'])
-    await (await played.session.send('after a forged mark')).result({ timeoutMs: 20_000 })
+    await (await played.session.send('after a forged mark')).result({ timeout: 20_000 })
   })
 
   it('does not disturb interrupt and close, which take anything', async () => {
     await signal('interrupt', [payload('json/plain', '{"reason": ')])
     await signal('interrupt', [payload('json/plain', '17')])
     await signal('interrupt', [])
-    await (await played.session.send('still here')).result({ timeoutMs: 20_000 })
+    await (await played.session.send('still here')).result({ timeout: 20_000 })
   })
 })
 
@@ -244,7 +244,7 @@ describe('arguments that cannot be decoded', () => {
       input: { payloads: [payload('json/plain', '{"sessionId": ')] },
       requestId: randomUUID(),
     })
-    expect(await (await session.send('hello')).result({ timeoutMs: 20_000 })).toMatchObject({ text: 'hello' })
+    expect(await (await session.send('hello')).result({ timeout: 20_000 })).toMatchObject({ text: 'hello' })
     expect(await session.state()).toMatchObject({ sessionId: id, agent: 'player' })
   })
 
@@ -264,13 +264,13 @@ describe('arguments that cannot be decoded', () => {
       signal: 'message',
       signalArgs: [{ messageId: 'm', content: 'hello' }],
     })
-    expect(await session.run('m').result({ timeoutMs: 20_000 })).toMatchObject({ text: 'hello' })
+    expect(await session.run('m').result({ timeout: 20_000 })).toMatchObject({ text: 'hello' })
     expect(await session.state()).toMatchObject({ sessionId: id, tags: ['a'] })
   })
 
   it('of a start that claim to be carried over by continue-as-new are left out', async () => {
     const other = player.play(here.pawl, { model: inOrder('hello') })
-    await (await other.session.send('hello')).result({ timeoutMs: 20_000 })
+    await (await other.session.send('hello')).result({ timeout: 20_000 })
     const state = await other.session.state()
     const forged: unknown[] = [{}, 'x', { coreVersion: 99 }, { coreVersion: 2, state: { ...state, run: 7 }, digest: 'd', previous: 'p' }]
     for (const carried of forged) {
@@ -282,7 +282,7 @@ describe('arguments that cannot be decoded', () => {
         signal: 'message',
         signalArgs: [{ messageId: 'm', content: 'hello' }],
       })
-      expect(await session.run('m').result({ timeoutMs: 20_000 })).toMatchObject({ run: 1, text: 'hello' })
+      expect(await session.run('m').result({ timeout: 20_000 })).toMatchObject({ run: 1, text: 'hello' })
       expect(await session.state()).toMatchObject({ sessionId: id })
     }
   })
@@ -296,10 +296,10 @@ describe('arguments that cannot be decoded', () => {
       cronSchedule: '@every 1s',
       args: [{ agent: 'player', isNew: true, carried }],
     })
-    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    await (await session.send('one')).result({ timeout: 20_000 })
     await session.close()
     await until('the schedule has begun another execution', async () => ofType(await eventsOf(session), 'session_resumed').length > 0)
-    expect(await (await session.send('two')).result({ timeoutMs: 20_000 })).toMatchObject({ run: 2 })
+    expect(await (await session.send('two')).result({ timeout: 20_000 })).toMatchObject({ run: 2 })
     expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two'])
     await here.temporal.workflow.getHandle(`pawl:${id}`).terminate()
   })
@@ -313,7 +313,7 @@ describe('arguments that cannot be decoded', () => {
       signal: 'message',
       signalArgs: [{ messageId: 'm', content: 'hello' }],
     })
-    await session.run('m').result({ timeoutMs: 20_000 })
+    await session.run('m').result({ timeout: 20_000 })
     const events = await eventsOf(session)
     expect(ofType(events, 'message_rejected').map(({ code }) => code)).toEqual(['invalid_context', 'invalid_tags'])
     expect(ofType(events, 'session_started')).toMatchObject([{ context: null, tags: [] }])
@@ -329,7 +329,7 @@ describe('arguments that cannot be decoded', () => {
       signal: 'message',
       signalArgs: [{ messageId: 'm', content: 'hello', agent: 'player' }],
     })
-    await session.run('m').result({ timeoutMs: 20_000 })
+    await session.run('m').result({ timeout: 20_000 })
     expect(ofType(await eventsOf(session), 'message_rejected').map(({ code }) => code)).toEqual(['undecodable'])
   })
 
@@ -339,7 +339,7 @@ describe('arguments that cannot be decoded', () => {
         throw new Error('no')
       },
     })
-    await (await session.send('fail')).settled({ timeoutMs: 20_000 })
+    await (await session.send('fail')).settled({ timeout: 20_000 })
     const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
     for (const argument of [null, 'restart_run', { strategy: 'magic' }, undefined]) {
       const refused = await handle.executeUpdate('recover', { args: [argument] }).catch((error: unknown) => error)
@@ -358,7 +358,7 @@ describe('arguments that cannot be decoded', () => {
 
   it('of the queries are answered as if there were none', async () => {
     const { id, session } = player.play(here.pawl, {})
-    await (await session.send('hello')).result({ timeoutMs: 20_000 })
+    await (await session.send('hello')).result({ timeout: 20_000 })
     const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
     const all = await handle.query<EventsPage>('events')
     for (const odd of [null, 'x', { after: 'x', maxBytes: 'y' }, { after: -5, maxBytes: -1 }, { after: Number.MAX_SAFE_INTEGER }]) {

@@ -83,7 +83,7 @@ it('holds up no turn for a store that is away, but one: it asks again when the s
   await stack.postgres.stop()
   const session = here.pawl.session('many-turns', { agent: 'counter' })
   const run = await session.send('count', { isNew: true })
-  expect(await run.result({ timeoutMs: 60_000 })).toMatchObject({ text: 'counted' })
+  expect(await run.result({ timeout: 60_000 })).toMatchObject({ text: 'counted' })
   const { events } = await here.temporal.workflow.getHandle('pawl:many-turns').fetchHistory()
   expect(events?.length).toBeGreaterThan(2_000)
   const waits = events?.filter(({ timerStartedEventAttributes: timer }) => timer && Number(timer.startToFireTimeout?.seconds) === 2)
@@ -122,7 +122,7 @@ it('waits in error: archive_unavailable, takes messages meanwhile, and goes on b
   expect(requests).toHaveLength(asked)
 
   await stack.postgres.start()
-  expect(await run.result({ timeoutMs: 240_000 })).toMatchObject({ run: 1, text: 'done' })
+  expect(await run.result({ timeout: 240_000 })).toMatchObject({ run: 1, text: 'done' })
   expect((await handle.describe()).runId).not.toBe(runId)
 
   // Nothing was lost on the way: each page came once, in order, and the message was seen by the first turn after the wait.

@@ -30,7 +30,7 @@ describe('a session of the caller’s own id, whose worker cannot reach Postgres
       await expect(asked()).rejects.toMatchObject(unavailable(POSTGRES_IS_AWAY))
     }
     await expect(session.state()).rejects.toThrow(/isNew: true/)
-    await expect(run.result({ timeoutMs: 100 })).rejects.toThrow(/session\.state\(\) says what the session waits for/)
+    await expect(run.result({ timeout: 100 })).rejects.toThrow(/session\.state\(\) says what the session waits for/)
   })
 
   it('lets no request of a person wait without end, and tells meanwhile what it waits for', async () => {
@@ -49,7 +49,7 @@ describe('a session of the caller’s own id, whose worker cannot reach Postgres
 
   it('needs no Postgres if it is said to be new', async () => {
     const { session } = player.play(here.pawl, { model: () => 'at once' })
-    expect(await (await session.send('hello', { isNew: true })).result({ timeoutMs: 20_000 })).toMatchObject({ text: 'at once' })
+    expect(await (await session.send('hello', { isNew: true })).result({ timeout: 20_000 })).toMatchObject({ text: 'at once' })
   })
 })
 
@@ -63,7 +63,7 @@ describe('a session that no worker has taken up', () => {
       const waitsFor = `a worker on task queue "${taskQueue}"`
       await expect(session.state()).rejects.toMatchObject({ code: 'session_unavailable', waitsFor })
       await expect(session.messages()).rejects.toMatchObject({ code: 'session_unavailable', waitsFor })
-      await expect(run.result({ timeoutMs: 100 })).rejects.toMatchObject({
+      await expect(run.result({ timeout: 100 })).rejects.toMatchObject({
         code: 'result_timeout',
         message: expect.stringContaining('No event of the message'),
       })
@@ -86,7 +86,7 @@ describe('a Postgres that hangs for a client', () => {
       const { session } = player.play(pawl, { model: () => 'all the same' })
       const run = await session.send('hello')
       const begun = Date.now()
-      expect(await run.result({ timeoutMs: 20_000 })).toMatchObject({ text: 'all the same' })
+      expect(await run.result({ timeout: 20_000 })).toMatchObject({ text: 'all the same' })
       await pawl.close()
       expect(Date.now() - begun).toBeLessThan(15_000)
     } finally {
@@ -103,7 +103,7 @@ describe('a Postgres that hangs for a client', () => {
       proxy.delayMs = 600_000
       const run = await pawl.session(randomUUID(), { agent: 'nobody' }).send('hello')
       const begun = Date.now()
-      await expect(run.settled({ timeoutMs: 500 })).rejects.toMatchObject({ code: 'result_timeout' })
+      await expect(run.settled({ timeout: 500 })).rejects.toMatchObject({ code: 'result_timeout' })
       expect(Date.now() - begun).toBeLessThan(3_000)
     } finally {
       await here.stop()
@@ -119,7 +119,7 @@ describe('an unknown session', () => {
       const player = stage()
       await here.startWorker({ agents: [player.agent] })
       // Another session, so that the store has its tables.
-      await (await player.play(here.pawl, {}).session.send('hello')).result({ timeoutMs: 20_000 })
+      await (await player.play(here.pawl, {}).session.send('hello')).result({ timeout: 20_000 })
       const session = here.pawl.session('nobody-knows-this-one')
       const notFound = { name: 'SessionNotFound', code: 'session_not_found' }
       await expect(session.messages()).rejects.toMatchObject(notFound)

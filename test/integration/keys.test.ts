@@ -64,7 +64,7 @@ const newSession = (): SessionHandle => here.pawl.session(`k-${randomUUID()}`, {
 
 /** Has the model call these tools in one turn; gives what it was told of them. */
 async function calling(session: SessionHandle, ...calls: [string, JsonObject][]): Promise<string[]> {
-  const { text } = await (await session.send(JSON.stringify(calls))).result({ timeoutMs: 60_000 })
+  const { text } = await (await session.send(JSON.stringify(calls))).result({ timeout: 60_000 })
   return text.split(' | ')
 }
 
@@ -222,13 +222,13 @@ it('a fork’s key that counts for its session is the same for a build that reso
       }) as Agent
     const before = await own.startWorker({ agents: [build(z.object({ order: z.string() }), false)] })
     const session = own.pawl.session(`k-${randomUUID()}`, { agent: 'keyed' })
-    await (await session.send('hello')).result({ timeoutMs: 30_000 })
+    await (await session.send('hello')).result({ timeout: 30_000 })
     const fork = await session.fork()
     const run = await fork.send('go')
     await until('it was tried', () => keys.length > 0)
     await before.stop()
     await own.startWorker({ agents: [build(z.object({ order: z.string(), how: z.string().optional() }), true)] })
-    expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ text: 'done' })
+    expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'done' })
     expect(keys.length).toBeGreaterThan(1)
     expect(new Set(keys).size).toBe(1)
   } finally {

@@ -13,7 +13,7 @@ import { digestOf, once, pendingOf, type PeopleStage, peopleStage } from '../sup
 import { answersIn, inOrder, resultsIn, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 
-const TIMEOUT = { timeoutMs: 90_000 }
+const TIMEOUT = { timeout: 90_000 }
 /** The most metadata that a message may have. */
 const METADATA = { x: 'y'.repeat(15_900) }
 /** With so many of them waiting, a state that held their metadata would have more than the 2 MB of a blob. */

@@ -39,7 +39,7 @@ function newSession(): SessionHandle {
 }
 
 async function say(session: SessionHandle, said: Parameters<SessionHandle['send']>[0]): Promise<string> {
-  return (await (await session.send(said)).result({ timeoutMs: 60_000 })).text
+  return (await (await session.send(said)).result({ timeout: 60_000 })).text
 }
 
 function lastRequest(session: SessionHandle): ModelRequest {
@@ -257,7 +257,7 @@ describe('while Postgres is down', () => {
     expect(requests.get(session.id)).toHaveLength(asked)
 
     await stack.postgres.start()
-    expect(await run.result({ timeoutMs: 60_000 })).toMatchObject({ text: expect.stringMatching(/^read /) })
+    expect(await run.result({ timeout: 60_000 })).toMatchObject({ text: expect.stringMatching(/^read /) })
     expect(resultsIn(lastRequest(session))[0]?.content === whole(2_000_000)).toBe(true)
     expect(await session.state()).toMatchObject({ status: 'idle', error: null })
     expect((await eventsOf(session)).map(({ type }) => type)).toEqual(expect.arrayContaining(['error_entered', 'recovery_ended']))
@@ -272,7 +272,7 @@ describe('while Postgres is down', () => {
     const run = await session.send('and?')
     await until('it says what it waits for', async () => (await session.state()).error?.code === 'archive_unavailable')
     await session.interrupt()
-    expect(await run.settled({ timeoutMs: 60_000 })).toMatchObject({ status: 'interrupted' })
+    expect(await run.settled({ timeout: 60_000 })).toMatchObject({ status: 'interrupted' })
   })
 })
 
@@ -339,15 +339,15 @@ describe('a user message', () => {
     expect(received.map((event) => 'blob' in event)).toEqual([true, false])
   })
 
-  it.each<[string, number, boolean, boolean, string]>([
-    ['of more than a signal can carry, without a store', 1_000_000, false, true, 'message_too_large'],
-    ['of more than a signal can carry, while Postgres is down', 1_000_000, true, false, 'store_unavailable'],
-    ['of more than 20 MB', 20_000_000, true, true, 'message_too_large'],
-  ])('%s is refused, and nothing is recorded', async (_, size, withStore, up, code) => {
+  it.each<[string, number, boolean, boolean, string, string]>([
+    ['of more than a signal can carry, without a store', 1_000_000, false, true, 'InvalidMessage', 'message_too_large'],
+    ['of more than a signal can carry, while Postgres is down', 1_000_000, true, false, 'StoreError', 'store_unavailable'],
+    ['of more than 20 MB', 20_000_000, true, true, 'InvalidMessage', 'message_too_large'],
+  ])('%s is refused, and nothing is recorded', async (_, size, withStore, up, name, code) => {
     const id = randomUUID()
     if (!up) await stack.postgres.stop()
     const pawl = await here.connect(withStore ? {} : { postgres: false })
-    await expect(pawl.session(id, { agent: 'reader' }).send('x'.repeat(size))).rejects.toMatchObject({ name: 'InvalidMessage', code })
+    await expect(pawl.session(id, { agent: 'reader' }).send('x'.repeat(size))).rejects.toMatchObject({ name, code })
     await expect(here.temporal.workflow.getHandle(`pawl:${id}`).describe()).rejects.toMatchObject({ name: 'WorkflowNotFoundError' })
   })
 
@@ -363,7 +363,7 @@ describe('a user message', () => {
     ]
     for (const blob of told) {
       await handle.signal('message', { messageId: blob.sha256, content: 'how it begins', blob })
-      await session.run(blob.sha256).result({ timeoutMs: 60_000 })
+      await session.run(blob.sha256).result({ timeout: 60_000 })
     }
     const said = saidIn(lastRequest(session)).slice(1)
     expect(said).toEqual(told.map(({ sha256: sha, bytes }) => `[A value of ${bytes} bytes, sha256 ${sha}; it begins:]\nhow it begins`))

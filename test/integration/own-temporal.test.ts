@@ -61,10 +61,10 @@ describe('a payload codec that encrypts', () => {
           return input.what
         },
       })
-      expect(await (await session.send(SECRET)).result({ timeoutMs: 30_000 })).toMatchObject({ text: `answer with ${SECRET}` })
+      expect(await (await session.send(SECRET)).result({ timeout: 30_000 })).toMatchObject({ text: `answer with ${SECRET}` })
       await first.stop()
       await own.startWorker({ agents: [player.agent], dataConverter: encrypting })
-      await (await session.send('again')).result({ timeoutMs: 30_000 })
+      await (await session.send('again')).result({ timeout: 30_000 })
       expect(requests.at(-1)!.messages).toHaveLength(5)
       expect((await session.state()).run).toBe(2)
       expect(ofType(await eventsOf(session), 'tool_attempt_failed')).toHaveLength(1)
@@ -101,7 +101,7 @@ describe('a payload codec that encrypts', () => {
       expect(pending?.heartbeatDetails?.payloads).toHaveLength(1)
       expect(textIn(pending)).not.toContain(SECRET)
       held.open()
-      await run.result({ timeoutMs: 30_000 })
+      await run.result({ timeout: 30_000 })
       expect(count('verify')).toBeGreaterThan(1)
       expect(await historyOf(own.temporal, id)).not.toContain(SECRET)
     } finally {
@@ -138,7 +138,7 @@ describe('a payload converter and interceptors of their own', () => {
       })
       const pawl = await own.connect({ dataConverter })
       const { session, id, requests } = player.play(pawl, scene)
-      expect(await (await session.send(SECRET)).result({ timeoutMs: 30_000 })).toMatchObject({ text: `answer with ${SECRET}` })
+      expect(await (await session.send(SECRET)).result({ timeout: 30_000 })).toMatchObject({ text: `answer with ${SECRET}` })
       expect(resultsIn(requests[1]!)).toMatchObject([{ content: SECRET }])
       expect(new Set(seen)).toEqual(new Set(['loadSession', 'callModel', 'executeTool', 'flush']))
       expect(await historyOf(own.temporal, id)).not.toContain(SECRET)
@@ -170,7 +170,7 @@ describe('their connections', () => {
       const byClient = await Pawl.connect({ temporal: new Client({ connection, namespace }), taskQueue, postgres: pool, schema })
       for (const pawl of [byConnection, byClient]) {
         const { session, id } = player.play(pawl, scene)
-        await (await session.send(SECRET)).result({ timeoutMs: 30_000 })
+        await (await session.send(SECRET)).result({ timeout: 30_000 })
         await until('the rows are in their schema', async () => {
           const { rows } = await pool.query(`select status from ${pg.escapeIdentifier(schema)}.sessions where session_id = $1`, [id])
           return rows[0]?.status === 'idle'
@@ -192,7 +192,7 @@ describe('their connections', () => {
     try {
       await own.startWorker({ agents: [player.agent] })
       const { session } = player.play(here.pawl, scene, { taskQueue: own.taskQueue })
-      await (await session.send(SECRET)).result({ timeoutMs: 30_000 })
+      await (await session.send(SECRET)).result({ timeout: 30_000 })
     } finally {
       await own.stop()
     }

@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 import { type Ended, pawl } from './cli/processes.ts'
 
 const schema = `pending_${randomUUID().replaceAll('-', '').slice(0, 16)}`
-const TIMEOUT = { timeoutMs: 60_000 }
+const TIMEOUT = { timeout: 60_000 }
 const WILD = 'one\u001b[2Jtwo\u0000'
 
 let here: Deployment
@@ -291,7 +291,7 @@ describe('the command line', () => {
     const answered = await cli('answer', 'cli-say', 't_1_1_2', '{"agreed":true}', '--by', 'customer')
     expect([answered.code, answered.stdout]).toEqual([0, 't_1_1_2 is answered\n'])
     await until('it is lost', async () => (await pendingOf(run)).some(({ kind }) => kind === 'unknown'))
-    expect((await cli('resolve', 'cli-say', 't_1_1_3', '--retry', '--skip')).stderr).toMatch(/^invalid_resolution: /)
+    expect((await cli('resolve', 'cli-say', 't_1_1_3', '--retry', '--skip')).stderr).toMatch(/^invalid_usage: /)
     const resolved = await cli('resolve', 'cli-say', 't_1_1_3', '--not-happened', '--by', 'cid', '--note', 'asked them')
     expect([resolved.code, resolved.stdout]).toEqual([0, 't_1_1_3 is resolved: it did not happen\n'])
     await run.result(TIMEOUT)

@@ -91,7 +91,7 @@ it('an external body that began late is not verified before its own time is over
   await here.startWorker({ agents: [agentOf('cut')], temporal: { address: partition.address }, tuner: oneAtATime() })
   const session = here.pawl.session(`victim-${here.taskQueue}`, { agent: 'payer' })
   const run = await session.send('pay')
-  const waiting = await run.settled({ timeoutMs: 20_000 })
+  const waiting = await run.settled({ timeout: 20_000 })
   const digest = waiting.status === 'waiting' ? waiting.pending[0]?.digest : undefined
   await here.pawl.session(`blocker-${here.taskQueue}`, { agent: 'payer' }).send('block')
   await blocked.pass()
@@ -102,7 +102,7 @@ it('an external body that began late is not verified before its own time is over
   // Else the server would keep the session for the worker that is cut off until that one's time is over too.
   const { namespace } = here.stack
   await here.temporal.workflowService.resetStickyTaskQueue({ namespace, execution: { workflowId: `pawl:${session.id}` } })
-  expect(await run.result({ timeoutMs: 60_000 })).toMatchObject({ text: 'done' })
+  expect(await run.result({ timeout: 60_000 })).toMatchObject({ text: 'done' })
   expect(effects).toEqual(['cut'])
   expect(verified).toEqual([{ happened: true }])
   expect(ofType(await eventsOf(session), 'tool_resolved')).toMatchObject([{ by: 'verify', happened: true }])
@@ -137,7 +137,7 @@ it('a session whose workflow was ended within an external body asks about it onc
   // Longer than the body's time, counted from its beginning.
   await sleep(6_500)
   await session.send('and on')
-  expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ text: 'done' })
+  expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'done' })
   const [resumed] = ofType(await eventsOf(session), 'session_resumed')
   expect(at.verified - (resumed?.at ?? 0)).toBeGreaterThanOrEqual(6_000)
 })

@@ -28,7 +28,7 @@ const tool = (name: string, effect: 'read' | 'idempotent' | 'external', timeout 
     effect,
     input: z.object({ what: z.string() }),
     timeout,
-    retry: { maxRetries: 2, baseDelayMs: 10 },
+    retry: { maxRetries: 2, baseDelay: 10 },
     execute: (_input, ctx) => laid(ctx.sessionId).body(ctx),
     ...(effect === 'external' && {
       settleAfter: 0,
@@ -71,7 +71,7 @@ function open(agent: string, body: Body, verify?: (ctx: ToolContext) => Verdict<
 
 async function play(agent: string, body: Body, verify?: (ctx: ToolContext) => Verdict<unknown>) {
   const session = open(agent, body, verify)
-  const { text } = await (await session.send('go')).result({ timeoutMs: 30_000 })
+  const { text } = await (await session.send('go')).result({ timeout: 30_000 })
   const events = await eventsOf(session)
   return { session, text, events, said: ofType(events, 'tool_progress').map(({ attempt, value }) => [attempt, value]) }
 }
@@ -116,7 +116,7 @@ describe.concurrent('what a tool says of its progress', () => {
     await until('the newest is shown', async () => ((await row(session)).progress as { page?: number }).page === 500)
     expect(await row(session)).toMatchObject({ status: 'running', attempt: 1 })
     end.open()
-    expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ text: 'read' })
+    expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'read' })
     expect(ofType(await eventsOf(session), 'tool_progress')).toMatchObject([{ attempt: 1, value: { page: 500 } }])
   })
 
@@ -131,7 +131,7 @@ describe.concurrent('what a tool says of its progress', () => {
         bodies.set(session.id, { body })
         return { session, run: await session.send('go') }
       }
-      await (await play(() => 'made the tables')).run.result({ timeoutMs: 30_000 })
+      await (await play(() => 'made the tables')).run.result({ timeout: 30_000 })
       await until('the store is there', async () => (await own.pawl.sessions.list()).items.length === 1)
       // What a sequence counts is not taken back with the statement that is refused.
       await sql.query(`create sequence ${schema}.refusals;
@@ -150,7 +150,7 @@ describe.concurrent('what a tool says of its progress', () => {
         return rows[0]?.status === 'running' && rows[0].progress?.page === 1
       })
       end.open()
-      expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ text: 'read' })
+      expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'read' })
     } finally {
       end.open()
       await own.stop()
@@ -206,9 +206,9 @@ describe.concurrent('what a tool says of its progress', () => {
       return 'done'
     })
     const run = await session.send('go')
-    expect(await run.settled({ timeoutMs: 30_000 })).toMatchObject({ status: 'waiting' })
+    expect(await run.settled({ timeout: 30_000 })).toMatchObject({ status: 'waiting' })
     await session.resolve('t_1_1_0', 'retry', { by: 'me' })
-    expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ text: 'done' })
+    expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'done' })
     expect(found).toEqual([undefined, { sent: 3 }])
   })
 

@@ -1,6 +1,7 @@
 // Pruning: closed sessions leave their messages to the archive, keep their numbers, and nobody has to wait for it.
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { openStore, type Store } from '../../src/store/index.ts'
+import type { PruneOptions } from '../../src/client/index.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
 import { answersIn, type Played, saidIn, type Stage, stage, use } from '../support/scenes.ts'
@@ -34,7 +35,7 @@ async function talked(...messages: string[]): Promise<Played> {
     model: (request) => (answersIn(request) % 2 === 0 ? [use('put', 'it')] : `answer to ${saidIn(request).at(-1)?.slice(0, 20)}`),
     put: ({ what }) => (what === 'it' ? 'done' : what),
   })
-  for (const text of messages) await (await played.session.send(text)).result({ timeoutMs: 30_000 })
+  for (const text of messages) await (await played.session.send(text)).result({ timeout: 30_000 })
   await until('its rows are there', async () => (await store.lists.session(played.id))?.status === 'idle')
   return played
 }
@@ -99,7 +100,7 @@ describe('a session that closed long ago', () => {
     await schema.age([played.id], 100)
     await here.pawl.prune({ olderThan: '90d' })
     const [before] = await schema.query('select flushed_seq, checkpoint from {schema}.sessions where session_id = $1', [played.id])
-    const result = await (await played.session.send('three')).result({ timeoutMs: 30_000 })
+    const result = await (await played.session.send('three')).result({ timeout: 30_000 })
     expect(result.run).toBe(3)
     expect(saidIn(played.requests.at(-1)!)).toEqual(['three'])
     await until('its rows are there', async () => (await store.lists.session(played.id))?.status === 'idle')
@@ -144,7 +145,7 @@ describe('what stays', () => {
     expect((await store.lists.session(old.id))?.status).toBe('closed')
     expect(await store.events(old.id)).toEqual([])
     // It goes on as if nothing had been.
-    expect(await (await open.session.send('again')).result({ timeoutMs: 30_000 })).toMatchObject({ run: 2 })
+    expect(await (await open.session.send('again')).result({ timeout: 30_000 })).toMatchObject({ run: 2 })
   })
 
   it('everything, in a dry run', async () => {
@@ -217,7 +218,7 @@ describe('batches', () => {
         )
         return rows.length > 0
       })
-      await (await busy.session.send('another')).result({ timeoutMs: 30_000 })
+      await (await busy.session.send('another')).result({ timeout: 30_000 })
       await until('it is stored', async () => (await store.lists.session(busy.id))?.run === 2)
     } finally {
       await holder.query('rollback')
@@ -269,13 +270,16 @@ describe('bad input', () => {
     [{ olderThan: -1 }, /olderThan is -1/],
     [{ olderThan: '90d', archiveRetention: '1 year' }, /archiveRetention is "1 year"/],
     [{ olderThan: '90d', batch: 0 }, /batch is 0/],
-    [{ olderThan: '90d', batch: Number.NaN }, /batch is null/],
-    [{ olderThan: '90d', by: '' }, /by must be text/],
+    [{ olderThan: '90d', batch: Number.NaN }, /batch is NaN/],
+    [{ olderThan: '90d', by: '' }, /by is "": give text/],
   ])('%j is refused, and nothing has changed', async (options, message) => {
     const { id } = await closed('one')
     await schema.age([id], 100)
     const before = await schema.everything([id])
-    await expect(here.pawl.prune(options)).rejects.toMatchObject({ code: 'invalid_option', message: expect.stringMatching(message) })
+    await expect(here.pawl.prune(options as PruneOptions)).rejects.toMatchObject({
+      code: 'invalid_option',
+      message: expect.stringMatching(message),
+    })
     expect(await schema.everything([id])).toEqual(before)
     await here.pawl.prune({ olderThan: '90d' })
   })

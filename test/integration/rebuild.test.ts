@@ -52,7 +52,7 @@ function play(): Played {
 }
 
 async function say({ id, session }: Played, text: string): Promise<void> {
-  await (await session.send(text)).result({ timeoutMs: 30_000 })
+  await (await session.send(text)).result({ timeout: 30_000 })
   await stored(id)
 }
 
@@ -187,7 +187,7 @@ describe('after the schema was dropped', () => {
     const [report] = await Promise.all([
       here.pawl.rebuild(),
       (async () => {
-        for (const text of ['four', 'five', 'six']) await (await long.session.send(text)).result({ timeoutMs: 30_000 })
+        for (const text of ['four', 'five', 'six']) await (await long.session.send(text)).result({ timeout: 30_000 })
       })(),
     ])
     expect(report.failed).toBe(0)
@@ -205,7 +205,7 @@ describe('after the schema was dropped', () => {
     await say(idle, 'one')
     await say(resumed, 'three')
     await wipe()
-    await (await idle.session.send('two')).result({ timeoutMs: 30_000 })
+    await (await idle.session.send('two')).result({ timeout: 30_000 })
     await stored(idle.id)
     expect((await store.events(idle.id))[0]).toMatchObject({ seq: 1, type: 'session_started' })
     expect(await store.head(resumed.id)).toBeNull()

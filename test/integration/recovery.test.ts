@@ -41,11 +41,11 @@ describe('restart_run', () => {
     await door.reached
     const second = await session.send('two')
     door.open()
-    expect(await first.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'failed', code: 'broken', strategy: 'restart_run' })
+    expect(await first.settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', code: 'broken', strategy: 'restart_run' })
     scene.mended = true
     await session.recover({ strategy: 'restart_run', by: 'me' })
     for (const run of [first, second]) {
-      expect(await until('the new run has completed', () => run.result({ timeoutMs: 2_000 }))).toMatchObject({
+      expect(await until('the new run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({
         run: 2,
         text: 'mended: one, two',
       })
@@ -66,12 +66,12 @@ describe('restart_run', () => {
   it('keeps what earlier runs said', async () => {
     const scene = failsAfter(['fine'])
     const { session, requests } = player.play(here.pawl, scene)
-    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    await (await session.send('one')).result({ timeout: 20_000 })
     const run = await session.send('two')
-    await run.settled({ timeoutMs: 20_000 })
+    await run.settled({ timeout: 20_000 })
     scene.mended = true
     await session.recover({ strategy: 'restart_run' })
-    await until('the new run has completed', () => run.result({ timeoutMs: 2_000 }))
+    await until('the new run has completed', () => run.result({ timeout: 2_000 }))
     expect(requests.at(-1)!.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
   })
 
@@ -90,7 +90,7 @@ describe('restart_run', () => {
     it(`is refused once ${tool} has completed, or may have`, async () => {
       const failing = failsAfter([[use(tool, 'it')]])
       const { session } = player.play(here.pawl, { ...scene, model: failing.model! })
-      expect(await (await session.send('go')).settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'failed', strategy: 'abandon' })
+      expect(await (await session.send('go')).settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', strategy: 'abandon' })
       const refused = await session.recover({ strategy: 'restart_run' }).catch((error: unknown) => error)
       expect(refused).toBeInstanceOf(RecoveryRefused)
       expect(refused).toMatchObject({ code: 'effects_completed', message: expect.stringContaining('t_1_1_0') })
@@ -102,28 +102,28 @@ describe('restart_run', () => {
     const scene = failsAfter([[use('look', 'at it'), use('nothing', 'at all'), { ...use('put', 'x'), input: { what: 7 } }]])
     const { session } = player.play(here.pawl, scene)
     const run = await session.send('go')
-    await run.settled({ timeoutMs: 20_000 })
+    await run.settled({ timeout: 20_000 })
     scene.mended = true
     await session.recover({ strategy: 'restart_run' })
-    await until('the new run has completed', () => run.result({ timeoutMs: 2_000 }))
+    await until('the new run has completed', () => run.result({ timeout: 2_000 }))
   })
 })
 
 it('abandon leaves the failed run as it is and the session idle; the next message goes on with all that was said', async () => {
   const scene = failsAfter([[use('put', 'it')]])
   const { session, requests, count } = player.play(here.pawl, scene)
-  await (await session.send('one')).settled({ timeoutMs: 20_000 })
+  await (await session.send('one')).settled({ timeout: 20_000 })
   await session.recover({ strategy: 'abandon' })
   expect(await session.state()).toMatchObject({ status: 'idle', error: null, current: null })
   scene.mended = true
-  expect(await (await session.send('two')).result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'mended: one, two' })
+  expect(await (await session.send('two')).result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'mended: one, two' })
   expect(requests.at(-1)!.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'user'])
   expect(count('put')).toBe(1)
 })
 
 it('a session that is not in error has nothing to recover', async () => {
   const { session } = player.play(here.pawl, {})
-  await (await session.send('one')).result({ timeoutMs: 20_000 })
+  await (await session.send('one')).result({ timeout: 20_000 })
   await expect(session.recover({ strategy: 'abandon' })).rejects.toMatchObject({ code: 'not_in_error' })
   await expect(session.recover({ strategy: 'magic' as never })).rejects.toMatchObject({ code: 'not_in_error' })
 })

@@ -11,7 +11,7 @@ import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, inOrder, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 
-const TIMEOUT = { timeoutMs: 40_000 }
+const TIMEOUT = { timeout: 40_000 }
 /** More than an execution has. */
 const TURNS = 200
 
@@ -175,7 +175,7 @@ describe('a session whose workflow is reset', () => {
       model: (request) =>
         saidIn(request).length > 1 ? 'later' : answersIn(request) < TURNS ? [use('put', `${answersIn(request)}`)] : 'done',
     })
-    await (await session.send('one')).result({ timeoutMs: 90_000 })
+    await (await session.send('one')).result({ timeout: 90_000 })
     const newest = await here.temporal.workflow.getHandle(`pawl:${session.id}`).fetchHistory()
     const earlier = newest.events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId || undefined
     await resetBefore('callModel', session)

@@ -34,8 +34,8 @@ async function aSession(): Promise<string> {
       if (attempt === 1) throw new Error('cannot look')
     },
   })
-  await (await session.send('go', { isNew: true })).result({ timeoutMs: 60_000 })
-  await (await session.send('once more')).result({ timeoutMs: 60_000 })
+  await (await session.send('go', { isNew: true })).result({ timeout: 60_000 })
+  await (await session.send('once more')).result({ timeout: 60_000 })
   return id
 }
 
@@ -50,7 +50,7 @@ it('a sound session matches, in every table', async () => {
 
 /** Says something to a session, and waits for the answer. */
 async function say({ session }: Pick<Played, 'session'>, text: string): Promise<void> {
-  await (await session.send(text)).result({ timeoutMs: 60_000 })
+  await (await session.send(text)).result({ timeout: 60_000 })
 }
 
 /** Two calls for whatever is said. */
@@ -84,7 +84,7 @@ it('one whose run was started again matches', async () => {
     },
   })
   const run = await played.session.send('go')
-  expect(await run.settled({ timeoutMs: 60_000 })).toMatchObject({ status: 'failed', code: 'no_more' })
+  expect(await run.settled({ timeout: 60_000 })).toMatchObject({ status: 'failed', code: 'no_more' })
   await rowsMatchEvents(here.stack, played.id)
   fails = false
   await played.session.recover({ strategy: 'restart_run', by: 'ann' })
@@ -109,7 +109,7 @@ it('one that goes on after its workflow was closed, or ended from outside in the
   await handle.terminate('by a test')
   held.open()
   await say(played, 'three')
-  expect(await run.settled({ timeoutMs: 60_000 })).toMatchObject({ status: 'completed' })
+  expect(await run.settled({ timeout: 60_000 })).toMatchObject({ status: 'completed' })
   const { rows } = await rowsMatchEvents(here.stack, played.id)
   expect(rows.recoveries.map(({ kind }) => kind)).toContain('session_resumed')
 })
@@ -131,7 +131,7 @@ it('one in which people are asked matches while it waits, and once they have sai
   )
   await rowsMatchEvents(here.stack, id)
   await session.resolve('t_1_1_2', { happened: true, result: 'sent' }, { by: 'ann' })
-  await run.result({ timeoutMs: 60_000 })
+  await run.result({ timeout: 60_000 })
   const { rows } = await rowsMatchEvents(here.stack, id)
   expect(rows.approvals.map(({ status }) => status)).toEqual(['approved', 'denied'])
 })

@@ -29,7 +29,7 @@ describe('a message', () => {
       expect(status.name).toBe('RUNNING')
       await expect(session.state()).rejects.toMatchObject({ code: 'session_unavailable' })
       await elsewhere.startWorker({ agents: [player.agent] })
-      const result = await run.result({ timeoutMs: 20_000 })
+      const result = await run.result({ timeout: 20_000 })
       expect(result).toMatchObject({ run: 1, text: 'hello to you', stopReason: 'end_turn' })
     } finally {
       await elsewhere.stop()
@@ -40,9 +40,9 @@ describe('a message', () => {
     const { session, requests } = player.play(here.pawl, {})
     const messageId = randomUUID()
     const runs = await Promise.all([1, 2, 3].map(() => session.send('once', { messageId })))
-    const results = await Promise.all(runs.map((run) => run.result({ timeoutMs: 20_000 })))
+    const results = await Promise.all(runs.map((run) => run.result({ timeout: 20_000 })))
     expect(results.map(({ run }) => run)).toEqual([1, 1, 1])
-    await (await session.send('once', { messageId })).result({ timeoutMs: 20_000 })
+    await (await session.send('once', { messageId })).result({ timeout: 20_000 })
     expect(ofType(await eventsOf(session), 'message_received')).toHaveLength(1)
     expect(requests).toHaveLength(1)
   })
@@ -50,11 +50,11 @@ describe('a message', () => {
   it('that was accepted is still known after the session was closed and resumed', async () => {
     const { session } = player.play(here.pawl, {})
     const first = await session.send('before', { messageId: 'the-same' })
-    await first.result({ timeoutMs: 20_000 })
+    await first.result({ timeout: 20_000 })
     await session.close()
     await until('the session is closed', async () => (await session.state()).status === 'closed')
-    await (await session.send('before', { messageId: 'the-same' })).result({ timeoutMs: 20_000 })
-    await (await session.send('after')).result({ timeoutMs: 20_000 })
+    await (await session.send('before', { messageId: 'the-same' })).result({ timeout: 20_000 })
+    await (await session.send('after')).result({ timeout: 20_000 })
     const events = await eventsOf(session)
     expect(ofType(events, 'message_received').map(({ messageId }) => messageId === 'the-same')).toEqual([true, false])
     expect(ofType(events, 'run_started')).toHaveLength(2)
@@ -68,7 +68,7 @@ describe('a message', () => {
         seen = ctx.metadata
       },
     })
-    await (await session.send('look', { metadata: { channel: 'mail' } })).result({ timeoutMs: 20_000 })
+    await (await session.send('look', { metadata: { channel: 'mail' } })).result({ timeout: 20_000 })
     expect(seen).toEqual({ channel: 'mail' })
   })
 })
@@ -84,7 +84,7 @@ describe('a message that comes while a run is going on', () => {
     await door.reached
     const others = [await session.send('two'), await session.send('three')]
     door.open()
-    const results = await Promise.all([first, ...others].map((run) => run.result({ timeoutMs: 20_000 })))
+    const results = await Promise.all([first, ...others].map((run) => run.result({ timeout: 20_000 })))
     expect(results.map(({ run, text }) => [run, text])).toEqual(Array(3).fill([1, 'heard one, two, three']))
     expect(saidIn(requests[0]!)).toEqual(['one'])
     expect(requests).toHaveLength(2)
@@ -102,8 +102,8 @@ describe('a message that comes while a run is going on', () => {
     await door.reached
     const second = await session.send('two')
     door.open()
-    expect(await first.result({ timeoutMs: 20_000 })).toMatchObject({ run: 1, text: 'answer to one' })
-    expect(await second.result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'answer to two' })
+    expect(await first.result({ timeout: 20_000 })).toMatchObject({ run: 1, text: 'answer to one' })
+    expect(await second.result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'answer to two' })
   })
 })
 
@@ -117,10 +117,10 @@ describe('the handle of a run', () => {
       },
     })
     const run = await session.send('take your time')
-    await expect(run.result({ timeoutMs: 100 })).rejects.toThrow(ResultTimeout)
-    await expect(run.settled({ timeoutMs: 100 })).rejects.toMatchObject({ code: 'result_timeout' })
+    await expect(run.result({ timeout: 100 })).rejects.toThrow(ResultTimeout)
+    await expect(run.settled({ timeout: 100 })).rejects.toMatchObject({ code: 'result_timeout' })
     door.open()
-    expect(await run.result({ timeoutMs: 20_000 })).toMatchObject({ text: 'late' })
+    expect(await run.result({ timeout: 20_000 })).toMatchObject({ text: 'late' })
   })
 
   it('stops waiting when its signal aborts, with the reason', async () => {
@@ -131,12 +131,12 @@ describe('the handle of a run', () => {
     await expect(run.result({ signal: AbortSignal.timeout(100) })).rejects.toMatchObject({ name: 'TimeoutError' })
     await expect(run.result({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
     door.open()
-    await run.result({ timeoutMs: 20_000 })
+    await run.result({ timeout: 20_000 })
   })
 
   it('tells the events of its message and run, and ends with the run', async () => {
     const { session } = player.play(here.pawl, { model: inOrder('first', [use('look', 'again')], 'second') })
-    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    await (await session.send('one')).result({ timeout: 20_000 })
     const run = await session.send('two')
     const events = []
     for await (const event of run.events()) events.push(event.type)
@@ -160,7 +160,7 @@ describe('the handle of a run', () => {
     const code = `
       import { Pawl } from 'pawl/client'
       const pawl = await Pawl.connect({ taskQueue: 'none' })
-      const result = await pawl.session(process.argv[1]).run('known').result({ timeoutMs: 20_000 })
+      const result = await pawl.session(process.argv[1]).run('known').result({ timeout: 20_000 })
       console.log(JSON.stringify(result))
       await pawl.close()`
     const { stack } = here
@@ -180,7 +180,7 @@ describe('the handle of a run', () => {
     const { session } = player.play(here.pawl, {
       model: inOrder({ content: [use('look', 'at it')], usage }, { content: [{ type: 'text', text: 'done' }], usage }),
     })
-    const result = await (await session.send('count')).result({ timeoutMs: 20_000 })
+    const result = await (await session.send('count')).result({ timeout: 20_000 })
     expect(result.usage).toEqual({ input_tokens: 20, output_tokens: 10, cache_creation_input_tokens: 2, cache_read_input_tokens: 4 })
     expect(result.message).toEqual({ role: 'assistant', content: [{ type: 'text', text: 'done' }] })
   })
@@ -218,12 +218,12 @@ describe('a message that cannot be', () => {
 
   it('for another agent than the session’s is rejected by the session', async () => {
     const { session, id } = player.play(here.pawl, {})
-    await (await session.send('hello')).result({ timeoutMs: 20_000 })
+    await (await session.send('hello')).result({ timeout: 20_000 })
     const run = await here.pawl.session(id, { agent: 'somebody-else' }).send('hello')
-    const rejected = await run.result({ timeoutMs: 20_000 }).catch((error: unknown) => error)
+    const rejected = await run.result({ timeout: 20_000 }).catch((error: unknown) => error)
     expect(rejected).toBeInstanceOf(MessageRejected)
     expect(rejected).toMatchObject({ code: 'agent_mismatch' })
-    expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'rejected', code: 'agent_mismatch' })
+    expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'rejected', code: 'agent_mismatch' })
   })
 })
 

@@ -10,7 +10,7 @@ import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, inOrder, resultsIn, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 
-const RETRY = { maxRetries: 5, baseDelayMs: 10 }
+const RETRY = { maxRetries: 5, baseDelay: 10 }
 
 /** A deployment of the test's own, gone when `work` has ended. */
 async function deployed(work: (own: Deployment) => Promise<void>): Promise<void> {
@@ -50,7 +50,7 @@ describe.concurrent('an agent that no worker serves', () => {
       expect(state.error).toMatchObject({ code: 'agent_not_served', strategy: 'automatic', reason: expect.stringContaining('player') })
       await expect(session.recover({ strategy: 'restart_run' })).rejects.toMatchObject({ code: 'recovers_by_itself' })
       await own.startWorker({ agents: [player.agent] })
-      expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ run: 1, text: 'served after all' })
+      expect(await run.result({ timeout: 30_000 })).toMatchObject({ run: 1, text: 'served after all' })
       expect(await session.state()).toMatchObject({ status: 'idle', error: null })
       const events = await eventsOf(session)
       expect(ofType(events, 'model_attempt_failed')).toEqual([])
@@ -66,7 +66,7 @@ describe.concurrent('an agent that no worker serves', () => {
       await until('the session is in error', async () => (await session.state()).status === 'error')
       expect(await restingLength(own, id)).toBeLessThan(60)
       await session.recover({ strategy: 'abandon', by: 'me' })
-      expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'interrupted', run: 1 })
+      expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'interrupted', run: 1 })
       expect((await session.state()).status).toBe('idle')
     }))
 })
@@ -100,7 +100,7 @@ describe.concurrent('a tool that no worker has any more', () => {
       await restingLength(own, session.id)
       await without.stop()
       await own.startWorker({ agents: [build(name, script, [put(() => 'there')])] })
-      expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ text: 'told: there' })
+      expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'told: there' })
       expect((await session.state()).status).toBe('idle')
     }))
 })
@@ -149,7 +149,7 @@ it('reads side by side that nobody serves wait together, and none makes the othe
     await until('they have waited for a while', async () => (await waitsOf(own, session.id)).some(({ ms }) => ms >= 800), 60_000)
     await without.stop()
     await own.startWorker({ agents: [build(name, script, [look(() => 'seen')])] })
-    expect(await run.result({ timeoutMs: 60_000 })).toMatchObject({ text: Array.from({ length: READS }, () => 'seen').join() })
+    expect(await run.result({ timeout: 60_000 })).toMatchObject({ text: Array.from({ length: READS }, () => 'seen').join() })
     const waits = await waitsOf(own, session.id)
     expect(waits.filter(({ overlaps }) => overlaps)).toEqual([])
     for (const [index, { ms }] of waits.entries())
@@ -187,7 +187,7 @@ describe.concurrent('a tool that has become stricter since its call was resolved
       await failing.pass()
       await first.stop()
       await own.startWorker({ agents: [build(name, script, [strict])] })
-      expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ text: 'done' })
+      expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'done' })
       expect(keys).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/)])
       const events = await eventsOf(session)
       expect(ofType(events, 'tool_completed').map(({ callId, replayOf }) => [callId, replayOf])).toEqual([
@@ -233,7 +233,7 @@ describe.concurrent('a tool that has become stricter since its call was resolved
       await failing.pass()
       await first.stop()
       await own.startWorker({ agents: [build(name, script, [after])] })
-      const { text } = await run.result({ timeoutMs: 30_000 })
+      const { text } = await run.result({ timeout: 30_000 })
       expect(text).toMatch(/^it gently \| The arguments do not fit/)
     }))
 })
@@ -261,7 +261,7 @@ it('a call whose outcome is unknown is verified also by a build with another sch
       ],
     })
     const session = own.pawl.session(undefined, { agent: name, notServedAfter: '1s' })
-    await (await session.send('go')).result({ timeoutMs: 20_000 })
+    await (await session.send('go')).result({ timeout: 20_000 })
     await first.stop()
     const paid: string[] = []
     await own.startWorker({
@@ -278,7 +278,7 @@ it('a call whose outcome is unknown is verified also by a build with another sch
         ]),
       ],
     })
-    const { text } = await (await session.send('again')).result({ timeoutMs: 20_000 })
+    const { text } = await (await session.send('again')).result({ timeout: 20_000 })
     expect(text).toBe('[idempotent replay of t_1_1_0]\npaid long ago')
     expect(paid).toEqual([])
   }))
@@ -311,7 +311,7 @@ it('two builds at once on one queue, 50 sessions: none is ever in error, and eac
     const second = build('second', script, tools)
     await Promise.all([own.startWorker({ agents: [old] }), own.startWorker({ agents: [recent, second] })])
     const sessions = Array.from({ length: 50 }, (_, n) => own.pawl.session(undefined, { agent: n % 5 === 0 ? 'second' : 'clerk' }))
-    const results = await Promise.all(sessions.map(async (session) => (await session.send('go')).settled({ timeoutMs: 90_000 })))
+    const results = await Promise.all(sessions.map(async (session) => (await session.send('go')).settled({ timeout: 90_000 })))
     expect(results.filter(({ status }) => status !== 'completed')).toEqual([])
     const events = (await Promise.all(sessions.map((session) => eventsOf(session)))).flat()
     for (const type of ['error_entered', 'model_attempt_failed', 'tool_attempt_failed', 'tool_failed', 'tool_unknown'] as const) {

@@ -174,7 +174,7 @@ describe('a session that is spoken to all the time', () => {
     worker = await here.startWorker({ agents: [player.agent, signer] })
     await session.send('the end', { messageId: 'the end' })
     isOver = true
-    await run.result({ timeoutMs: 60_000 })
+    await run.result({ timeout: 60_000 })
 
     const executions = await executionsOf(id)
     for (const { events } of executions.slice(0, -1)) expect(events).toBeLessThan(EVENTS_SOON)
@@ -194,7 +194,7 @@ describe('a session that is spoken to all the time', () => {
     for (const { events } of (await executionsOf(id)).slice(0, -1)) expect(events).toBeLessThan(EVENTS_SOON)
     const [call] = (await session.state()).current?.calls ?? []
     await session.approve(call?.callId ?? '', { digest: call?.asked?.digest ?? '' })
-    await run.result({ timeoutMs: 60_000 })
+    await run.result({ timeout: 60_000 })
     await expectNothingLost(id, session, sent)
   })
 })

@@ -32,11 +32,11 @@ describe.concurrent('an interrupt', () => {
     const run = await session.send('one')
     await door.reached
     await session.interrupt({ reason: 'changed my mind', by: 'me' })
-    const interrupted = await run.result({ timeoutMs: 20_000 }).catch((error: unknown) => error)
+    const interrupted = await run.result({ timeout: 20_000 }).catch((error: unknown) => error)
     expect(interrupted).toBeInstanceOf(RunInterrupted)
     expect(interrupted).toMatchObject({ code: 'run_interrupted', run: 1, reason: 'changed my mind' })
     expect(ofType(await eventsOf(session), 'run_interrupted')).toMatchObject([{ run: 1, reason: 'changed my mind', by: 'me' }])
-    expect(await (await session.send('two')).result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'go on' })
+    expect(await (await session.send('two')).result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'go on' })
   })
 
   it('stops a read; the next run is told that the call was not answered', async () => {
@@ -48,8 +48,8 @@ describe.concurrent('an interrupt', () => {
     const run = await session.send('one')
     await door.reached
     await session.interrupt()
-    expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'interrupted', run: 1 })
-    await (await session.send('two')).result({ timeoutMs: 20_000 })
+    expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'interrupted', run: 1 })
+    await (await session.send('two')).result({ timeout: 20_000 })
     expect(resultsIn(requests.at(-1)!).map(({ id, isError }) => [id, isError])).toEqual([
       ['t_1_1_0', true],
       ['t_1_1_1', true],
@@ -70,10 +70,10 @@ describe.concurrent('an interrupt', () => {
       const run = await session.send('one')
       await door.reached
       await session.interrupt()
-      expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'interrupted' })
+      expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'interrupted' })
       expect(entries.map(({ tool }) => tool)).toEqual(['pay', 'verify'])
       expect(ofType(await eventsOf(session), 'tool_resolved')).toMatchObject([{ happened }])
-      await (await session.send('two')).result({ timeoutMs: 20_000 })
+      await (await session.send('two')).result({ timeout: 20_000 })
       expect(resultsIn(requests.at(-1)!)).toMatchObject([happened ? { content: 'paid after all', isError: false } : { isError: true }])
       expect(entries.filter(({ tool }) => tool === 'pay')).toHaveLength(1)
     })
@@ -83,15 +83,15 @@ describe.concurrent('an interrupt', () => {
     const { session, requests } = player.play(here.pawl, {
       model(request) {
         if (saidIn(request).length > 1) return 'go on'
-        throw new ModelError('overloaded', 'come back later', { retryable: true, retryAfterMs: 600_000 })
+        throw new ModelError('overloaded', 'come back later', { retryable: true, retryAfter: 600_000 })
       },
     })
     const run = await session.send('one')
     await until('the model was asked', () => requests.length === 1)
     await session.interrupt()
-    expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'interrupted' })
+    expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'interrupted' })
     expect(ofType(await eventsOf(session), 'model_attempt_failed')).toMatchObject([{ error: { attempt: 1, code: 'overloaded' } }])
-    expect(await (await session.send('two')).result({ timeoutMs: 20_000 })).toMatchObject({ text: 'go on' })
+    expect(await (await session.send('two')).result({ timeout: 20_000 })).toMatchObject({ text: 'go on' })
   })
 
   it('ends a tool call that waits for its next attempt, and every failed attempt is recorded', async () => {
@@ -105,7 +105,7 @@ describe.concurrent('an interrupt', () => {
     const run = await session.send('one')
     await until('the tool was entered', () => entries.length === 1)
     await session.interrupt()
-    expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'interrupted' })
+    expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'interrupted' })
     const events = await eventsOf(session)
     expect(ofType(events, 'tool_attempt_failed')).toMatchObject([{ error: { attempt: 1, message: 'busy' } }])
     expect(ofType(events, 'tool_failed')).toMatchObject([
@@ -121,8 +121,8 @@ describe.concurrent('an interrupt', () => {
       await session.interrupt({ reason: 'too soon' })
       const second = await session.send('two')
       await elsewhere.startWorker({ agents: [player.agent] })
-      expect(await first.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'interrupted', run: 1, reason: 'too soon' })
-      expect(await second.result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'one, two' })
+      expect(await first.settled({ timeout: 20_000 })).toMatchObject({ status: 'interrupted', run: 1, reason: 'too soon' })
+      expect(await second.result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'one, two' })
       expect(requests).toHaveLength(1)
     } finally {
       await elsewhere.stop()
@@ -131,9 +131,9 @@ describe.concurrent('an interrupt', () => {
 
   it('of a session in which nothing is going on changes nothing', async () => {
     const { session } = player.play(here.pawl, {})
-    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    await (await session.send('one')).result({ timeout: 20_000 })
     await session.interrupt()
-    await (await session.send('two')).result({ timeoutMs: 20_000 })
+    await (await session.send('two')).result({ timeout: 20_000 })
     expect(ofType(await eventsOf(session), 'run_interrupted')).toEqual([])
   })
 
@@ -144,7 +144,7 @@ describe.concurrent('an interrupt', () => {
     await session.interrupt()
     const run = await session.send('one')
     await here.startWorker({ agents: [player.agent], taskQueue: queue })
-    expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'completed', run: 1 })
+    expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'completed', run: 1 })
   })
 
   it('leaves messages that no turn has taken to the next run', async () => {
@@ -156,8 +156,8 @@ describe.concurrent('an interrupt', () => {
     await door.reached
     const second = await session.send('two')
     await session.interrupt()
-    expect(await first.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'interrupted', run: 1 })
-    expect(await second.result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'go on' })
+    expect(await first.settled({ timeout: 20_000 })).toMatchObject({ status: 'interrupted', run: 1 })
+    expect(await second.result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'go on' })
   })
 })
 
@@ -166,14 +166,14 @@ describe.concurrent('close', () => {
     const { session, id, requests, count } = player.play(here.pawl, {
       model: inOrder([use('put', 'it', 1)], 'done', [use('put', 'it', 1)], 'again'),
     })
-    await (await session.send('one', { metadata: { n: 1 } })).result({ timeoutMs: 20_000 })
+    await (await session.send('one', { metadata: { n: 1 } })).result({ timeout: 20_000 })
     await session.close({ by: 'me' })
     const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
     await until('the workflow has completed', async () => (await handle.describe()).status.name === 'COMPLETED')
     expect(await session.state()).toMatchObject({ status: 'closed', run: 1 })
     expect(ofType(await eventsOf(session), 'session_closed')).toMatchObject([{ reason: 'requested', by: 'me' }])
 
-    expect(await (await session.send('two')).result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'again' })
+    expect(await (await session.send('two')).result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'again' })
     expect(requests.at(-1)!.messages.map(({ role }) => role)).toEqual([
       'user',
       'assistant',
@@ -204,18 +204,18 @@ describe.concurrent('close', () => {
     await session.close()
     expect((await session.state()).status).toBe('running')
     door.open()
-    expect(await first.result({ timeoutMs: 20_000 })).toMatchObject({ text: 'answer to one' })
-    expect(await second.result({ timeoutMs: 20_000 })).toMatchObject({ text: 'answer to two' })
+    expect(await first.result({ timeout: 20_000 })).toMatchObject({ text: 'answer to one' })
+    expect(await second.result({ timeout: 20_000 })).toMatchObject({ text: 'answer to two' })
     await until('the session is closed', async () => (await session.state()).status === 'closed')
   })
 
   it('comes by itself to a session that nobody speaks to', async () => {
     const { session, id } = player.play(here.pawl, {}, { idleTimeout: '300ms' })
-    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    await (await session.send('one')).result({ timeout: 20_000 })
     const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
     await until('the workflow has completed', async () => (await handle.describe()).status.name === 'COMPLETED')
     expect(ofType(await eventsOf(session), 'session_closed')).toMatchObject([{ reason: 'idle' }])
-    await (await session.send('two')).result({ timeoutMs: 20_000 })
+    await (await session.send('two')).result({ timeout: 20_000 })
   })
 
   it('takes a session out of error, too', async () => {
@@ -226,16 +226,16 @@ describe.concurrent('close', () => {
       },
     })
     const run = await session.send('one')
-    await run.settled({ timeoutMs: 20_000 })
+    await run.settled({ timeout: 20_000 })
     await session.close()
     await until('the session is closed', async () => (await session.state()).status === 'closed')
-    expect(await (await session.send('two')).result({ timeoutMs: 20_000 })).toMatchObject({ run: 2, text: 'better' })
-    expect(await run.settled({ timeoutMs: 20_000 })).toMatchObject({ status: 'failed', code: 'bad' })
+    expect(await (await session.send('two')).result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'better' })
+    expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', code: 'bad' })
   })
 
   it('and all that came before can be read where Temporal knows nothing of it any more', async () => {
     const { session, id } = player.play(here.pawl, {})
-    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    await (await session.send('one')).result({ timeout: 20_000 })
     await session.close()
     await until('the session is closed', async () => (await session.state()).status === 'closed')
     // A namespace that is always there and never has our workflows: as after the retention.
@@ -251,7 +251,7 @@ describe.concurrent('close', () => {
 
   it('ends those who follow the events, unless the session has gone on since', async () => {
     const { session } = player.play(here.pawl, {})
-    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    await (await session.send('one')).result({ timeout: 20_000 })
     const follow = async (): Promise<string[]> => {
       const types: string[] = []
       for await (const event of session.events({ follow: true, signal: AbortSignal.timeout(20_000) })) types.push(event.type)
@@ -260,7 +260,7 @@ describe.concurrent('close', () => {
     const following = follow()
     await session.close()
     expect((await following).at(-1)).toBe('session_closed')
-    await (await session.send('two')).result({ timeoutMs: 20_000 })
+    await (await session.send('two')).result({ timeout: 20_000 })
     await session.close()
     await until('the session is closed', async () => (await session.state()).status === 'closed')
     const all = await follow()
@@ -270,7 +270,7 @@ describe.concurrent('close', () => {
 
   it('of a session that is closed already is not found, and its past stays readable', async () => {
     const { session } = player.play(here.pawl, {})
-    await (await session.send('one')).result({ timeoutMs: 20_000 })
+    await (await session.send('one')).result({ timeout: 20_000 })
     await session.close()
     await until('the session is closed', async () => (await session.state()).status === 'closed')
     await until('the workflow has completed', () =>

@@ -112,9 +112,9 @@ describe('pawl migrate', () => {
     const unknown = await command('--app-role', 'nobody there')
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('role_not_found: Postgres has no role "nobody there"')])
     const both = await command('--check', '--app-role', 'x')
-    expect([both.code, both.stderr]).toEqual([1, expect.stringContaining('invalid_option: ')])
+    expect([both.code, both.stderr]).toEqual([1, expect.stringContaining('invalid_usage: ')])
     const nowhere = await pawl(['migrate'], { cwd: tmpdir() }).ended
-    expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('no_store: ')])
+    expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('invalid_usage: ')])
   })
 })
 

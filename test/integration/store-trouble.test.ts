@@ -89,8 +89,8 @@ async function runThrough(ground: Ground): Promise<Played[]> {
   await Promise.all(
     all.map(async ({ session }) => {
       const first = await session.send('go', { isNew: true })
-      expect(await first.result({ timeoutMs: UNTIL_DONE_MS })).toMatchObject({ run: 1, text: 'done' })
-      expect(await (await session.send('again')).result({ timeoutMs: UNTIL_DONE_MS })).toMatchObject({ run: 2, text: 'done again' })
+      expect(await first.result({ timeout: UNTIL_DONE_MS })).toMatchObject({ run: 1, text: 'done' })
+      expect(await (await session.send('again')).result({ timeout: UNTIL_DONE_MS })).toMatchObject({ run: 2, text: 'done again' })
     }),
   )
   return all
@@ -223,7 +223,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     await postgres.stop()
     const played = playThrough(ground)
     try {
-      await (await played.session.send('go', { isNew: true })).result({ timeoutMs: UNTIL_DONE_MS })
+      await (await played.session.send('go', { isNew: true })).result({ timeout: UNTIL_DONE_MS })
       const handle = ground.here.temporal.workflow.getHandle(`pawl:${played.id}`)
       const backlog = async () => (await handle.query<{ seq: number }>('state')).seq
       while ((await backlog()) < BACKLOG) {
@@ -235,7 +235,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     } finally {
       await postgres.start()
     }
-    expect(await (await played.session.send('again')).result({ timeoutMs: UNTIL_DONE_MS })).toMatchObject({ run: 2, text: 'done again' })
+    expect(await (await played.session.send('again')).result({ timeout: UNTIL_DONE_MS })).toMatchObject({ run: 2, text: 'done again' })
     await everyRowIsThereOnce(ground, [played])
     const client = new pg.Client(ground.direct.databaseUrl)
     await client.connect()

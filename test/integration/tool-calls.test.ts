@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => here?.stop())
 
 async function answered({ session }: Played, say = 'go'): Promise<string> {
-  return (await (await session.send(say)).result({ timeoutMs: 30_000 })).text
+  return (await (await session.send(say)).result({ timeout: 30_000 })).text
 }
 
 /** What the model was told of the calls before its `n`th request, from 0. */

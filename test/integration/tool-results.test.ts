@@ -111,7 +111,7 @@ afterAll(async () => {
 /** A session whose model gives these answers. */
 async function play(...answers: unknown[]) {
   const session = here.pawl.session(undefined, { agent: 'odd', context: { who: 'me' }, tags: ['a', 'b'] })
-  const result = await (await session.send(JSON.stringify(answers), { metadata: { via: 'test' } })).result({ timeoutMs: 30_000 })
+  const result = await (await session.send(JSON.stringify(answers), { metadata: { via: 'test' } })).result({ timeout: 30_000 })
   const events = await eventsOf(session)
   const rows = await until('the messages are stored', async () => {
     const stored = await session.messages()
@@ -211,13 +211,13 @@ it('a tool is told for whom, where and on which attempt it runs', async () => {
 describe('the context', () => {
   it('that fits the agent’s schema is given to the instructions, on every call', async () => {
     const session = here.pawl.session<typeof tenant>(undefined, { agent: 'tenant', context: { tenantId: 't1' } })
-    expect((await (await session.send('hello')).result({ timeoutMs: 30_000 })).text).toBe('For {"tenantId":"t1"}, run 1.')
-    expect((await (await session.send('hello')).result({ timeoutMs: 30_000 })).text).toBe('For {"tenantId":"t1"}, run 2.')
+    expect((await (await session.send('hello')).result({ timeout: 30_000 })).text).toBe('For {"tenantId":"t1"}, run 1.')
+    expect((await (await session.send('hello')).result({ timeout: 30_000 })).text).toBe('For {"tenantId":"t1"}, run 2.')
   })
 
   it('that does not fit ends the run as invalid_context', async () => {
     const session = here.pawl.session(undefined, { agent: 'tenant', context: { tenant: 7 } })
-    await expect((await session.send('hello')).result({ timeoutMs: 30_000 })).rejects.toMatchObject({
+    await expect((await session.send('hello')).result({ timeout: 30_000 })).rejects.toMatchObject({
       name: 'RunFailed',
       code: 'invalid_context',
     })
@@ -259,7 +259,7 @@ describe('an answer of the model that', () => {
   for (const [what, answer] of unusable) {
     it(`${what} ends the run with a clear error, without retries`, async () => {
       const session = here.pawl.session(undefined, { agent: 'raw' })
-      const settled = await (await session.send(JSON.stringify(answer))).settled({ timeoutMs: 30_000 })
+      const settled = await (await session.send(JSON.stringify(answer))).settled({ timeout: 30_000 })
       expect(settled).toMatchObject({ status: 'failed', code: 'invalid_response' })
       expect(ofType(await eventsOf(session), 'model_attempt_failed').map(({ error }) => error.attempt)).toEqual([1])
     })
@@ -270,7 +270,7 @@ describe('an answer of the model that', () => {
       model: inOrder([use('put', 'a\u0000\ud800')], 'd\u0000ne\udfff'),
       put: ({ what }) => what,
     })
-    const result = await (await session.send('x\u0000\ud800')).result({ timeoutMs: 30_000 })
+    const result = await (await session.send('x\u0000\ud800')).result({ timeout: 30_000 })
     expect(result.text).toBe('d\u0000ne\udfff')
     expect(resultsIn(requests[1]!)).toMatchObject([{ content: 'a\u0000\ud800' }])
     expect((await session.messages())[0]?.content).toBe('x\u0000\ud800')

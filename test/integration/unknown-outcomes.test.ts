@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => here?.stop())
 
-const TIMEOUT = { timeoutMs: 30_000 }
+const TIMEOUT = { timeout: 30_000 }
 
 /** The reply is lost the first time. */
 const lostOnce: NonNullable<PeopleScene['body']> = (tool, _input, { attempt }) => {
@@ -70,7 +70,7 @@ describe('verify', () => {
       })
       const run = await session.send('go')
       await own.startWorker({ agents: [mine.agent] })
-      await run.result({ timeoutMs: 90_000 })
+      await run.result({ timeout: 90_000 })
       expect(entered()).toEqual(['wire a', 'verify a'])
       expect(ofType(await eventsOf(session), 'tool_completed')).toMatchObject([{ value: 'found' }])
     } finally {

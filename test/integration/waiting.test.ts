@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 afterAll(() => here?.stop())
 
-const TIMEOUT = { timeoutMs: 60_000 }
+const TIMEOUT = { timeout: 60_000 }
 const workflowOf = (id: string) => here.temporal.workflow.getHandle(`pawl:${id}`)
 
 /** Opens a session whose execution is nearly as long as one may be: soon it goes on in a new one. */

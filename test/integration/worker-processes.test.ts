@@ -58,16 +58,24 @@ const foldersIn = (paths: readonly string[]): string[] => [
   ...new Set(paths.flatMap((path) => /^dist\/((?:worker\/)?[^/]+)\//.exec(path)?.[1] ?? [])),
 ]
 
-it('the parent loads no package, and of pawl only what starts and watches processes', () => {
-  expect(packagesIn(loaded.parent)).toEqual([])
-  expect(foldersIn(loaded.parent).toSorted()).toEqual(['agent', 'connect', 'session', 'worker', 'worker/one-process', 'worker/parent'])
+it('the parent loads no package but zod, which checks its options, and of pawl only what starts and watches processes', () => {
+  expect(packagesIn(loaded.parent)).toEqual(['zod'])
+  expect(foldersIn(loaded.parent).toSorted()).toEqual([
+    'agent',
+    'connect',
+    'options',
+    'session',
+    'worker',
+    'worker/one-process',
+    'worker/parent',
+  ])
   expect(loaded.parent.filter((path) => path.includes('agents.mjs'))).toEqual([])
 })
 
 it('an executor that has called a model and a tool has loaded little beside the module, and nothing of Temporal or Postgres', () => {
   expect(packagesIn(loaded.executor)).toEqual(['@noble/hashes', 'canonicalize', 'lru-cache', 'zod'])
   expect(loaded.executor.some((path) => path.endsWith('fixtures/processes/agents.mjs'))).toBe(true)
-  expect(foldersIn(loaded.executor).toSorted()).toEqual(['agent', 'jobs', 'session', 'worker', 'worker/executor'])
+  expect(foldersIn(loaded.executor).toSorted()).toEqual(['agent', 'jobs', 'options', 'session', 'worker', 'worker/executor'])
 })
 
 it('the orchestrator loads the SDK and the pool, and nothing of the user’s', () => {
@@ -79,6 +87,6 @@ it('the orchestrator loads the SDK and the pool, and nothing of the user’s', (
 it('what cannot be the address of a Postgres is refused: the orchestrator finds out, and the caller is told, without its password', async () => {
   const module = fileURLToPath(here('agents.mjs'))
   const refused = superviseWorkers({ module, postgres: 'mysql://root:secret@127.0.0.1/pawl', logger: SILENT })
-  await expect(refused).rejects.toMatchObject({ name: 'WorkerError', code: 'invalid_postgres_url' })
+  await expect(refused).rejects.toMatchObject({ name: 'StoreError', code: 'invalid_postgres_url' })
   await expect(refused).rejects.not.toThrow('secret')
 })

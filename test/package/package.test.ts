@@ -70,21 +70,41 @@ describe.each(Object.entries(NODES))('the packed package under %s', (name, versi
 
 describe('the packed package', () => {
   it('type-checks in a strict TypeScript project, its own declarations too', async () => {
-    const compilerOptions = {
-      strict: true,
-      exactOptionalPropertyTypes: true,
-      module: 'nodenext',
-      target: 'es2023',
-      noEmit: true,
-      types: [NODE_TYPES],
-    }
-    await writeFile(join(consumer.folder, 'package.json'), JSON.stringify({ ...(await manifest()), type: 'module' }))
-    await writeFile(join(consumer.folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['backend.ts'] }))
-    const { stdout } = await consumer.node([TSC, '-p', '.'])
-    // What other packages' declarations lack is not ours to answer for.
-    const complaints = stdout.split('\n').filter((line) => /^(backend\.ts|node_modules\/pawl\/)/.test(line))
-    expect(complaints).toEqual([])
+    expect(await complaintsAbout('backend.ts', { module: 'nodenext' })).toEqual([])
     expect(await readFile(join(consumer.folder, 'node_modules/pawl/dist/index.d.ts'), 'utf8')).toContain('defineAgent')
+  })
+
+  describe.each([
+    { module: 'nodenext', moduleResolution: 'nodenext' },
+    { module: 'esnext', moduleResolution: 'bundler' },
+  ])('to a strict project that resolves modules as $moduleResolution', (resolution) => {
+    it.each([true, false])('has the types of types.ts, with skipLibCheck %s', async (skipLibCheck) => {
+      expect(await complaintsAbout('types.ts', { ...resolution, skipLibCheck })).toEqual([])
+    })
+
+    it('and a case that compiles against its will is noticed', async () => {
+      const cases = await readFile(join(consumer.folder, 'types.ts'), 'utf8')
+      await writeFile(join(consumer.folder, 'mistaken.ts'), cases.replaceAll('paymets', 'payments').replace("'suport'", "'support'"))
+      const complaints = await complaintsAbout('mistaken.ts', { ...resolution, skipLibCheck: true })
+      expect(complaints.filter((line) => line.includes("Unused '@ts-expect-error'"))).toHaveLength(4)
+    })
+  })
+
+  it('lets a project type ctx.services once for all tools', async () => {
+    await writeFile(
+      join(consumer.folder, 'augmented.ts'),
+      `import { defineTool } from 'pawl'
+import { z } from 'zod'
+declare module 'pawl' {
+  interface Services { payments: { refund(id: string): string } }
+}
+const common = { name: 'refund', description: 'Refund.', input: z.object({ id: z.string() }), effect: 'external' } as const
+defineTool({ ...common, execute: ({ id }, ctx) => ctx.services.payments.refund(id) })
+// @ts-expect-error The service's name is misspelt.
+defineTool({ ...common, execute: ({ id }, ctx) => ctx.services.paymets.refund(id) })
+`,
+    )
+    expect(await complaintsAbout('augmented.ts', { module: 'nodenext' })).toEqual([])
   })
 
   it('lets a strict project that uses the client check all declarations, those of other packages too', async () => {
@@ -154,6 +174,22 @@ describe('pawl/client bundled for a serverless backend', () => {
     expect(answerOf(await consumer.node(['bundled.cjs']))).toBe('function')
   })
 })
+
+/** What the compiler says of a file and of pawl's declarations, under `strict`. Other packages' declarations are theirs to answer for. */
+async function complaintsAbout(file: string, options: Record<string, unknown>): Promise<string[]> {
+  const compilerOptions = {
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    target: 'es2023',
+    noEmit: true,
+    types: [NODE_TYPES],
+    ...options,
+  }
+  await writeFile(join(consumer.folder, 'package.json'), JSON.stringify({ ...(await manifest()), type: 'module' }))
+  await writeFile(join(consumer.folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: [file] }))
+  const { stdout } = await consumer.node([TSC, '-p', '.'])
+  return stdout.split('\n').filter((line) => /^(\w+\.ts|node_modules\/pawl\/)/.test(line))
+}
 
 async function manifest(): Promise<Record<string, unknown>> {
   return JSON.parse(await readFile(join(consumer.folder, 'package.json'), 'utf8')) as Record<string, unknown>

@@ -20,7 +20,7 @@ function toolFrom(spec: ToolSpec) {
     input: z.fromJSONSchema(spec.input_schema),
     effect,
     timeout: 10_000,
-    retry: { maxRetries: 5, baseDelayMs: 100 },
+    retry: { maxRetries: 5, baseDelay: 100 },
     async execute(input, ctx) {
       try {
         return await retailOf(ctx).execute(worldOf(ctx), spec.name, input as JsonObject, { key: ctx.idempotencyKey, signal: ctx.signal })

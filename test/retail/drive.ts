@@ -30,7 +30,7 @@ export async function carryOutTasks(tasks: readonly Task[], atATime: number, ope
 
 async function carryOut(task: Task, session: SessionHandle): Promise<Outcome> {
   const run = await session.send(requestFor(task), { isNew: true })
-  const { text } = await run.result({ timeoutMs: 300_000 })
+  const { text } = await run.result({ timeout: 300_000 })
   return { task, answer: text, results: resultsIn(await storedMessages(session)) }
 }
 

@@ -7,7 +7,6 @@ import {
   type ApprovalNeed,
   defineAgent,
   defineTool,
-  type Json,
   type ModelRequest,
   type ToolContext,
   type Verdict,
@@ -50,7 +49,7 @@ export interface Peopled {
 /** Plays such scenes with one agent. */
 export interface PeopleStage {
   readonly agent: Agent
-  play(pawl: Pawl, scene: PeopleScene, options?: SessionOptions<Json> & { id?: string }): Peopled
+  play(pawl: Pawl, scene: PeopleScene, options?: SessionOptions & { id?: string }): Peopled
 }
 
 /** A model that asks for these calls in one answer, and has nothing more to say after it. */
@@ -59,7 +58,7 @@ export const once = (...calls: Parameters<typeof use>[]) => inOrder(calls.map((c
 /** How long requests stand of the tools whose requests expire within a test. */
 export const SHORT_MS = 400
 
-const WAITED = { timeoutMs: 30_000 }
+const WAITED = { timeout: 30_000 }
 
 /** The calls that the run waits for. */
 export async function pendingOf(run: RunHandle): Promise<(RunSettled & { status: 'waiting' })['pending']> {
@@ -95,7 +94,7 @@ export function peopleStage(options: Partial<AgentOptions> = {}): PeopleStage {
   const about = (name: string) => ({ name, description: `${name} something`, input })
   const acting = (name: string) => ({
     ...about(name),
-    retry: { maxRetries: 2, baseDelayMs: 10 },
+    retry: { maxRetries: 2, baseDelay: 10 },
     execute: async (given: Input, ctx: ToolContext) =>
       (await note(name, given, ctx).body?.(name, given, ctx)) ?? `${name} ${given.what} done`,
   })
@@ -103,7 +102,7 @@ export function peopleStage(options: Partial<AgentOptions> = {}): PeopleStage {
   const agent = defineAgent({
     name: 'helped',
     instructions: 'Ask people.',
-    retry: { maxRetries: 2, baseDelayMs: 10 },
+    retry: { maxRetries: 2, baseDelay: 10 },
     ...options,
     model: scripted((request) => {
       const { scene, requests } = played(request.sessionId)

@@ -5,7 +5,6 @@ import {
   type AgentOptions,
   defineAgent,
   defineTool,
-  type Json,
   type ModelCallContext,
   type ModelRequest,
   type ToolContext,
@@ -63,10 +62,10 @@ export interface Played {
 export interface Stage {
   readonly agent: Agent
   /** Lays a scene for a new session. */
-  play(pawl: Pawl, scene: Scene, options?: SessionOptions<Json> & { id?: string }): Played
+  play(pawl: Pawl, scene: Scene, options?: SessionOptions & { id?: string }): Played
 }
 
-const RETRY = { maxRetries: 2, baseDelayMs: 10 }
+const RETRY = { maxRetries: 2, baseDelay: 10 }
 
 /** A stage; `options` are the agent's, apart from model and tools. */
 export function stage(options: Partial<AgentOptions> = {}): Stage {

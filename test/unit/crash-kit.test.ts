@@ -10,7 +10,7 @@ import {
   verifyBoundaries,
 } from '../../src/testing/crash/boundaries.ts'
 import { compare, firstDifference, type Outcome, withoutNames } from '../../src/testing/crash/compare.ts'
-import { checkOptions } from '../../src/testing/crash/options.ts'
+import { checkCrashTest } from '../../src/testing/crash/options.ts'
 import { randomFrom } from '../../src/testing/crash/random.ts'
 import { tableOf } from '../../src/testing/crash/table.ts'
 import { drawTroubles } from '../../src/testing/crash/troubles.ts'
@@ -263,12 +263,12 @@ describe('what a crash test is given', () => {
   }
 
   it('is completed', () => {
-    expect(checkOptions(good)).toMatchObject({
+    expect(checkCrashTest(good)).toMatchObject({
       processes: 2,
       rounds: 7,
       kinds: ['kill', 'pause', 'supervisor', 'pause_supervisor', 'both', 'postgres', 'temporal'],
     })
-    expect(checkOptions({ ...good, random: false })).toMatchObject({ rounds: 0 })
+    expect(checkCrashTest({ ...good, random: false })).toMatchObject({ rounds: 0 })
   })
 
   it.each<[string, Partial<Record<keyof CrashTestOptions, unknown>>, string]>([
@@ -282,7 +282,7 @@ describe('what a crash test is given', () => {
     ['a negative number of rounds', { random: { rounds: -1 } }, 'invalid_option'],
     ['a trouble that there is not', { random: { kinds: ['earthquake'] } }, 'invalid_option'],
   ])('is refused when it is %s', (_, wrong, code) => {
-    expect(() => checkOptions({ ...good, ...wrong } as CrashTestOptions)).toThrow(expect.objectContaining({ code }))
+    expect(() => checkCrashTest({ ...good, ...wrong } as CrashTestOptions)).toThrow(expect.objectContaining({ code }))
   })
 })
 

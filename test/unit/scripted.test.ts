@@ -45,7 +45,7 @@ describe('a scripted model', () => {
 
   it('gives the script the request and the attempt, so that it can fail the first one', async () => {
     const model = scripted((given, ctx) => {
-      if (ctx.attempt === 1) throw new ModelError('overloaded_error', 'busy', { retryable: true, retryAfterMs: 20 })
+      if (ctx.attempt === 1) throw new ModelError('overloaded_error', 'busy', { retryable: true, retryAfter: 20 })
       return `turn ${given.turn}`
     })
     await expect(model.generate(request, callContext())).rejects.toMatchObject({

@@ -59,7 +59,7 @@ async function workOn(ticket: Ticket, options: DeskOptions): Promise<Worked> {
     for (const [index, letter] of ticket.messages.entries()) {
       const run = await session.send(letter, { messageId: `letter-${index + 1}`, isNew: index === 0 })
       const watching = watch(run, seen)
-      const settled = await run.settled({ timeoutMs: LETTER_MS })
+      const settled = await run.settled({ timeout: LETTER_MS })
       if (settled.status !== 'waiting') await watching
       if (settled.status !== 'completed') return { ...worked, failure: whyNot(settled) }
       worked.answers.push(settled.text)

@@ -1,11 +1,10 @@
 // Tools that change an order: the shop recognises a repeat by its key (or by finding things as they should be).
-import { defineTool } from 'pawl'
 import { z } from 'zod'
-import { path, shopFor } from './context.ts'
+import { deskTool, path, shopFor } from './context.ts'
 
 const orderId = z.string().describe('An order number such as W-1042.')
 
-export const refundOrder = defineTool({
+export const refundOrder = deskTool({
   name: 'refund_order',
   description: 'Refund an amount of an order to its original payment method.',
   input: z.object({ orderId, cents: z.number().int().positive(), reason: z.string().min(1) }),
@@ -15,7 +14,7 @@ export const refundOrder = defineTool({
   effectId: (refund) => refund.refundId,
 })
 
-export const exchangeItem = defineTool({
+export const exchangeItem = deskTool({
   name: 'exchange_item',
   description: 'Exchange one item of a delivered order for another option of the same product.',
   input: z.object({ orderId, sku: z.string(), newSku: z.string() }),
@@ -25,7 +24,7 @@ export const exchangeItem = defineTool({
   effectId: (exchange) => exchange.exchangeId,
 })
 
-export const cancelOrder = defineTool({
+export const cancelOrder = deskTool({
   name: 'cancel_order',
   description: 'Cancel an order that is still pending. Does not refund it.',
   input: z.object({ orderId }),
@@ -35,7 +34,7 @@ export const cancelOrder = defineTool({
   effectId: (cancellation) => cancellation.cancellationId,
 })
 
-export const changeAddress = defineTool({
+export const changeAddress = deskTool({
   name: 'change_address',
   description: 'Change where an order that is still pending is sent to.',
   input: z.object({

@@ -1,5 +1,5 @@
 // What the tools have in common: the shop as a service, and how a call is told apart at the shop.
-import type { ToolContext } from 'pawl'
+import { defineTool, type Json, type ToolContext } from 'pawl'
 import type { ShopCall, ShopClient } from '../shop/client.ts'
 
 /** What the worker gives the tools as `ctx.services`. */
@@ -7,12 +7,15 @@ export interface DeskServices {
   shop: ShopClient
 }
 
+/** Declares a tool whose `ctx.services` are the desk's. */
+export const deskTool = defineTool.withTypes<{ services: DeskServices }>()
+
 /** Speaks to the shop on behalf of a tool call. */
-export function shopFor(ctx: ToolContext): {
+export function shopFor(ctx: ToolContext<Json, DeskServices>): {
   get<T>(path: string): Promise<T>
   send<T>(method: 'POST' | 'PUT', path: string, body: object, options?: Pick<ShopCall, 'key'>): Promise<T>
 } {
-  const { shop } = ctx.services as unknown as DeskServices
+  const { shop } = ctx.services
   const call = { signal: ctx.signal, requestId: `${ctx.sessionId}/${ctx.callId}/${ctx.attempt}` }
   return {
     get: (path) => shop.request('GET', path, call),

@@ -1,7 +1,6 @@
 // Tools that send something out into the world: the shop does a repeat twice, so pawl must never make one.
-import { defineTool } from 'pawl'
 import { z } from 'zod'
-import { path, shopFor } from './context.ts'
+import { deskTool, path, shopFor } from './context.ts'
 
 const orderId = z.string().describe('An order number such as W-1042.')
 
@@ -10,7 +9,7 @@ interface Coupon {
   cents: number
 }
 
-export const sendCoupon = defineTool({
+export const sendCoupon = deskTool({
   name: 'send_coupon',
   description: 'Send a customer a goodwill coupon.',
   input: z.object({ customerId: z.string(), cents: z.number().int().positive(), reason: z.string().min(1) }),
@@ -30,7 +29,7 @@ interface Pickup {
   window: string
 }
 
-export const bookPickup = defineTool({
+export const bookPickup = deskTool({
   name: 'book_pickup',
   description: 'Book a courier who picks up what a customer sends back.',
   input: z.object({ orderId, window: z.enum(['morning', 'afternoon']) }),
@@ -45,7 +44,7 @@ export const bookPickup = defineTool({
 })
 
 /** No `verify`: the model is told when nobody knows whether the e-mail went out, and looks for itself (`list_emails`). */
-export const emailCustomer = defineTool({
+export const emailCustomer = deskTool({
   name: 'email_customer',
   description:
     'Send the customer of an order an e-mail. If its outcome is unknown, look with list_emails; only if it is not there, send again with the next number of `attempt`.',

@@ -33,7 +33,10 @@ export function chatCommand(): Command {
 async function chat(agent: string | undefined, options: ChatOptions): Promise<void> {
   const { resume, session, context } = options
   if (agent === undefined && resume === undefined) {
-    throw new CliError('no_agent', 'Name the agent to talk to, pawl chat <agent>, or a session to go on with, pawl chat --resume <id>.')
+    throw new CliError(
+      'invalid_usage',
+      'Name the agent to talk to, pawl chat <agent>, or a session to go on with, pawl chat --resume <id>.',
+    )
   }
   const end = await onDeployment(options, (pawl) =>
     converse(pawl, {

@@ -136,7 +136,7 @@ async function resume(talk: Talk, id: string): Promise<void> {
   const { agent = state.agent } = talk.options
   const session = talk.sessions.session(id, { agent })
   if (state.agent !== agent) {
-    throw new CliError('agent_mismatch', `Session ${id} talks to "${state.agent}": pawl chat ${state.agent} --resume ${id}`)
+    throw new CliError('invalid_usage', `Session ${id} talks to "${state.agent}": pawl chat ${state.agent} --resume ${id}`)
   }
   const rows = await session.messages()
   const current = enter(talk, session, agent, lastSeqOf(rows))

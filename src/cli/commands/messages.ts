@@ -29,7 +29,7 @@ export function messagesCommand(): Command {
 
 function messages(session: string, options: MessagesOptions): Promise<void> {
   const target = targetIn(options)
-  if (target && options.archived) throw new CliError('invalid_option', 'Give --archived or a point of the past, not both.')
+  if (target && options.archived) throw new CliError('invalid_usage', 'Give --archived or a point of the past, not both.')
   return askStore(options, async (asking) => {
     if (options.archived) return showAll(options, await asking.session(session).archivedMessages(), COLUMNS)
     if (target) return showAll(options, await asking.session(session).messagesUpTo(target), COLUMNS)

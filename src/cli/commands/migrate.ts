@@ -27,10 +27,10 @@ export function migrateCommand(): Command {
 
 /** Exit code 1: something is missing, and it was only checked. */
 async function migrate({ appRole, check, json, ...where }: MigrateCommandOptions): Promise<void> {
-  if (appRole !== undefined && check) throw new CliError('invalid_option', '--check changes nothing: leave --app-role out.')
+  if (appRole !== undefined && check) throw new CliError('invalid_usage', '--check changes nothing: leave --app-role out.')
   const { postgres = process.env.DATABASE_URL, schema, onWait } = await connectOptions(where)
   if (typeof postgres !== 'string' || postgres === '') {
-    throw new CliError('no_store', 'No Postgres is known: set DATABASE_URL, or start `pawl dev`.')
+    throw new CliError('invalid_usage', 'No Postgres is known: set DATABASE_URL, or start `pawl dev`.')
   }
   const { migrateStore } = await import('../../client/admin/migrating.ts')
   const report = await migrateStore({

@@ -4,11 +4,12 @@ import type { PruneReport } from '../../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { jsonOption } from '../options.ts'
 import { listenForStop, stopSignalOf } from '../serving/stop.ts'
+import type { Duration } from '../../session/duration.ts'
 import { defined } from '../../session/defined.ts'
 
 interface PruneCommandOptions extends DeploymentOptions {
-  olderThan: string
-  archiveRetention?: string
+  olderThan: Duration
+  archiveRetention?: Duration
   batch?: string
   dryRun?: true
   by?: string

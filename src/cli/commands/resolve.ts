@@ -41,5 +41,5 @@ function resolutionOf({ happened, notHappened, retry, skip }: ResolveOptions): {
   ]
   const [one] = said
   if (one && said.length === 1) return one
-  throw new CliError('invalid_resolution', 'Say one of --happened <json>, --not-happened, --retry and --skip.')
+  throw new CliError('invalid_usage', 'Say one of --happened <json>, --not-happened, --retry and --skip.')
 }

@@ -1,13 +1,13 @@
 // The worker module as the user named it: found before anything is started for it.
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { CliError } from '../errors.ts'
+import { WorkerError } from '../../worker/errors.ts'
 
 const EXTENSIONS = ['.ts', '.mts', '.js', '.mjs', '.cts', '.cjs']
 
 /**
  * The module's absolute path. Whether it loads and what it exports is for the worker processes to find out.
- * @throws CliError `module_not_found`.
+ * @throws WorkerError `module_not_found`.
  */
 export async function findModule(given: string, exporting = 'your agents'): Promise<string> {
   const path = resolve(given)
@@ -15,7 +15,7 @@ export async function findModule(given: string, exporting = 'your agents'): Prom
   if (kind === 'file') return path
   const meant = await withExtension(given)
   const advice = meant ? `did you mean ${meant}?` : `name the TypeScript or JavaScript file that exports ${exporting}.`
-  throw new CliError('module_not_found', `${path} ${kind === 'none' ? 'does not exist' : 'is not a file'}: ${advice}`)
+  throw new WorkerError('module_not_found', `${path} ${kind === 'none' ? 'does not exist' : 'is not a file'}: ${advice}`)
 }
 
 async function kindOf(path: string): Promise<'file' | 'other' | 'none'> {

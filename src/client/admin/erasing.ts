@@ -10,8 +10,7 @@ import { defined } from '../../session/defined.ts'
 /** See `Upkeep.erase`. Ended half way, it is done by being done again. */
 export async function erase(client: Client, store: Store, id: string, options: EraseOptions): Promise<EraseReport> {
   const sessionId = checkedId(id)
-  checkErase(options)
-  const { by, reason, force } = options
+  const { by, reason, force } = checkErase(options)
   const executions = await allExecutions(client, sessionId)
   const running = executions.find(({ open }) => open)
   if (running && !force) {

@@ -1,6 +1,6 @@
 // Pruning: batch after batch, until nothing old is left or somebody says stop.
 import type { Store } from '../../store/index.ts'
-import { checkBatch, checkName, momentBefore, type PruneOptions, type PruneReport } from './upkeep-options.ts'
+import { checkPrune, type PruneOptions, type PruneReport } from './upkeep-options.ts'
 import { defined } from '../../session/defined.ts'
 
 const BATCH = 20
@@ -9,11 +9,9 @@ const ARCHIVE_BATCH = 1_000
 
 /** See `Upkeep.prune`. */
 export async function prune(store: Store, options: PruneOptions): Promise<PruneReport> {
-  const { olderThan, archiveRetention, batch = BATCH, dryRun, by } = options
-  const before = momentBefore(olderThan, 'olderThan')
-  const archiveBefore = archiveRetention === undefined ? undefined : momentBefore(archiveRetention, 'archiveRetention')
-  checkBatch(batch)
-  checkName(by, 'by')
+  const { olderThan, archiveRetention, batch = BATCH, dryRun } = checkPrune(options)
+  const before = new Date(Date.now() - olderThan)
+  const archiveBefore = archiveRetention === undefined ? undefined : new Date(Date.now() - archiveRetention)
   if (dryRun) return countOnly(store, before, archiveBefore)
   const report: PruneReport = {
     before,

@@ -9,12 +9,15 @@ import { beginningOf, type Execution, holds, NoWorker, eventsHeldBy } from './ex
 
 /** Events that could not be restored, the last one included. */
 export interface MissingEvents {
+  /** The first one. */
   fromSeq: number
+  /** The last one. */
   toSeq: number
 }
 
 /** What became of one session's rows. */
 export interface RebuiltSession {
+  /** The session's id. */
   sessionId: string
   /**
    * `complete`: nothing was missing from its rows · `restored`: nothing is any more · `partial`: `missing` or `missingValues` could not be
@@ -25,9 +28,11 @@ export interface RebuiltSession {
   events: number
   /** The last event that is stored now. */
   upTo: number
+  /** Events that nothing has any more. */
   missing: MissingEvents[]
   /** Large values, which only the store had: their events are there, with how the values begin. */
   missingValues: (Omit<BlobRef, 'preview'> & { seq: number })[]
+  /** Why it failed. */
   error?: { code: string; message: string }
 }
 

@@ -1,11 +1,11 @@
 // What the operations of upkeep take and give, and the checks of what they are given.
+import { z } from 'zod'
+import type { Duration } from '../../session/duration.ts'
 import { isSessionId } from '../../session/protocol.ts'
 import type { RowCounts } from '../../store/index.ts'
-import { InvalidMessage, InvalidOption } from '../errors.ts'
+import { checkOptions, duration, fn, integer, options, text, where } from '../../options/check.ts'
+import { InvalidMessage } from '../errors.ts'
 import type { RebuiltSession } from './rebuild.ts'
-
-/** A time span: milliseconds, or text like `'90d'`, `'36h'`. */
-export type Age = number | string
 
 /** What `rebuild` takes. */
 export interface RebuildOptions {
@@ -23,11 +23,15 @@ export interface RebuildOptions {
 
 /** What a rebuild did. */
 export interface RebuildReport {
+  /** Sessions that were looked at. */
   sessions: number
   /** By outcome. */
   complete: number
+  /** Sessions whose missing rows were all restored. */
   restored: number
+  /** Sessions of which something could not be restored. */
   partial: number
+  /** Sessions that failed; see `incomplete`. */
   failed: number
   /** Events that were restored. */
   events: number
@@ -40,13 +44,14 @@ export interface RebuildReport {
 /** What `prune` takes. */
 export interface PruneOptions {
   /** Closed sessions in which nothing has happened for so long. */
-  olderThan: Age
+  olderThan: Duration
   /** Deletes from the archive what was archived longer ago. Default: the archive is kept. */
-  archiveRetention?: Age
+  archiveRetention?: Duration
   /** Sessions a transaction, 1 to 1,000. Default 20. */
   batch?: number
   /** Only counts. */
   dryRun?: boolean
+  /** Who had it done, for the audit rows: 1 to 200 characters. Default: none. */
   by?: string
   /** Called after each batch with what was done so far. */
   onBatch?(soFar: PruneReport): void
@@ -56,12 +61,15 @@ export interface PruneOptions {
 
 /** What was pruned; of a dry run, what would be. */
 export interface PruneReport {
+  /** Sessions that closed before then were pruned. */
   before: Date
+  /** Sessions that were pruned. */
   sessions: number
   /** Rows by table: moved to `archived_messages`, deleted from the others. A dry run counts messages and events only. */
   rows: RowCounts
   /** Taken out of the archive. */
   archive?: { before: Date; messages: number; blobs: number }
+  /** Whether `signal` stopped it. */
   stopped: boolean
 }
 
@@ -69,6 +77,7 @@ export interface PruneReport {
 export interface EraseOptions {
   /** Who wants it: stands in the audit row. */
   by: string
+  /** Why: at most 1,000 characters; kept in the audit row. Default: none. */
   reason?: string
   /** Terminates the session's workflow if it is open. Default: an open session is refused. */
   force?: boolean
@@ -76,6 +85,7 @@ export interface EraseOptions {
 
 /** What was erased. */
 export interface EraseReport {
+  /** The session's id. */
   sessionId: string
   /** Its workflow was running. */
   terminated: boolean
@@ -89,42 +99,61 @@ export interface EraseReport {
   parent: string | null
 }
 
-const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000, y: 365 * 86_400_000 }
-const LONGEST_MS = 1_000 * (UNIT_MS.y ?? 0)
-const MAX_BATCH = 1_000
 const MAX_NAME = 200
 const MAX_REASON = 1_000
+/** A thousand years. */
+const OLDEST_MS = 1_000 * 365 * 86_400_000
+
+const name = where<string>(
+  (value) => typeof value === 'string' && value.trim() !== '' && value.length <= MAX_NAME,
+  `text of 1 to ${MAX_NAME} characters that says who wants it; it is kept in the audit row`,
+)
+const signal = where<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal')
+const flag = where<boolean>((value) => typeof value === 'boolean', 'true or false')
+const age = duration({ most: OLDEST_MS, example: '90d', limits: 'above 0' })
+
+const REBUILD = options({
+  session: z.unknown().optional(),
+  taskQueue: text("a task queue's name, or '*'").optional(),
+  by: name.optional(),
+  onSession: fn<NonNullable<RebuildOptions['onSession']>>().optional(),
+  signal: signal.optional(),
+})
+const PRUNE = options({
+  olderThan: age,
+  archiveRetention: age.optional(),
+  batch: integer(1, 1_000).optional(),
+  dryRun: flag.optional(),
+  by: name.optional(),
+  onBatch: fn<NonNullable<PruneOptions['onBatch']>>().optional(),
+  signal: signal.optional(),
+})
+const ERASE = options({
+  by: name,
+  reason: where<string>(
+    (value) => typeof value === 'string' && value.length <= MAX_REASON,
+    `text of at most ${MAX_REASON} characters`,
+  ).optional(),
+  force: flag.optional(),
+})
+
+/** @throws InvalidOption; so do the next two. */
+export function checkRebuild(given: unknown = {}): z.output<typeof REBUILD> {
+  return checkOptions(REBUILD, given)
+}
+
+/** Ages in milliseconds. */
+export function checkPrune(given: unknown = {}): z.output<typeof PRUNE> {
+  return checkOptions(PRUNE, given)
+}
+
+/** Nothing is erased without a name. */
+export function checkErase(given: unknown = {}): z.output<typeof ERASE> {
+  return checkOptions(ERASE, given)
+}
 
 /** @throws InvalidMessage `invalid_session_id`. */
 export function checkedId(id: unknown): string {
   if (isSessionId(id)) return id
-  throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is no session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
-}
-
-/** Who did something, if it is said. */
-export function checkName(name: unknown, option: string): void {
-  if (name === undefined || (typeof name === 'string' && name.trim() !== '' && name.length <= MAX_NAME)) return
-  throw new InvalidOption('invalid_option', `${option} must be text of 1 to ${MAX_NAME} characters.`)
-}
-
-/** Sessions a batch. */
-export function checkBatch(batch: unknown): void {
-  if (Number.isInteger(batch) && Number(batch) >= 1 && Number(batch) <= MAX_BATCH) return
-  throw new InvalidOption('invalid_option', `batch is ${JSON.stringify(batch)}: give a number from 1 to ${MAX_BATCH}.`)
-}
-
-/** Nothing is erased without a name. */
-export function checkErase({ by, reason }: EraseOptions): void {
-  if (by === undefined) throw new InvalidOption('invalid_option', '`by` is missing: say who wants it erased, it stands in the audit row.')
-  checkName(by, 'by')
-  if (reason === undefined || (typeof reason === 'string' && reason.length <= MAX_REASON)) return
-  throw new InvalidOption('invalid_option', `reason must be text of at most ${MAX_REASON} characters.`)
-}
-
-/** The moment so long ago. */
-export function momentBefore(age: unknown, option: string): Date {
-  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d|w|y)$/.exec(typeof age === 'number' ? `${age}ms` : String(age))
-  const ms = Number(match?.[1]) * (UNIT_MS[match?.[2] ?? ''] ?? Number.NaN)
-  if (ms > 0 && ms <= LONGEST_MS) return new Date(Date.now() - ms)
-  throw new InvalidOption('invalid_option', `${option} is ${JSON.stringify(age)}: give milliseconds, or text like '90d', '36h' or '1y'.`)
+  throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is not a session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
 }

@@ -8,7 +8,7 @@ import { prune } from './pruning.ts'
 import { type RebuiltSession, rebuilder } from './rebuild.ts'
 import {
   checkedId,
-  checkName,
+  checkRebuild,
   type EraseOptions,
   type EraseReport,
   type PruneOptions,
@@ -35,7 +35,7 @@ export interface Upkeep {
   prune(options: PruneOptions): Promise<PruneReport>
   /**
    * Deletes a session's content for good: its rows, its archive, and its histories in Temporal.
-   * @throws SessionNotFound, RequestRefused `session_open`.
+   * @throws SessionNotFound `session_not_found`; RequestRefused `session_open`; InvalidMessage `invalid_session_id`.
    */
   erase(sessionId: string, options: EraseOptions): Promise<EraseReport>
 }
@@ -48,16 +48,16 @@ const NAMED = 100
 /** The operations over a deployment. */
 export function upkeepOf(parts: UpkeepParts): Upkeep {
   return {
-    rebuild: async (options = {}) => rebuild(parts, storeOr(parts.store), options),
+    rebuild: async (options) => rebuild(parts, storeOr(parts.store), options),
     prune: async (options) => prune(storeOr(parts.store), options),
     erase: async (sessionId, options) => erase(parts.client, storeOr(parts.store), sessionId, options),
   }
 }
 
-async function rebuild({ client, taskQueue: own }: UpkeepParts, store: Store, options: RebuildOptions): Promise<RebuildReport> {
-  const { session, taskQueue = own, by, onSession, signal } = options
-  checkName(by, 'by')
-  const known = session === undefined ? bySession(await listExecutions(client, { taskQueue })) : await alone(client, checkedId(session))
+async function rebuild({ client, taskQueue: own }: UpkeepParts, store: Store, options: RebuildOptions | undefined): Promise<RebuildReport> {
+  const { session: id, taskQueue = own, by, onSession, signal } = checkRebuild(options)
+  const session = id === undefined ? undefined : checkedId(id)
+  const known = session === undefined ? bySession(await listExecutions(client, { taskQueue })) : await alone(client, session)
   const { restore } = rebuilder(client, store, async (id) => known.get(id) ?? allExecutions(client, id))
   const report: RebuildReport = { sessions: 0, complete: 0, restored: 0, partial: 0, failed: 0, events: 0, incomplete: [], stopped: false }
   await sideBySide([...known.keys()], async (id) => {

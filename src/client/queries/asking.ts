@@ -26,6 +26,7 @@ import {
   feedOptions,
   type FeedOptions,
   paging,
+  type PageOptions,
   pagingAt,
   pendingFilter,
   type PendingListOptions,
@@ -49,10 +50,11 @@ import { defined } from '../../session/defined.ts'
  * what is asked of one session that the store does not know, with `SessionNotFound`.
  */
 export interface Asking {
+  /** Sessions as rows of the side store. */
   readonly sessions: {
     /** Sessions by creation, the newest first. */
     list(options?: SessionListOptions): List<ListedSession>
-    /** One session. @throws SessionNotFound. */
+    /** One session. @throws SessionNotFound `session_not_found`. */
     get(sessionId: string): Promise<ListedSession>
   }
   /** The transcript of a session in order; messages that no turn has taken yet come last. */
@@ -63,6 +65,7 @@ export interface Asking {
   errors(options?: ErrorListOptions): List<ListedError>
   /** Tool calls by when the model asked for them, the newest first. */
   toolCalls(options?: ToolCallListOptions): List<ListedToolCall>
+  /** Calls that wait for a person or a client. */
   readonly pending: {
     /** The inbox: calls that wait for somebody, those that have waited longest first. */
     list(options?: PendingListOptions): List<ListedPending>
@@ -115,7 +118,7 @@ export function askingOf(store: Store | undefined): Asking {
 
   function overSessions<F extends object, T>(
     name: string,
-    options: unknown,
+    options: PageOptions | undefined,
     filterOf: (options: unknown) => F,
     read: (filter: F, paging: Paging) => Promise<Rows<T>>,
   ): List<T> {

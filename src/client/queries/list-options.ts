@@ -1,4 +1,5 @@
 // Options of lists, checked where they come in: a misspelt one is refused, not left out.
+import { z } from 'zod'
 import type { EventType, SessionStatus, ToolCallStatus } from '../../session/events.ts'
 import type {
   ErrorFilter,
@@ -6,12 +7,11 @@ import type {
   PendingFilter,
   PendingKind,
   SessionFilter,
-  Span,
   ToolCallFilter,
   UsageBy,
   UsageFilter,
 } from '../../store/read/lists/index.ts'
-import { InvalidOption } from '../errors.ts'
+import { checkOptions, integer, oneOf, options, text, where } from '../../options/check.ts'
 import { defined } from '../../session/defined.ts'
 
 /** A moment: a date, milliseconds since 1970, or ISO text. */
@@ -19,7 +19,9 @@ export type Moment = Date | number | string
 
 /** A span of time: from `since` on, before `until`. */
 export interface SpanOptions {
+  /** From then on. Default: from the beginning. */
   since?: Moment
+  /** Before then. Default: without end. */
   until?: Moment
 }
 
@@ -33,7 +35,9 @@ export interface PageOptions {
 
 /** Which sessions: by when they were created. */
 export interface SessionListOptions extends SpanOptions, PageOptions {
+  /** In one of these states. Default: any. */
   status?: SessionStatus | SessionStatus[]
+  /** With this agent. Default: any. */
   agent?: string
   /** Sessions that have this tag. */
   tag?: string
@@ -43,11 +47,13 @@ export interface SessionListOptions extends SpanOptions, PageOptions {
 
 /** Of a list that belongs to one session. */
 export interface SessionRowsOptions extends PageOptions {
+  /** The session's id. Required. */
   session: string
 }
 
 /** Which errors. */
 export interface ErrorListOptions extends SpanOptions, PageOptions {
+  /** Id of one session. Default: all. */
   session?: string
   /** `model`, `tool:<name>`, `run` or `checkpoint`. */
   context?: string
@@ -55,25 +61,33 @@ export interface ErrorListOptions extends SpanOptions, PageOptions {
 
 /** Which tool calls: by when the model asked for them. */
 export interface ToolCallListOptions extends SpanOptions, PageOptions {
+  /** Id of one session. Default: all. */
   session?: string
+  /** In one of these states. Default: any. */
   status?: ToolCallStatus | ToolCallStatus[]
+  /** Of this tool. Default: any. */
   tool?: string
 }
 
 /** Which calls that wait for somebody. */
 export interface PendingListOptions extends PageOptions {
+  /** For what they wait. Default: anything. */
   kind?: PendingKind | PendingKind[]
+  /** Of sessions with this agent. Default: any. */
   agent?: string
   /** Of sessions that have this tag. */
   tag?: string
   /** Of sessions that have all of these tags. */
   tags?: string[]
+  /** Id of one session. Default: all. */
   session?: string
 }
 
 /** Which usage, and by what it is added up. */
 export interface UsageOptions extends SpanOptions, PageOptions {
+  /** What it is added up by. Required. */
   by: UsageBy
+  /** Id of one session. Default: all. */
   session?: string
 }
 
@@ -87,6 +101,7 @@ export interface FeedOptions {
   after?: string | undefined
   /** Goes on with events as they are stored, until `signal` aborts. Default false: ends when there are no more. */
   follow?: boolean
+  /** Ends the feed. Default: none. */
   signal?: AbortSignal
 }
 
@@ -137,97 +152,99 @@ const EVENT_TYPES: Record<EventType, true> = {
 }
 const PENDING_KINDS = ['approval', 'client', 'unknown'] as const satisfies PendingKind[]
 const SUMS = ['agent', 'day', 'model', 'session'] as const satisfies UsageBy[]
-const PAGE = ['limit', 'cursor']
-const SPAN = ['since', 'until']
 const DEFAULT_LIMIT = 50
 const MAX_LIMIT = 1_000
 
-type Given = Record<string, unknown>
+const someText = text()
+/** Postgres knows no year before -4713, and its ISO text none beyond four digits. */
+const moment = z
+  .unknown()
+  .transform(dateOf)
+  .pipe(
+    where<Date>(
+      (date) => date instanceof Date && date.getTime() >= 0 && date.getUTCFullYear() < 10_000,
+      'a Date, milliseconds since 1970, or ISO text such as 2026-11-21T12:00:00Z',
+    ),
+  )
+const TAGS = {
+  tag: someText.optional(),
+  tags: where<string[]>(
+    (value) => Array.isArray(value) && value.length > 0 && value.every(isText),
+    'a list of texts that are not empty',
+  ).optional(),
+}
+const SPAN = { since: moment.optional(), until: moment.optional() }
+const PAGE = { limit: integer(1, MAX_LIMIT).optional(), cursor: someText.optional() }
 
-/** @throws InvalidOption `invalid_option`; so do all of these. */
-export function sessionFilter(options: unknown): SessionFilter {
-  const given = known(options, ['status', 'agent', 'tag', 'tags', ...SPAN, ...PAGE])
-  const status = someOf(given, 'status', STATUSES)
-  const agent = text(given, 'agent')
-  const tag = text(given, 'tag')
-  const tags = [...(texts(given, 'tags') ?? []), ...(tag === undefined ? [] : [tag])]
-  return { ...span(given), ...(status && { status }), ...defined({ agent }), ...(tags.length > 0 && { tags }) }
+const SESSIONS = options({ status: someOf(STATUSES).optional(), agent: someText.optional(), ...TAGS, ...SPAN, ...PAGE })
+const SESSION_ROWS = options({ session: where<string>(isText, 'the id of a session'), ...PAGE })
+const ERRORS = options({ session: someText.optional(), context: someText.optional(), ...SPAN, ...PAGE })
+const TOOL_CALLS = options({
+  session: someText.optional(),
+  status: someOf(CALL_STATUSES).optional(),
+  tool: someText.optional(),
+  ...SPAN,
+  ...PAGE,
+})
+const PENDING = options({
+  kind: someOf(PENDING_KINDS).optional(),
+  agent: someText.optional(),
+  ...TAGS,
+  session: someText.optional(),
+  ...PAGE,
+})
+const USAGE = options({ by: oneOf(...SUMS), session: someText.optional(), ...SPAN, ...PAGE })
+const FEED = options({
+  types: someOf(Object.keys(EVENT_TYPES) as EventType[]).optional(),
+  agent: someText.optional(),
+  after: someText.optional(),
+  follow: where<boolean>((value) => typeof value === 'boolean', 'true or false').optional(),
+  signal: where<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal').optional(),
+})
+
+/** Which sessions. @throws InvalidOption `invalid_option`; so do all of these. */
+export function sessionFilter(given: unknown = {}): SessionFilter {
+  const { since, until, status, agent, tag, tags } = checkOptions(SESSIONS, given)
+  return defined({ since, until, status, agent, tags: tagsOf(tag, tags) })
 }
 
 /** The session that a list is of. */
-export function sessionOption(options: unknown): string {
-  const given = known(options, ['session', ...PAGE])
-  const session = text(given, 'session')
-  if (session === undefined) throw refusal('session', given.session, 'the id of a session')
-  return session
+export function sessionOption(given: unknown = {}): string {
+  return checkOptions(SESSION_ROWS, given).session
 }
 
 /** Which errors. */
-export function errorFilter(options: unknown): ErrorFilter {
-  const given = known(options, ['session', 'context', ...SPAN, ...PAGE])
-  const session = text(given, 'session')
-  const context = text(given, 'context')
-  return { ...span(given), ...defined({ session, context }) }
+export function errorFilter(given: unknown = {}): ErrorFilter {
+  const { since, until, session, context } = checkOptions(ERRORS, given)
+  return defined({ since, until, session, context })
 }
 
 /** Which tool calls. */
-export function toolCallFilter(options: unknown): ToolCallFilter {
-  const given = known(options, ['session', 'status', 'tool', ...SPAN, ...PAGE])
-  const session = text(given, 'session')
-  const status = someOf(given, 'status', CALL_STATUSES)
-  const tool = text(given, 'tool')
-  return { ...span(given), ...defined({ session }), ...(status && { status }), ...defined({ tool }) }
+export function toolCallFilter(given: unknown = {}): ToolCallFilter {
+  const { since, until, session, status, tool } = checkOptions(TOOL_CALLS, given)
+  return defined({ since, until, session, status, tool })
 }
 
 /** Which calls that wait. */
-export function pendingFilter(options: unknown): PendingFilter {
-  const given = known(options, ['kind', 'agent', 'tag', 'tags', 'session', ...PAGE])
-  const kind = someOf(given, 'kind', PENDING_KINDS)
-  const agent = text(given, 'agent')
-  const tag = text(given, 'tag')
-  const tags = [...(texts(given, 'tags') ?? []), ...(tag === undefined ? [] : [tag])]
-  const session = text(given, 'session')
-  return {
-    ...(kind && { kind: [...new Set(kind)].sort() }),
-    ...defined({ agent }),
-    ...(tags.length > 0 && { tags }),
-    ...defined({ session }),
-  }
+export function pendingFilter(given: unknown = {}): PendingFilter {
+  const { kind, agent, tag, tags, session } = checkOptions(PENDING, given)
+  return defined({ kind: kind && [...new Set(kind)].sort(), agent, tags: tagsOf(tag, tags), session })
 }
 
 /** Which usage. */
-export function usageFilter(options: unknown): UsageFilter {
-  const given = known(options, ['by', 'session', ...SPAN, ...PAGE])
-  const [by] = typeof given.by === 'string' ? (someOf(given, 'by', SUMS) ?? []) : []
-  if (by === undefined) throw refusal('by', given.by, `one of ${SUMS.join(', ')}`)
-  const session = text(given, 'session')
-  return { by, ...span(given), ...defined({ session }) }
+export function usageFilter(given: unknown = {}): UsageFilter {
+  const { by, since, until, session } = checkOptions(USAGE, given)
+  return { by, ...defined({ since, until, session }) }
 }
 
 /** Which events of the feed. */
-export function feedOptions(options: unknown): FeedOptions {
-  const given = known(options, ['types', 'agent', 'after', 'follow', 'signal'])
-  const types = someOf(given, 'types', Object.keys(EVENT_TYPES) as EventType[])
-  const agent = text(given, 'agent')
-  const after = text(given, 'after')
-  const { follow, signal } = given
-  if (follow !== undefined && typeof follow !== 'boolean') throw refusal('follow', follow, 'true or false')
-  if (signal !== undefined && !(signal instanceof AbortSignal)) throw refusal('signal', signal, 'an AbortSignal')
-  return {
-    ...(types && { types }),
-    ...defined({ agent, after, follow }),
-    ...(signal && { signal }),
-  }
+export function feedOptions(given: unknown = {}): FeedOptions {
+  return defined(checkOptions(FEED, given))
 }
 
-/** Where a page begins, and how many items it has. */
-export function paging(options: unknown): { limit: number; cursor: string | undefined } {
-  const given = (options ?? {}) as Given
-  const { limit = DEFAULT_LIMIT } = given
-  if (typeof limit !== 'number' || !Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
-    throw refusal('limit', limit, `a number from 1 to ${MAX_LIMIT}`)
-  }
-  return { limit, cursor: text(given, 'cursor') }
+/** Where a page begins, and how many items it has; of options that were checked. */
+export function paging({ limit = DEFAULT_LIMIT, cursor }: PageOptions = {}): { limit: number; cursor: string | undefined } {
+  return { limit, cursor }
 }
 
 /** The same as the store takes it. */
@@ -235,51 +252,24 @@ export function pagingAt(limit: number, after: Paging['after']): Paging {
   return { limit, ...(after && { after }) }
 }
 
-function known(options: unknown, names: readonly string[]): Given {
-  const given = options ?? {}
-  if (typeof given !== 'object') throw refusal('options', given, 'an object')
-  const strange = Object.keys(given).find((name) => !names.includes(name))
-  if (strange !== undefined) throw new InvalidOption('invalid_option', `There is no option ${strange}: use ${names.join(', ')}.`)
-  return given as Given
+function tagsOf(tag: string | undefined, tags: string[] = []): string[] | undefined {
+  const all = [...tags, ...(tag === undefined ? [] : [tag])]
+  return all.length > 0 ? all : undefined
 }
 
-function span(given: Given): Span {
-  const since = moment(given, 'since')
-  const until = moment(given, 'until')
-  return { ...(since && { since }), ...(until && { until }) }
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== ''
 }
 
-function moment(given: Given, name: string): Date | undefined {
-  const value = given[name]
-  if (value === undefined) return undefined
-  const date = value instanceof Date || typeof value === 'number' || typeof value === 'string' ? new Date(value) : undefined
-  // Postgres knows no year before -4713, and its ISO text none beyond four digits.
-  if (date && date.getTime() >= 0 && date.getUTCFullYear() < 10_000) return date
-  throw refusal(name, value, 'a Date, milliseconds since 1970, or ISO text such as 2026-11-21T12:00:00Z')
+function dateOf(value: unknown): unknown {
+  return value instanceof Date || typeof value === 'number' || typeof value === 'string' ? new Date(value) : value
 }
 
-function text(given: Given, name: string): string | undefined {
-  const value = given[name]
-  if (value === undefined || (typeof value === 'string' && value !== '')) return value as string | undefined
-  throw refusal(name, value, 'text that is not empty')
-}
-
-function texts(given: Given, name: string): string[] | undefined {
-  const value = given[name]
-  if (value === undefined) return undefined
-  if (Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'string' && one !== '')) return value as string[]
-  throw refusal(name, value, 'a list of texts that are not empty')
-}
-
-function someOf<T extends string>(given: Given, name: string, among: readonly T[]): T[] | undefined {
-  const value = given[name]
-  if (value === undefined) return undefined
-  const all: unknown[] = Array.isArray(value) ? value : [value]
-  if (all.length > 0 && all.every((one) => among.includes(one as T))) return all as T[]
-  throw refusal(name, value, `one or some of ${among.join(', ')}`)
-}
-
-function refusal(name: string, value: unknown, expected: string): InvalidOption {
-  const shown = value instanceof Date ? String(value) : (JSON.stringify(value) ?? String(value))
-  return new InvalidOption('invalid_option', `${name} is ${shown.slice(0, 80)}: give ${expected}.`)
+/** One of these, or some of them as a list. */
+function someOf<T extends string>(among: readonly T[]) {
+  const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value])
+  return where<T | T[]>(
+    (value) => listOf(value).length > 0 && listOf(value).every((one) => among.includes(one as T)),
+    `one or some of ${among.join(', ')}`,
+  ).transform((value) => listOf(value) as T[])
 }

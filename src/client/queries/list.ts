@@ -1,10 +1,11 @@
 // A list as a backend gets it: one page when it is awaited, all pages when it is iterated; its cursor is opaque.
 import { shortHash } from '../../session/digest.ts'
 import type { Key, Rows } from '../../store/read/lists/index.ts'
-import { InvalidOption } from '../errors.ts'
+import { InvalidOption } from '../../options/errors.ts'
 
 /** A page of a list. */
 export interface Page<T> {
+  /** The items of this page. */
   items: T[]
   /** Give it as `cursor`, with the same other options, for the next page; absent on the last one. */
   cursor?: string
@@ -58,8 +59,8 @@ export function keyOf(cursor: string, tag: string): Key {
   const [found, ...key] = partsOf(cursor)
   if (found === tag) return key
   throw new InvalidOption(
-    'invalid_cursor',
-    `${JSON.stringify(cursor).slice(0, 80)} is no cursor of this list with these options: give the one of its last page, or none to begin.`,
+    `${JSON.stringify(cursor).slice(0, 80)} is not a cursor of this list with these options: give the one of its last page, or none to begin.`,
+    { code: 'invalid_cursor' },
   )
 }
 

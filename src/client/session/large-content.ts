@@ -18,7 +18,7 @@ const QUICK_MS = 2_000
 
 /**
  * The message as it is to be signalled: checked, and its content in the store if it is large.
- * @throws InvalidMessage with the refusal's code, `message_too_large` or `store_unavailable`; nothing was recorded then.
+ * @throws InvalidMessage with the refusal's code, `message_too_large`; StoreError `store_unavailable`; nothing was recorded then.
  */
 export async function signalOf(store: Store | undefined, sessionId: string, message: MessageSignal): Promise<MessageSignal> {
   const checked = checkMessage(message)
@@ -57,7 +57,7 @@ async function keepLarge(store: Store | undefined, sessionId: string, blob: Blob
     await store.blobs.put(sessionId, blob)
   } catch (cause) {
     const why = cause instanceof StoreError ? cause.message : String(cause)
-    throw new InvalidMessage(
+    throw new StoreError(
       'store_unavailable',
       `The message has ${blob.ref.bytes} bytes of JSON; more than ${MAX_MESSAGE_BYTES} go to the side store first, which refused. ${why} Nothing was recorded: send it again later.`,
       { cause },

@@ -6,8 +6,9 @@ import { MessageRejected, ResultTimeout, RunFailed, RunInterrupted } from '../er
 import { inTime } from './in-time.ts'
 import { type RunEnd, type RunWatch, watchRun } from './run-watch.ts'
 import { type EventSource, followBatches, STORE_PATIENCE_MS } from './events.ts'
-import type { RunHandle, RunResult } from '../types.ts'
+import type { RunHandle, RunResult, WaitOptions } from '../types.ts'
 import type { Watched } from '../../store/store.ts'
+import { checkWait } from './options.ts'
 import type { RunWaiting } from './waiting.ts'
 
 const QUERY_TIMEOUT_MS = 5_000
@@ -34,16 +35,16 @@ export function runHandle(source: EventSource, messageId: string): RunHandle {
 
   /** How the run ends, or what `look` says when it has taken in what is known by now. */
   async function settle<T>(
-    options: { timeoutMs?: number; signal?: AbortSignal },
+    options: WaitOptions | undefined,
     look: (watch: RunWatch) => Promise<T | undefined>,
     which?: Watched,
   ): Promise<RunEnd | T> {
-    const { timeoutMs } = options
+    const { timeoutMs, signal: stopped } = checkWait(options)
     const watch = watchRun(messageId)
     const stop = new AbortController()
     const timer =
       timeoutMs === undefined ? undefined : setTimeout(() => stop.abort(new ResultTimeout(timeoutMs, watch.standing())), timeoutMs)
-    const signal = options.signal ? AbortSignal.any([stop.signal, options.signal]) : stop.signal
+    const signal = stopped ? AbortSignal.any([stop.signal, stopped]) : stop.signal
     async function follow(): Promise<RunEnd | T> {
       for await (const batch of followBatches(source, await begin(), signal, which)) {
         const end = watch.take(batch)
@@ -78,9 +79,9 @@ export function runHandle(source: EventSource, messageId: string): RunHandle {
     return waiting
   }
 
-  const settled: RunHandle['settled'] = (options = {}) => settle(options, stillWaiting)
+  const settled: RunHandle['settled'] = (options) => settle(options, stillWaiting)
 
-  async function result(options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<RunResult> {
+  async function result(options?: WaitOptions): Promise<RunResult> {
     const end = await settle<never>(options, async () => undefined, 'news')
     switch (end.status) {
       case 'completed': {

@@ -5,8 +5,6 @@ import { ApplicationFailure } from '@temporalio/common'
 import { onTemporal } from '../../connect/deadline.ts'
 import type { TellWait } from '../../connect/waits.ts'
 import type { UserBlock } from '../../session/content.ts'
-import { milliseconds } from '../../session/duration.ts'
-import type { Json } from '../../session/json.ts'
 import {
   isSessionId,
   type MessageSignal,
@@ -26,11 +24,12 @@ import { fork, targetOf } from './forking.ts'
 import { checkSaid } from './said.ts'
 import { checkStart, readBlob, signalOf } from './large-content.ts'
 import { inTurn } from './large-requests.ts'
+import { checkSend, type Opening } from './options.ts'
 import { readAll } from './past.ts'
 import { runHandle } from './run.ts'
 import { allEvents, type EventSource, followBatches, readEvents, readMessages } from './events.ts'
 import { readState } from './state.ts'
-import type { RunHandle, SendOptions, SessionHandle, SessionOptions } from '../types.ts'
+import type { RunHandle, SendOptions, SessionHandle } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
 /** What a session handle works with. */
@@ -43,17 +42,17 @@ export interface SessionParts {
 }
 
 /** The handle of a session. `known`: whether its id was just made, so that it cannot exist yet. */
-export function sessionHandle<C>(parts: SessionParts, id: string, options: SessionOptions<C>, known: { isNew: boolean }): SessionHandle {
+export function sessionHandle(parts: SessionParts, id: string, options: Opening, known: { isNew: boolean }): SessionHandle {
   if (!isSessionId(id)) {
     throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is no session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
   }
   const { client, store, tell } = parts
   const source: EventSource = { sessionId: id, client, store }
   const workflow = client.workflow.getHandle(workflowIdOf(id))
-  const asked: Asked = { client, sessionId: id, taskQueue: options.taskQueue ?? parts.taskQueue, settings: settingsOf(options), tell }
+  const asked: Asked = { client, sessionId: id, taskQueue: options.taskQueue ?? parts.taskQueue, settings: options.settings, tell }
 
-  async function send(content: string | UserBlock[], sendOptions: SendOptions = {}): Promise<RunHandle> {
-    const { messageId = randomUUID(), metadata } = sendOptions
+  async function send(content: string | UserBlock[], sendOptions?: SendOptions): Promise<RunHandle> {
+    const { messageId = randomUUID(), metadata, isNew = known.isNew } = checkSend(sendOptions)
     const message: MessageSignal = {
       messageId,
       content,
@@ -67,7 +66,7 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
       workflowId: workflowIdOf(id),
       taskQueue: options.taskQueue ?? parts.taskQueue,
       workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
-      args: [startOf(id, options, sendOptions.isNew ?? known.isNew)],
+      args: [startOf(id, options, isNew)],
       signal: SIGNALS.message,
       signalArgs: [signal],
     }
@@ -159,31 +158,6 @@ export function sessionHandle<C>(parts: SessionParts, id: string, options: Sessi
   }
 }
 
-function startOf<C>(sessionId: string, options: SessionOptions<C>, isNew: boolean): SessionStart {
-  const { agent, context, tags } = options
-  return {
-    sessionId,
-    ...defined({ agent }),
-    ...(context !== undefined && { context: context as Json }),
-    ...(tags && { tags }),
-    ...(isNew && { isNew: true as const }),
-    settings: settingsOf(options),
-  }
-}
-
-function settingsOf<C>(options: SessionOptions<C>): NonNullable<SessionStart['settings']> {
-  const idleTimeoutMs = durationOf(options.idleTimeout, 'idleTimeout')
-  const notServedAfterMs = durationOf(options.notServedAfter, 'notServedAfter')
-  return {
-    ...defined({ idleTimeoutMs, notServedAfterMs }),
-  }
-}
-
-function durationOf(duration: unknown, name: string): number | undefined {
-  const ms = milliseconds(duration)
-  if (duration === undefined || ms !== undefined) return ms
-  throw new InvalidMessage(
-    'invalid_option',
-    `${name} is ${JSON.stringify(duration)}: give milliseconds, or text like '30s', up to 24 days.`,
-  )
+function startOf(sessionId: string, { agent, context, tags, settings }: Opening, isNew: boolean): SessionStart {
+  return { sessionId, ...defined({ agent, context, tags }), ...(isNew && { isNew: true as const }), settings }
 }

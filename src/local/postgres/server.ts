@@ -40,7 +40,7 @@ const SETTINGS = {
 /** Postgres' codes for "still starting up" and "shutting down". */
 const NOT_YET = new Set(['57P03', 'ECONNREFUSED', 'ECONNRESET'])
 
-/** Starts Postgres and waits until it answers. @throws StackError `no_postgres`, `postgres_version`, `postgres_start_failed`. */
+/** Starts Postgres and waits until it answers. @throws StackError `postgres_not_found`, `postgres_version`, `postgres_start_failed`. */
 export async function startPostgres({ keeper, dir, state, env }: PostgresPlace): Promise<PostgresServer> {
   const path = join(dir.path, 'postgres')
   const user = await serverUser(path)

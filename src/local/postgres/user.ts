@@ -19,7 +19,7 @@ const CANDIDATES = ['postgres', 'nobody']
 /**
  * The user for a server with its data in `dataDir`: undefined for whoever runs this process, unless that is root.
  * Data that is there already stays with its owner.
- * @throws StackError `no_postgres`.
+ * @throws StackError `postgres_not_found`.
  */
 export async function serverUser(dataDir: string): Promise<ServerUser | undefined> {
   if (process.getuid?.() !== 0) return undefined
@@ -30,7 +30,7 @@ export async function serverUser(dataDir: string): Promise<ServerUser | undefine
     if (ids) return { name, uid: ids[0], gid: ids[1] }
   }
   throw new StackError(
-    'no_postgres',
+    'postgres_not_found',
     `Postgres does not run as root, and there is no user ${CANDIDATES.join(' or ')} to run it as: create one ("useradd --system postgres"), ` +
       'run as another user than root, or set DATABASE_URL.',
   )

@@ -21,7 +21,7 @@ export const TEMPORAL_WAYS: readonly TemporalWay[] = ['address', 'path', 'cache'
 
 const run = promisify(execFile)
 
-/** The path of a `temporal` program that runs here. @throws StackError `no_temporal`, which lists the four ways to get one. */
+/** The path of a `temporal` program that runs here. @throws StackError `temporal_not_found`, which lists the four ways to get one. */
 export async function temporalBinary(ways: readonly TemporalWay[], source: CliSource): Promise<string> {
   const reasons = new Map<TemporalWay, string>()
   const causes: unknown[] = []
@@ -86,5 +86,5 @@ function noTemporal(env: NodeJS.ProcessEnv, reasons: ReadonlyMap<TemporalWay, st
     `  4. Let pawl build it: needs Go, for "go install github.com/temporalio/cli/cmd/temporal@v${CLI_RELEASE}" (${said('go')}).`,
     'Do one of them and start again.',
   ]
-  return new StackError('no_temporal', text.join('\n'), { cause: new AggregateError(causes, 'ways that were tried') })
+  return new StackError('temporal_not_found', text.join('\n'), { cause: new AggregateError(causes, 'ways that were tried') })
 }

@@ -17,6 +17,7 @@ export interface MigrateOptions {
   appRole?: string
   /** Change nothing: only say what is missing. */
   check?: boolean
+  /** Told of each migration. Default: nothing is told. */
   logger?: Logger
   /** Told when Postgres takes long. */
   onWait?: TellWait
@@ -24,11 +25,13 @@ export interface MigrateOptions {
 
 /** What came of it. */
 export interface MigrateReport {
+  /** The Postgres schema. */
   schema: string
   /** Names of the migrations that were applied. */
   applied: string[]
   /** Names of those that are missing still: none, unless it was only checked. */
   pending: string[]
+  /** The role that was granted what workers and clients need. */
   grantedTo?: string
 }
 

@@ -9,6 +9,7 @@ export interface Boundary {
    * `tool:t_1_1_0/end+verify:t_1_1_0/before`.
    */
   id: string
+  /** What is under way there. */
   what: 'model' | 'tool' | 'verify' | 'flush' | 'checkpoint'
   /** `before` the body is entered, `during` it, `after`: what came of it is durable, and the workflow is about to go on with it. */
   stage: 'before' | 'during' | 'after'
@@ -16,6 +17,7 @@ export interface Boundary {
   name: string
   /** What the boundaries of one call share; a row of the table. */
   subject: string
+  /** The tool's name. */
   tool?: string
 }
 

@@ -23,7 +23,9 @@ export interface Outcome {
 
 /** One difference. */
 export interface Difference {
+  /** What differs. */
   where: 'conversation' | 'transcript' | 'effects' | 'world' | 'problem'
+  /** How, for people. */
   text: string
 }
 

@@ -8,7 +8,8 @@ import { compare, type Difference, type Outcome } from './compare.ts'
 import { converse, outcomeOf } from './conversation.ts'
 import { CrashTestError } from './errors.ts'
 import type { ServedAgent } from './marks.ts'
-import { checkOptions, type CrashTestSettings } from './options.ts'
+import { InvalidOption } from '../../options/errors.ts'
+import { checkCrashTest, type CrashTestSettings } from './options.ts'
 import { type Random, randomFrom } from './random.ts'
 import { tableOf } from './table.ts'
 import { drawTroubles, makeTroubles, takesSupervisor, type Trouble } from './troubles.ts'
@@ -22,7 +23,7 @@ const TRIES = 3
 
 /** See `crashTest` in `crash.ts`. */
 export async function runCrashTest(options: CrashTestOptions): Promise<CrashTestResult> {
-  const settings = checkOptions(options)
+  const settings = checkCrashTest(options)
   const ends: (() => unknown)[] = []
   const world = heldTo(settings.world)
   try {
@@ -243,15 +244,14 @@ async function inTrouble(run: RunConversation, peace: Outcome, round: number, dr
   }
 }
 
-/** The agent that is meant. @throws CrashTestError `invalid_option`. */
+/** The agent that is meant. @throws InvalidOption. */
 function agentOf(agents: readonly ServedAgent[], wanted: string | undefined): ServedAgent {
   const names = agents.map(({ name }) => name).join(', ')
   const [only, ...more] = agents
   const found = wanted === undefined && more.length === 0 ? only : agents.find(({ name }) => name === wanted)
   if (found) return found
-  if (wanted === undefined)
-    throw new CrashTestError('invalid_option', `The module serves ${names}: say with \`agent\` whom the session talks to.`)
-  throw new CrashTestError('invalid_option', `\`agent\` is ${JSON.stringify(wanted)}, and the module serves ${names}: name one of them.`)
+  if (wanted === undefined) throw new InvalidOption(`The module serves ${names}: say with \`agent\` whom the session talks to.`)
+  throw new InvalidOption(`\`agent\` is ${JSON.stringify(wanted)}, and the module serves ${names}: name one of them.`)
 }
 
 function firstOf([difference]: readonly Difference[]): string {

@@ -2,16 +2,17 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { WorkerError } from '../../worker/index.ts'
 import { CrashTestError } from './errors.ts'
 import type { CrashTestOptions } from './types.ts'
 
 /**
  * The options that the module exports as default, or that the function which it exports gives.
- * @throws CrashTestError `module_not_found`, `no_crash_test`, `crash_test_failed_to_load`.
+ * @throws WorkerError `module_not_found`; CrashTestError `no_crash_test`, `crash_test_failed_to_load`.
  */
 export async function loadCrashTest(path: string): Promise<CrashTestOptions> {
   const file = resolve(path)
-  if (!existsSync(file)) throw new CrashTestError('module_not_found', `There is no module ${file}: give the path of your crash test.`)
+  if (!existsSync(file)) throw new WorkerError('module_not_found', `There is no module ${file}: give the path of your crash test.`)
   const given = await importModule(file)
   if (typeof given === 'object' && given !== null && 'script' in given && 'world' in given) return given as CrashTestOptions
   throw new CrashTestError(

@@ -2,10 +2,13 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { CrashTestError } from './errors.ts'
+import { z } from 'zod'
+import type { Stack } from '../../local/index.ts'
+import { checkOptions, duration, fn, integer, options, text, where } from '../../options/check.ts'
+import { WorkerError } from '../../worker/index.ts'
 import type { CrashTestOptions, TroubleKind } from './types.ts'
 
-const TROUBLES: readonly TroubleKind[] = ['kill', 'pause', 'supervisor', 'pause_supervisor', 'both', 'postgres', 'temporal']
+const TROUBLES = ['kill', 'pause', 'supervisor', 'pause_supervisor', 'both', 'postgres', 'temporal'] as const satisfies TroubleKind[]
 const DEFAULT_ROUNDS = TROUBLES.length
 const DEFAULT_TIMEOUT_MS = 60_000
 
@@ -21,42 +24,55 @@ export interface CrashTestSettings extends CrashTestOptions {
   kinds: readonly TroubleKind[]
 }
 
-/** Completes the options. @throws CrashTestError `invalid_option`, `module_not_found`. */
-export function checkOptions(options: CrashTestOptions): CrashTestSettings {
-  const { script, world, processes = 2, timeoutMs = DEFAULT_TIMEOUT_MS, random = {} } = options
-  const module = pathOf(options.module)
+const method = fn<() => unknown>('a function; see CrashWorld for what a world must answer')
+
+const OPTIONS = options({
+  module: where<string | URL>(
+    (value) => pathOf(value) !== undefined,
+    "the path or file URL of the worker module, such as new URL('./agents.ts', import.meta.url)",
+  ),
+  agent: text("the agent's name").optional(),
+  context: z.unknown().optional(),
+  tags: where<string[]>(Array.isArray, 'a list of texts').optional(),
+  script: where<CrashTestOptions['script']>((value) => Array.isArray(value) && value.length > 0, 'at least one message of the user'),
+  world: z.looseObject({ reset: method, snapshot: method, effects: method }, { error: 'a CrashWorld' }),
+  only: where<NonNullable<CrashTestOptions['only']>>(
+    (value) => value instanceof RegExp || typeof value === 'function',
+    'a regular expression, or a function of the boundary',
+  ).optional(),
+  random: z.unknown().optional(),
+  processes: integer(1, 64).default(2),
+  timeout: duration({ example: '60s' }).default(DEFAULT_TIMEOUT_MS),
+  stack: where<Stack>((value) => typeof value === 'object' && value !== null, 'a stack of startStack').optional(),
+  log: fn<(line: string) => void>().default(() => sayOnStderr),
+})
+
+const RANDOM = options({
+  random: options({
+    seed: integer(0).optional(),
+    rounds: integer(0).optional(),
+    kinds: z.array(z.enum(TROUBLES, { error: `one of ${TROUBLES.join(', ')}` }), { error: 'a list of kinds' }).optional(),
+  }).default({}),
+})
+
+/** Completes the options. @throws InvalidOption; WorkerError `module_not_found`. */
+export function checkCrashTest(given: CrashTestOptions): CrashTestSettings {
+  const { processes, timeout: timeoutMs, log } = checkOptions(OPTIONS, given)
+  const { random } = checkOptions(RANDOM, { random: given.random === false ? { rounds: 0 } : given.random })
+  const module = pathOf(given.module) ?? ''
   if (!existsSync(module)) {
-    throw new CrashTestError('module_not_found', `There is no module ${module}: give the path of the worker module that serves the agent.`)
+    throw new WorkerError('module_not_found', `There is no module ${module}: give the path of the worker module that serves the agent.`)
   }
-  if (!Array.isArray(script) || script.length === 0) throw invalid('script', 'is empty: give at least one message of the user.')
-  for (const part of ['reset', 'snapshot', 'effects'] as const) {
-    if (typeof world?.[part] !== 'function')
-      throw invalid(`world.${part}`, 'is no function: see `CrashWorld` for what a world must answer.')
-  }
-  const { seed = Math.floor(Math.random() * 1_000_000), rounds = DEFAULT_ROUNDS, kinds = TROUBLES } = random || { rounds: 0 }
-  if (!isCount(processes, 1)) throw invalid('processes', `is ${processes}: give an integer from 1.`)
-  if (!isCount(timeoutMs, 1)) throw invalid('timeoutMs', `is ${timeoutMs}: give milliseconds, an integer from 1.`)
-  if (!isCount(rounds, 0)) throw invalid('random.rounds', `is ${rounds}: give an integer from 0.`)
-  if (!isCount(seed, 0)) throw invalid('random.seed', `is ${seed}: give an integer from 0.`)
-  const stranger = kinds.find((kind) => !TROUBLES.includes(kind))
-  if (stranger !== undefined) throw invalid('random.kinds', `has ${JSON.stringify(stranger)}: choose of ${TROUBLES.join(', ')}.`)
-  return { ...options, module, processes, timeoutMs, log: options.log ?? sayOnStderr, seed, rounds: kinds.length > 0 ? rounds : 0, kinds }
+  const { seed = Math.floor(Math.random() * 1_000_000), rounds = DEFAULT_ROUNDS, kinds = TROUBLES } = random
+  return { ...given, module, processes, timeoutMs, log, seed, rounds: kinds.length > 0 ? rounds : 0, kinds }
 }
 
-/** @throws CrashTestError `invalid_option`. */
-function pathOf(module: unknown): string {
+function pathOf(module: unknown): string | undefined {
   if (module instanceof URL ? module.protocol === 'file:' : typeof module === 'string' && module.startsWith('file:')) {
     return fileURLToPath(module as string | URL)
   }
-  if (typeof module === 'string' && module !== '') return resolve(module)
-  throw invalid('module', 'is no path and no file URL: give that of the worker module, such as new URL("./agents.ts", import.meta.url).')
+  return typeof module === 'string' && module !== '' ? resolve(module) : undefined
 }
-
-function invalid(option: string, what: string): CrashTestError {
-  return new CrashTestError('invalid_option', `\`${option}\` ${what}`)
-}
-
-const isCount = (value: unknown, least: number): boolean => Number.isSafeInteger(value) && (value as number) >= least
 
 function sayOnStderr(line: string): void {
   process.stderr.write(`${line}\n`)

@@ -3,6 +3,7 @@ import type { Pawl } from '../../client/pawl.ts'
 import type { RunHandle, SessionHandle } from '../../client/types.ts'
 import type { Stack } from '../../local/index.ts'
 import type { UserBlock } from '../../session/content.ts'
+import type { Duration } from '../../session/duration.ts'
 import type { Json, JsonObject } from '../../session/json.ts'
 import type { Boundary } from './boundaries.ts'
 import type { Difference, Verdict } from './compare.ts'
@@ -29,7 +30,9 @@ export interface CrashWorld {
 
 /** The conversation, for a step that is a function. */
 export interface CrashConversation {
+  /** A client of the deployment. */
   pawl: Pawl
+  /** The session of the conversation. */
   session: SessionHandle
   /** Sends a message, again if Temporal is away just now, and does not wait for its run. */
   send(content: string | UserBlock[], options?: { metadata?: JsonObject }): Promise<RunHandle>
@@ -51,7 +54,7 @@ export type CrashStep =
  */
 export type TroubleKind = 'kill' | 'pause' | 'supervisor' | 'pause_supervisor' | 'both' | 'postgres' | 'temporal'
 
-/** What `crashTest` takes. */
+/** Options of `crashTest`. */
 export interface CrashTestOptions {
   /** Path or file URL of the worker module, as for `superviseWorkers`; worker processes load it. */
   module: string | URL
@@ -59,8 +62,11 @@ export interface CrashTestOptions {
   agent?: string
   /** The session's context and tags. */
   context?: Json
+  /** The session's tags. Default: none. */
   tags?: string[]
+  /** The conversation, step by step: at least one. */
   script: readonly CrashStep[]
+  /** What the agent acts upon. */
   world: CrashWorld
   /** Which boundaries to kill at: an expression over their names and ids, or a function. Default: all. */
   only?: RegExp | ((boundary: Boundary) => boolean)
@@ -70,13 +76,13 @@ export interface CrashTestOptions {
    * them. `false`: none.
    */
   random?: { seed?: number; rounds?: number; kinds?: readonly TroubleKind[] } | false
-  /** Worker processes. Default 2. */
+  /** Executors: 1 to 64. Default 2. */
   processes?: number
   /**
-   * Milliseconds that a conversation may take before it counts as stuck. Default 60,000. Each time that the supervisor is killed
+   * How long a conversation may take before it counts as stuck, at most 24 days. Default `'60s'`. Each time that the supervisor is killed
    * or stands still, the longest `timeout` of the agent's tools is added: as long may it take until an `external` call is surely dead.
    */
-  timeoutMs?: number
+  timeout?: Duration
   /** A stack of yours, in which a database is made for the test. Default: one of the test's own, whatever the environment names. */
   stack?: Stack
   /** Told a line at each step, and the table at the end. Default: stderr. */
@@ -85,19 +91,27 @@ export interface CrashTestOptions {
 
 /** What came of a kill at one boundary. `not_reached`: this run did not come by it, so nothing was killed and nothing was learnt. */
 export interface BoundaryResult {
+  /** Where a process was killed. */
   boundary: Boundary
+  /** What the disturbed run is worth. */
   verdict: Verdict | 'not_reached'
+  /** What differs from the peaceful run. */
   differences: Difference[]
+  /** Milliseconds that it took. */
   ms: number
 }
 
 /** What came of one random round. `not_reached`: it was over before any trouble came about. */
 export interface RoundResult {
+  /** Number of the round, from 1. */
   round: number
   /** What was done, in order: `kill 4711, after boundary 7`. */
   troubles: string[]
+  /** What the disturbed run is worth. */
   verdict: Verdict | 'not_reached'
+  /** What differs from the peaceful run. */
   differences: Difference[]
+  /** Milliseconds that it took. */
   ms: number
 }
 
@@ -109,7 +123,9 @@ export interface CrashTestResult {
   peace: { effects: Json[]; world: Json; transcript: Json[]; notes: string[]; ms: number }
   /** What is wrong even when nothing is killed: idempotency keys that differ each time they are asked for. */
   problems: string[]
+  /** What came of each boundary. */
   boundaries: BoundaryResult[]
+  /** What came of each random round. */
   rounds: RoundResult[]
   /** Of the random rounds. */
   seed: number

@@ -1,7 +1,7 @@
 // An executor: carries out jobs with the user's code, and keeps them, and their answers, when its orchestrator dies.
 import { hostname } from 'node:os'
 import type { Agent } from '../../agent/agent.ts'
-import type { Logger, Services } from '../../agent/tool.ts'
+import type { AnyServices, Logger } from '../../agent/tool.ts'
 import type { JobOrder, Outcome } from '../../jobs/contract.ts'
 import { AttemptLost, TryAgain } from '../../jobs/errors.ts'
 import { carryOut } from '../../jobs/index.ts'
@@ -25,7 +25,7 @@ const KEEP_ANSWER_MS = { repeatable: 5_000, external: 30_000 }
 export interface ExecutorOptions {
   id: number
   agents: readonly Agent[]
-  services: Services
+  services: AnyServices
   logger: Logger
   /** Whether it is a process that is killed for a body that outlives its time, and that outlives its orchestrator. */
   ownProcess: boolean

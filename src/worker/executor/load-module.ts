@@ -3,8 +3,9 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Agent } from '../../agent/agent.ts'
+import { DeclarationError } from '../../agent/errors.ts'
 import { PawlError } from '../../session/errors.ts'
-import { defineWorker, type WorkerDefinition } from '../definition.ts'
+import { checkAgents, type WorkerDefinition } from '../definition.ts'
 import { WorkerError } from '../errors.ts'
 import { reasonOf } from './reasons.ts'
 
@@ -19,12 +20,12 @@ export async function loadWorkerModule(path: string): Promise<WorkerDefinition> 
   const exported = await importModule(file)
   const found = definitionIn(exported.default) ?? definitionIn(exported.agents) ?? definitionIn(exported.agent)
   if (!found) {
-    throw new WorkerError(
+    throw new DeclarationError(
       'no_agents',
       `${file} exports no agents: export default defineWorker({ agents: [ … ] }), an agent, a list of agents, or \`agents\`.`,
     )
   }
-  return defineWorker(found)
+  return checkAgents(found)
 }
 
 async function importModule(file: string): Promise<Record<string, unknown>> {

@@ -1,7 +1,7 @@
 // The process of an executor: loads the user's module, then serves whichever orchestrator its parent names.
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { PawlError } from '../../session/errors.ts'
+import { crossing } from '../errors.ts'
 import { socketChannel } from '../channel.ts'
 import { defaultLogger } from '../logger.ts'
 import type { ExecutorToParent, FromExecutor, ParentToExecutor, ToExecutor } from '../protocol.ts'
@@ -81,8 +81,6 @@ try {
   process.exit(0)
 } catch (error) {
   if (reports !== undefined) tellMissing(error)
-  const code = error instanceof PawlError ? error.code : 'worker_failed'
-  const message = error instanceof PawlError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)
-  await post({ pawl: 'start_failed', code, message })
+  await post({ pawl: 'start_failed', error: crossing(error) })
   process.exit(1)
 }

@@ -1,12 +1,12 @@
 // The services of a worker definition: made once per process.
-import type { Services } from '../../agent/tool.ts'
+import type { AnyServices } from '../../agent/tool.ts'
 import { PawlError } from '../../session/errors.ts'
 import type { WorkerDefinition } from '../definition.ts'
 import { WorkerError } from '../errors.ts'
 import { reasonOf } from './reasons.ts'
 
 /** The services, and what disposes of them. @throws WorkerError `services_failed`. */
-export async function makeServices(declared: WorkerDefinition['services']): Promise<{ services: Services; dispose(): Promise<void> }> {
+export async function makeServices(declared: WorkerDefinition['services']): Promise<{ services: AnyServices; dispose(): Promise<void> }> {
   const services = await make(declared)
   return {
     services,
@@ -16,7 +16,7 @@ export async function makeServices(declared: WorkerDefinition['services']): Prom
   }
 }
 
-async function make(declared: WorkerDefinition['services']): Promise<Services> {
+async function make(declared: WorkerDefinition['services']): Promise<AnyServices> {
   try {
     return (await (typeof declared === 'function' ? declared() : declared)) ?? {}
   } catch (cause) {

@@ -5,7 +5,7 @@ import { resolveTemporal, warnIfAssumed } from '../../connect/temporal.ts'
 import { openStore } from '../../store/index.ts'
 import { startApiKeys } from '../api-keys.ts'
 import { loopback } from '../channel.ts'
-import { defineWorker } from '../definition.ts'
+import { checkAgents } from '../definition.ts'
 import { startExecutor } from '../executor/executor.ts'
 import { makeServices } from '../executor/services.ts'
 import { defaultLogger } from '../logger.ts'
@@ -18,7 +18,7 @@ import { startHeartbeatThread } from './threaded-heartbeats.ts'
 
 /** See `createWorker` of `pawl/worker`. */
 export async function createWorker(options: CreateWorkerOptions): Promise<PawlWorker> {
-  const { agents } = defineWorker(options)
+  const { agents } = checkAgents(options)
   const { dispose, services } = await makeServices(options.services)
   const logger = options.logger ?? defaultLogger()
   quietRuntime(logger)

@@ -1,10 +1,10 @@
 // Heartbeats of a worker in one process, sent by a thread with a connection of its own.
 import { Worker as Thread } from 'node:worker_threads'
 import type { FromSender, ToSender } from '../orchestrator/heartbeats.ts'
+import { DEFAULT_STUCK_LOOP_MS } from '../check-options.ts'
 import type { HeartbeatThreadData, ToThread } from './heartbeat-thread.ts'
 
 const ALIVE_EVERY_MS = 1_000
-const STUCK_LOOP_MS = 60_000
 
 /** A running thread. */
 export interface HeartbeatThread {
@@ -17,7 +17,7 @@ export interface HeartbeatThread {
 
 /** Starts the thread. Rejects if it cannot connect. */
 export async function startHeartbeatThread(temporal: HeartbeatThreadData['temporal']): Promise<HeartbeatThread> {
-  const workerData: HeartbeatThreadData = { temporal, stuckLoopMs: STUCK_LOOP_MS }
+  const workerData: HeartbeatThreadData = { temporal, stuckLoopMs: DEFAULT_STUCK_LOOP_MS }
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
   const thread = new Thread(new URL(`./heartbeat-thread.${extension}`, import.meta.url), { workerData })
   await new Promise<void>((resolve, reject) => {

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DefaultLogger, Runtime } from '@temporalio/worker'
 import { resolveTemporal, warnIfAssumed } from '../../connect/temporal.ts'
-import { PawlError } from '../../session/errors.ts'
+import { crossing } from '../errors.ts'
 import { openStore } from '../../store/index.ts'
 import { socketChannel } from '../channel.ts'
 import type { Logger } from '../../agent/tool.ts'
@@ -159,9 +159,6 @@ try {
   if (first?.type === 'start') await main(first.options)
   process.exit(0)
 } catch (error) {
-  const code = error instanceof PawlError ? error.code : 'worker_failed'
-  const message = error instanceof PawlError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : undefined
-  post({ type: 'failed', code, message, ...defined({ cause }) })
+  post({ type: 'failed', error: crossing(error) })
   process.exit(1)
 }

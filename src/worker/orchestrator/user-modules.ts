@@ -8,7 +8,7 @@ import { WorkerError } from '../errors.ts'
 
 /**
  * The data converter that a module exports as `dataConverter` or by default.
- * @throws WorkerError `module_not_found`, `module_failed`, `invalid_options`.
+ * @throws WorkerError `module_not_found`, `module_failed`.
  */
 export async function loadDataConverter(path: string): Promise<DataConverter> {
   return (await load(path, 'dataConverter')) as DataConverter
@@ -34,5 +34,5 @@ async function load(path: string, name: 'dataConverter' | 'interceptors'): Promi
   const inner = exported.default as Record<string, unknown> | undefined
   const found = exported[name] ?? inner?.[name] ?? inner
   if (found !== null && typeof found === 'object') return found
-  throw new WorkerError('invalid_options', `${file} exports neither \`${name}\` nor a default: export the object that the option names.`)
+  throw new WorkerError('module_failed', `${file} exports neither \`${name}\` nor a default: export the object that the option names.`)
 }

@@ -1,6 +1,8 @@
 // One executor's process, as its parent sees it: it loads the module, serves, and ends.
 import type { ChildProcess } from 'node:child_process'
 import { basename } from 'node:path'
+import type { PawlError } from '../../session/errors.ts'
+import { crossed } from '../crossed.ts'
 import { WorkerError } from '../errors.ts'
 import type { ExecutorToParent, ParentToExecutor } from '../protocol.ts'
 import { type ExecutorScript, forkExecutor, tell } from './processes.ts'
@@ -18,7 +20,7 @@ export interface ExecutorListener {
   /** It has loaded the module and made the services. */
   onLoaded(): void
   /** It cannot load the module. Told once; its end follows. */
-  onFailed(error: WorkerError): void
+  onFailed(error: PawlError): void
   /** Its death is certain. */
   onExit(exit: ProcessExit): void
 }
@@ -39,7 +41,7 @@ export function startExecutorProcess(script: ExecutorScript, loadTimeoutMs: numb
   let isLoaded = false
   let hasFailed = false
 
-  const fail = (error: WorkerError): void => {
+  const fail = (error: PawlError): void => {
     if (hasFailed) return
     hasFailed = true
     listener.onFailed(error)
@@ -59,7 +61,7 @@ export function startExecutorProcess(script: ExecutorScript, loadTimeoutMs: numb
         clearTimeout(hangs)
         return listener.onLoaded()
       case 'start_failed':
-        return fail(new WorkerError(message.code, message.message))
+        return fail(crossed(message.error))
     }
   })
   endOf(child, (exit, cause) => {
@@ -88,7 +90,7 @@ function endOf(child: ChildProcess, ended: (exit: ProcessExit, cause?: Error) =>
 }
 
 function moduleHangs(module: string, loadTimeoutMs: number): WorkerError {
-  const text = `${basename(module)} did not load, and make its services, within ${loadTimeoutMs / 1_000} s. Fix what it waits for, or raise loadTimeoutMs.`
+  const text = `${basename(module)} did not load, and make its services, within ${loadTimeoutMs / 1_000} s. Fix what it waits for, or raise loadTimeout.`
   return new WorkerError('module_hangs', text)
 }
 

@@ -1,5 +1,6 @@
 // The executors of a worker, as their parent keeps them running: a team of N runs the newest code, and each that dies is replaced.
 import { basename } from 'node:path'
+import { PawlError } from '../../session/errors.ts'
 import { WorkerError } from '../errors.ts'
 import { type Backoff, startBackoff } from './backoff.ts'
 import { type ExecutorProcess, type ProcessExit, startExecutorProcess } from './executor-process.ts'
@@ -27,7 +28,7 @@ export interface ExecutorsOptions {
   /** Its death is certain. */
   onExit(executor: { id: number; pid: number; code: number | null; signal: string | null }): void
   /** The module cannot be loaded, or its services cannot be made; pawl retries it, less and less often. */
-  onFailed(error: WorkerError): void
+  onFailed(error: PawlError): void
 }
 
 /** The executors. */
@@ -122,7 +123,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
     try {
       for (let lacking = Math.min(options.count - members.length, most); lacking > 0; lacking--) spawn(team)
     } catch (error) {
-      failed(team, workerError(error))
+      failed(team, startError(error))
       fillLater(team)
     }
   }
@@ -146,7 +147,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
     for (const { process } of membersOf(team)) process.tell({ pawl: 'connect', path })
   }
 
-  function failed(team: Team, error: WorkerError): void {
+  function failed(team: Team, error: PawlError): void {
     if (team === coming?.team) return drop(coming, error)
     team.failures += 1
     team.deathsWhileLoading = 0
@@ -154,7 +155,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
   }
 
   /** New executors that cannot serve end; they have been given nothing yet. */
-  function drop({ team, reject }: NonNullable<typeof coming>, error: WorkerError): void {
+  function drop({ team, reject }: NonNullable<typeof coming>, error: PawlError): void {
     coming = undefined
     for (const one of membersOf(team)) end(one)
     reject(error)
@@ -246,8 +247,8 @@ function diesLoading({ module, memoryMb }: ExecutorsOptions, times: number, sign
   return new WorkerError('module_dies', text)
 }
 
-function workerError(error: unknown): WorkerError {
-  if (error instanceof WorkerError) return error
+function startError(error: unknown): PawlError {
+  if (error instanceof PawlError) return error
   const message = error instanceof Error ? error.message : String(error)
   return new WorkerError('worker_start_failed', `An executor could not be started: ${message}. pawl retries it.`, { cause: error })
 }

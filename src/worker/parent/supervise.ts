@@ -4,11 +4,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApiKeys } from '../api-keys.ts'
-import { WorkerError } from '../errors.ts'
+import { crossed } from '../crossed.ts'
 import type { SuperviseOptions, Supervisor } from '../options.ts'
 import type { FromOrchestrator } from '../protocol.ts'
 import { storeOptions } from '../store-options.ts'
-import { checkStuckLoopMs } from '../stuck-loop.ts'
+import { checkSupervise, type Supervising } from '../check-options.ts'
 import { type Executors, keepExecutors } from './executors.ts'
 import { defaultLogger } from '../logger.ts'
 import { type KeptOrchestrator, keepOrchestrator } from './orchestrator.ts'
@@ -16,24 +16,18 @@ import { defined } from '../../session/defined.ts'
 
 /** How long draining may take before all processes are killed; what they held is resumed elsewhere. */
 const DRAIN_MS = 60_000
-const MOST_EXECUTORS = 64
-/** How long a module may take to load, and its services to be made. */
-const LOAD_MS = 60_000
 
 /**
  * Starts an orchestrator and executors for a module and keeps them running: one that dies is replaced, and what it held is resumed at once.
  * Resolves when Temporal answers; `ready()` tells when the module is served.
- * @throws WorkerError `invalid_options`, `no_temporal`, `no_postgres`, `invalid_postgres_url`, `no_typescript_loader`.
+ * @throws InvalidOption `invalid_option`; ConnectError `no_temporal`; StoreError `invalid_postgres_url`; WorkerError `no_postgres`, `no_typescript_loader`, and
+ * what the modules of `dataConverter` and `interceptors` fail with.
  */
 export async function superviseWorkers(options: SuperviseOptions): Promise<Supervisor> {
-  const { processes = 2, executorMemory, loadTimeoutMs = LOAD_MS } = options
-  checkCount('processes', processes, 1, MOST_EXECUTORS)
-  if (executorMemory !== undefined) checkCount('executorMemory', executorMemory, 32, 1_000_000)
-  checkCount('loadTimeoutMs', loadTimeoutMs, 1, 86_400_000)
-  const stuckLoopMs = checkStuckLoopMs(options.stuckLoopMs)
-  const store = storeOptions(options)
+  const checked = checkSupervise(options)
+  const store = storeOptions(checked)
   const folder = mkdtempSync(join(tmpdir(), 'pawl-'))
-  const supervision = startSupervision({ options, store, stuckLoopMs, processes, loadTimeoutMs, folder })
+  const supervision = startSupervision({ options: checked, store, folder })
   try {
     await supervision.connected
   } catch (error) {
@@ -44,17 +38,9 @@ export async function superviseWorkers(options: SuperviseOptions): Promise<Super
   return supervision
 }
 
-function checkCount(name: string, given: number, least: number, most: number): void {
-  if (Number.isInteger(given) && given >= least && given <= most) return
-  throw new WorkerError('invalid_options', `${name} is ${String(given)}: give an integer from ${least} to ${most}.`)
-}
-
 interface Supervision {
-  options: SuperviseOptions
+  options: Supervising
   store: ReturnType<typeof storeOptions<string>>
-  stuckLoopMs: number
-  processes: number
-  loadTimeoutMs: number
   folder: string
 }
 
@@ -76,9 +62,9 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
 
   const executors: Executors = keepExecutors({
     module: options.module,
-    count: given.processes,
+    count: options.processes,
     memoryMb: options.executorMemory,
-    loadTimeoutMs: given.loadTimeoutMs,
+    loadTimeoutMs: options.loadTimeoutMs,
     onFile: options.onFile,
     onStarted: (pid) => tellOf({ event: 'worker_started', pid }),
     onExit({ id, pid, code, signal }) {
@@ -102,7 +88,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     options: () => ({
       ...given.store,
       temporal: { ...temporal, ...apiKeys.newest() },
-      stuckLoopMs: given.stuckLoopMs,
+      stuckLoopMs: options.stuckLoopMs,
       executors: executors.holders(),
       logsToParent: options.logger !== undefined,
       ...defined({ taskQueue: options.taskQueue, dataConverter: options.dataConverter, interceptors: options.interceptors }),
@@ -132,7 +118,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
         resolveIfReady()
         return
       case 'failed': {
-        const error = new WorkerError(message.code, message.message, { cause: message.cause })
+        const error = crossed(message.error)
         // Before that, the caller is told.
         if (isConnected) log.error({ err: error }, 'the orchestrator could not serve')
         connected.reject(error)

@@ -25,7 +25,7 @@ const worker = await createWorker({ agents: [agent], taskQueue })
 const running = worker.run()
 const pawl = await Pawl.connect({ taskQueue })
 const run = await pawl.session(undefined, { agent: 'adder' }).send('What are two and three?')
-const { text } = await run.result({ timeoutMs: 60_000 })
+const { text } = await run.result({ timeout: 60_000 })
 await pawl.close()
 await worker.shutdown()
 await running

@@ -42,7 +42,7 @@ export async function backend(): Promise<string> {
   pawl.session<typeof support>('customer-43', { agent: 'support', context: { tenant: 'acme' } })
   const run = await session.send('Where is my order?', { messageId: 'm-1' })
   for await (const event of run.events()) said(event)
-  const { text } = await run.result({ timeoutMs: 1_000 })
+  const { text } = await run.result({ timeout: 1_000 })
   await Promise.all([worker.shutdown(), supervisor.shutdown()])
   return text
 }

@@ -9,7 +9,7 @@ const HELD_MS = 700
 const LINGERED_MS = 6_000
 
 const input = z.object({ how: z.string() })
-const common = { description: 'Does as it is told.', input, retry: { maxRetries: 1, baseDelayMs: 10 } }
+const common = { description: 'Does as it is told.', input, retry: { maxRetries: 1, baseDelay: 10 } }
 
 async function act({ how }: z.infer<typeof input>, ctx: ToolContext): Promise<string> {
   switch (how) {
@@ -108,7 +108,7 @@ function answer({ messages, run, turn }: ModelRequest, attempt: number): Scripte
   if (step === undefined) return `done in ${turn} turns`
   switch (step) {
     case 'overload':
-      if (attempt === 1) throw new ModelError('overloaded_error', 'overloaded', { retryable: true, retryAfterMs: 10 })
+      if (attempt === 1) throw new ModelError('overloaded_error', 'overloaded', { retryable: true, retryAfter: 10 })
       return 'no more overloaded'
     case 'fail':
       throw new ModelError('invalid_request_error', 'no model takes this', { retryable: false })
@@ -136,7 +136,7 @@ function answer({ messages, run, turn }: ModelRequest, attempt: number): Scripte
 }
 
 const model = scripted((request, ctx) => answer(request, ctx.attempt))
-const agent = { instructions: 'Do as you are told.', model, tools, retry: { maxRetries: 2, baseDelayMs: 10 } }
+const agent = { instructions: 'Do as you are told.', model, tools, retry: { maxRetries: 2, baseDelay: 10 } }
 
 export const recorded = defineAgent({ ...agent, name: 'recorded' })
 /** Has little patience. */
@@ -149,7 +149,7 @@ export const careful = defineAgent({
   checkpoint: { on: [{ type: 'milestone_reached' }, { type: 'tool_completed', tool: 'set' }] },
 })
 /** Makes its checkpoints by time. */
-export const timely = defineAgent({ ...agent, name: 'timely', checkpoint: { everyMs: 300 } })
+export const timely = defineAgent({ ...agent, name: 'timely', checkpoint: { every: 300 } })
 /** Are served later than they are asked. */
 export const late = defineAgent({ ...agent, name: 'late' })
 export const later = defineAgent({ ...agent, name: 'later' })

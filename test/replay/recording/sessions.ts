@@ -20,12 +20,12 @@ export type Play = (id: string, recorder: Recorder, session: SessionHandle) => P
 /** Says it and waits for the answer. */
 async function say(session: SessionHandle, text: string): Promise<void> {
   const run = await session.send(text)
-  await run.settled({ timeoutMs: 60_000 })
+  await run.settled({ timeout: 60_000 })
 }
 
 /** Waits until the run has ended, also where it waits for a person meanwhile. */
 async function ended(run: RunHandle): Promise<void> {
-  await run.result({ timeoutMs: 60_000 }).catch(() => undefined)
+  await run.result({ timeout: 60_000 }).catch(() => undefined)
 }
 
 /** Waits until the session has an event such as this. */
@@ -85,7 +85,7 @@ export const SESSIONS: Record<string, Play> = {
     await session.send('look b', { messageId: 'second', metadata: { urgent: true } })
     await session.send('and this', { messageId: 'third' })
     await session.send('and this', { messageId: 'third' })
-    await run.settled({ timeoutMs: 60_000 })
+    await run.settled({ timeout: 60_000 })
   },
 
   async interrupt(_id, _recorder, session) {
@@ -93,14 +93,14 @@ export const SESSIONS: Record<string, Play> = {
       const run = await session.send(`${tool} endless + look a`)
       await begun(session, run.messageId)
       await session.interrupt({ reason: 'enough', by: 'a person' })
-      await run.settled({ timeoutMs: 60_000 })
+      await run.settled({ timeout: 60_000 })
     }
     await say(session, 'hello')
   },
 
   async recovery(_id, _recorder, session) {
     const run = await session.send('fail once')
-    await run.settled({ timeoutMs: 60_000 })
+    await run.settled({ timeout: 60_000 })
     await session.recover({ strategy: 'restart_run', by: 'a person' })
     await seen(session, (event) => event.type === 'run_completed')
     await say(session, 'set a / fail')
@@ -128,7 +128,7 @@ export const SESSIONS: Record<string, Play> = {
     for (let batch = 0; batch < 25; batch++) {
       await Promise.all(Array.from({ length: 40 }, () => handle.signal('message', { messageId: 'again', content: 'set c / pay maybe' })))
     }
-    await run.settled({ timeoutMs: 60_000 })
+    await run.settled({ timeout: 60_000 })
     await say(session, 'hello')
   },
 
@@ -150,14 +150,14 @@ export const SESSIONS: Record<string, Play> = {
     const run = await session.send('look a')
     await seen(session, (event) => event.type === 'error_entered')
     await serveLate('late')
-    await run.settled({ timeoutMs: 60_000 })
+    await run.settled({ timeout: 60_000 })
   },
 
   /** Messages come all the time, also while the history is full: the newest are carried along. */
   async steady(id, { temporal }, session) {
     const handle = temporal.workflow.getHandle(workflowIdOf(id))
     const first = await session.send('look a / look b', { messageId: 'first' })
-    await first.settled({ timeoutMs: 60_000 })
+    await first.settled({ timeout: 60_000 })
     const { runId } = await handle.describe()
     let sent = 0
     for (let full = false; !full; full = (await handle.describe()).runId !== runId) {
@@ -182,9 +182,9 @@ export const SESSIONS: Record<string, Play> = {
     await seen(session, (event) => event.type === 'tool_issued')
     await temporal.workflow.getHandle(workflowIdOf(id)).terminate('recorded')
     await session.send('hello', { messageId: 'on' })
-    await run.settled({ timeoutMs: 60_000 })
+    await run.settled({ timeout: 60_000 })
     const again = await session.send('post endless')
-    await again.settled({ timeoutMs: 60_000 })
+    await again.settled({ timeout: 60_000 })
   },
 
   async checkpoints(_id, _recorder, session) {
@@ -219,7 +219,7 @@ export const SESSIONS: Record<string, Play> = {
     await seen(session, (event) => event.type === 'tool_issued' && event.tool === 'look')
     await recorder.temporal.workflow.getHandle(workflowIdOf(id)).terminate('recorded')
     await session.send('set a', { messageId: 'on' })
-    await run.settled({ timeoutMs: 60_000 })
+    await run.settled({ timeout: 60_000 })
     await say(session, 'hello')
   },
 
@@ -255,7 +255,7 @@ export const SESSIONS: Record<string, Play> = {
     await handle.signal('message', { content: 'hello', agent: 'another' })
     await handle.signal('message', { content: 'a\u0000b\ud800', messageId: 'odd' })
     await handle.signal('interrupt', 'no object')
-    await session.run('odd').settled({ timeoutMs: 60_000 })
+    await session.run('odd').settled({ timeout: 60_000 })
   },
 
   /** The last: another worker is on the queue from then on. */
@@ -263,7 +263,7 @@ export const SESSIONS: Record<string, Play> = {
     const run = await session.send('look a / set b')
     await seen(session, (event) => event.type === 'error_entered')
     await serveLate('later')
-    await run.settled({ timeoutMs: 60_000 })
+    await run.settled({ timeout: 60_000 })
     await say(session, 'look c')
   },
 }

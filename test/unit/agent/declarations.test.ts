@@ -1,8 +1,10 @@
 // Declarations: what they fill in, and what they refuse, by code.
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { defineAgent, type AgentOptions } from '../../../src/agent/agent.ts'
-import { defineTool, type ToolOptions } from '../../../src/agent/tool.ts'
+import type { AgentOptions } from '../../../src/agent/agent.ts'
+import { defineAgent } from '../../../src/agent/define-agent.ts'
+import { defineTool } from '../../../src/agent/define-tool.ts'
+import type { ToolOptions } from '../../../src/agent/tool.ts'
 import { PawlError } from '../../../src/session/errors.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
 import { defineWorker, type WorkerDefinition } from '../../../src/worker/definition.ts'
@@ -49,11 +51,13 @@ describe('a tool', () => {
     ['a timeout of nothing', { timeout: 0 }],
     ['an endless timeout', { timeout: Number.POSITIVE_INFINITY }],
     ['half a retry', { retry: { maxRetries: 0.5 } }],
-    ['retries in the past', { retry: { baseDelayMs: -1 } }],
+    ['retries in the past', { retry: { baseDelay: -1 } }],
+    ['an option that there is not', { timeoutMs: 5 }],
+    ['a retry option that there is not', { retry: { baseDelayMs: 5 } }],
   ])('is refused with %s', (_, change) => {
     const { code, message } = refusalOf(toolWith(change))
     expect(code).toBe('invalid_tool')
-    expect(message).toMatch(/[.]$/)
+    expect(message).toMatch(/[.?]$/)
   })
 
   it.each<[string, unknown]>([
@@ -103,13 +107,17 @@ describe('an agent', () => {
     ['half a turn', { limits: { maxTurns: 1.5 } }],
     ['a deadline of nothing', { limits: { deadline: 0 } }],
     ['retries without number', { retry: { maxRetries: Number.NaN } }],
-    ['retries at the end of time', { retry: { baseDelayMs: Number.POSITIVE_INFINITY } }],
+    ['retries at the end of time', { retry: { baseDelay: Number.POSITIVE_INFINITY } }],
     ['a tool that defineTool has not seen', { tools: [TOOL] }],
     ['no tool where one should be', { tools: [undefined] }],
+    ['an option that there is not', { maxTurns: 5 }],
+    ['a limit that there is not', { limits: { maxUsd: 5 } }],
+    ['a checkpoint of nothing', { checkpoint: { every: 0 } }],
+    ['a checkpoint with a unit in its name', { checkpoint: { everyMs: 60_000 } }],
   ])('is refused with %s', (_, change) => {
     const { code, message } = refusalOf(agentWith(change))
     expect(code).toBe('invalid_agent')
-    expect(message).toMatch(/[.]$/)
+    expect(message).toMatch(/[.?]$/)
   })
 
   it('is refused with two tools of one name', () => {
@@ -117,6 +125,20 @@ describe('an agent', () => {
     expect(code).toBe('duplicate_tool')
     expect(message).toContain('"look"')
   })
+})
+
+it('a refusal names the option that was probably meant', () => {
+  expect(refusalOf(toolWith({ exceute: () => null })).message).toBe('Tool "look": There is no option exceute: did you mean execute?')
+  expect(refusalOf(toolWith({ retry: { maxRetry: 1 } })).message).toBe(
+    'Tool "look": There is no option retry.maxRetry: did you mean retry.maxRetries?',
+  )
+  expect(refusalOf(agentWith({ limits: { maxTurns: 0 } })).message).toBe('Agent "support": limits.maxTurns is 0: give an integer from 1.')
+})
+
+it('an agent makes checkpoints by a policy that can be recorded', () => {
+  expect(defineAgent({ ...AGENT, checkpoint: { every: '60s' } }).checkpoint).toEqual({ everyMs: 60_000 })
+  expect(defineAgent({ ...AGENT, checkpoint: { everyTurns: 3 } }).checkpoint).toEqual({ everyTurns: 3 })
+  expect(defineAgent(AGENT).checkpoint).toBe('turn')
 })
 
 describe('a worker', () => {
@@ -128,6 +150,7 @@ describe('a worker', () => {
   it.each<[string, unknown, string]>([
     ['without agents', { agents: [] }, 'no_agents'],
     ['with nothing in it', {}, 'no_agents'],
+    ['with an option that there is not', { agents: [defineAgent(AGENT)], service: {} }, 'invalid_worker'],
     ['with two agents of one name', { agents: [defineAgent(AGENT), defineAgent(AGENT)] }, 'duplicate_agent'],
   ])('is refused %s', (_, definition, code) => {
     expect(refusalOf(() => defineWorker(definition as WorkerDefinition)).code).toBe(code)

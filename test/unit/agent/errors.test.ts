@@ -29,12 +29,12 @@ describe('a ToolError', () => {
 })
 
 describe('a ModelError', () => {
-  it.each([Number.NaN, -1, Number.POSITIVE_INFINITY, 'soon', null, {}])('passes over the wait %j, which is not one', (retryAfterMs) => {
-    const error = new ModelError('rate_limit_error', 'slow', { retryable: true, retryAfterMs: retryAfterMs as number })
+  it.each([Number.NaN, -1, Number.POSITIVE_INFINITY, 'soon', null, {}])('passes over the wait %j, which is not one', (retryAfter) => {
+    const error = new ModelError('rate_limit_error', 'slow', { retryable: true, retryAfter: retryAfter as number })
     expect(error.retryAfterMs).toBeUndefined()
   })
 
-  it.each([0, 250, 1e18])('keeps the wait %j', (retryAfterMs) => {
-    expect(new ModelError('rate_limit_error', 'slow', { retryable: true, retryAfterMs }).retryAfterMs).toBe(retryAfterMs)
+  it.each([0, 250, 1e18])('keeps the wait %j', (retryAfter) => {
+    expect(new ModelError('rate_limit_error', 'slow', { retryable: true, retryAfter }).retryAfterMs).toBe(retryAfter)
   })
 })

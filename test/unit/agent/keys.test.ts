@@ -4,7 +4,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { idempotencyKeyOf, inputDigestOf } from '../../../src/agent/keys.ts'
-import { defineTool, type Idempotency, type Tool } from '../../../src/agent/tool.ts'
+import { defineTool } from '../../../src/agent/define-tool.ts'
+import type { Idempotency, Tool } from '../../../src/agent/tool.ts'
 import type { Json } from '../../../src/session/json.ts'
 
 type Input = { to: string }

@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { parseInput, resolveCall } from '../../../src/jobs/resolve.ts'
-import { defineAgent } from '../../../src/agent/agent.ts'
-import { defineTool } from '../../../src/agent/tool.ts'
+import { defineAgent } from '../../../src/agent/define-agent.ts'
+import { defineTool } from '../../../src/agent/define-tool.ts'
 import type { Json } from '../../../src/session/json.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
 
@@ -16,7 +16,7 @@ const pay = defineTool({
   timeout: 5e3,
   retry: {
     maxRetries: 1,
-    baseDelayMs: 10,
+    baseDelay: 10,
   },
   input: z.object({
     order: z.string(),

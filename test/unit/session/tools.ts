@@ -1,6 +1,7 @@
 // The tools of the random sessions: every effect, every scope of a key, with and without verify.
 import { z } from 'zod'
-import { defineTool, type Tool } from '../../../src/agent/tool.ts'
+import { defineTool } from '../../../src/agent/define-tool.ts'
+import type { Tool } from '../../../src/agent/tool.ts'
 
 const input = z.looseObject({ id: z.number() })
 const common = { description: 'For random sessions.', input, execute: () => null }

@@ -1,8 +1,8 @@
 // An executor between two orchestrators: what it holds, what it has answered, and what it still waits for.
 import { describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import { defineAgent } from '../../../src/agent/agent.ts'
-import { defineTool } from '../../../src/agent/tool.ts'
+import { defineAgent } from '../../../src/agent/define-agent.ts'
+import { defineTool } from '../../../src/agent/define-tool.ts'
 import type { JobOrder } from '../../../src/jobs/contract.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
 import { type Channel, loopback } from '../../../src/worker/channel.ts'

@@ -31,7 +31,7 @@ import { sumUsage } from './usage.ts'
 export type { FeedFilter, FeedRows } from './feed.ts'
 export type * from '../../rows.ts'
 
-/** The lists. Each rejects with `StoreError`: `invalid_cursor`, `schema_behind`, `store_unavailable`, … */
+/** The lists. Each rejects with `StoreError` (`schema_behind`, `store_unavailable`, …) and, for a cursor, with InvalidOption `invalid_cursor`. */
 export interface Lists {
   /** By creation, the newest first. */
   sessions(filter: SessionFilter, paging: Paging): Promise<Rows<ListedSession>>

@@ -1,7 +1,7 @@
 // A page of a list: one statement made of conditions, an order, and the key of the last row that was given.
 import { newStatement } from '../../postgres/insert-rows.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
-import { StoreError } from '../../errors.ts'
+import { InvalidOption } from '../../../options/errors.ts'
 import type { Key, Paging, Rows, Span } from '../../rows.ts'
 
 /** A list's `select`, by parts. */
@@ -43,13 +43,13 @@ export function whereAll(conditions: readonly string[]): string {
   return conditions.length > 0 ? `where ${conditions.join(' and ')}` : ''
 }
 
-/** The key to go on from, checked for its shape: it has been outside. @throws StoreError `invalid_cursor`. */
+/** The key to go on from, checked for its shape: it has been outside. @throws InvalidOption `invalid_cursor`. */
 export function keyIn(paging: Paging, kinds: readonly ('text' | 'number' | 'number?')[]): Key | undefined {
   const { after } = paging
   if (after === undefined) return undefined
   const fits = after.length === kinds.length && after.every((part, index) => isA(kinds[index], part))
   if (fits) return after
-  throw new StoreError('invalid_cursor', 'The cursor is not one of this list: begin without one.')
+  throw new InvalidOption('The cursor is not one of this list: begin without one.', { code: 'invalid_cursor' })
 }
 
 function isA(kind: string | undefined, part: Key[number]): boolean {

@@ -1,0 +1,126 @@
+// `defineTool`: checks and completes what a user declares a tool with.
+import { z } from 'zod'
+import { checkOptions, duration, fn, integer, oneOf, options, text, where } from '../options/check.ts'
+import { defined } from '../session/defined.ts'
+import { DeclarationError } from './errors.ts'
+import { type RetryPolicy, RETRY, retryPolicy } from './retry.ts'
+import { inputSchemaOf, isSchema } from './schema.ts'
+import type { Effect } from '../session/events.ts'
+import type { ApprovalContext, ApprovalNeed, ContextTypes, Idempotency, NeedsOf, Tool, ToolOptions } from './tool.ts'
+
+const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/
+const DEFAULT_TIMEOUT_MS = 60_000
+const DEFAULT_SETTLE_AFTER_MS = 5_000
+const DEFAULT_APPROVAL_MS = 86_400_000
+const DEFAULT_VERIFY_RETRIES = 3
+
+/** Declares a tool; see `ToolOptions` for what it can be told. */
+export interface DefineTool<T extends ContextTypes> {
+  /**
+   * Declares a tool.
+   * @throws DeclarationError `invalid_tool` for an option that is unknown, missing or not allowed; `no_json_schema` for an input schema
+   * that has no JSON form or is not an object.
+   */
+  <S extends z.ZodType, R extends z.input<O>, const E extends Effect, O extends z.ZodType = z.ZodType>(
+    options: ToolOptions<S, R, E, O, T>,
+  ): Tool<NeedsOf<T>, z.input<O>>
+  /**
+   * The same function, for tools whose `ctx.services` and `ctx.context` have these types:
+   * `const tool = defineTool.withTypes<{ services: { payments: Payments }; context: { tenantId: string } }>()`.
+   * An agent has such a tool only if its `context` schema gives that type.
+   */
+  withTypes<U extends ContextTypes>(): DefineTool<U>
+}
+
+const OPTIONS = options({
+  name: where<string>((name) => typeof name === 'string' && TOOL_NAME.test(name), '1 to 64 of [A-Za-z0-9_-]'),
+  description: text('text that says what the tool does'),
+  input: z.unknown().optional(),
+  effect: where<Effect>(
+    (effect) => ['read', 'idempotent', 'external'].includes(effect as string),
+    "'read' (safe to repeat), 'idempotent' (safe to repeat with the same key) or 'external' (never repeated)",
+  ),
+  execute: where<'client' | NonNullable<Tool['execute']>>(
+    (execute) => execute === 'client' || typeof execute === 'function',
+    "a function, or 'client'",
+  ),
+  output: where<z.ZodType>(isSchema, 'a zod schema').optional(),
+  approval: where<boolean | NeedsApproval>(
+    (value) => ['boolean', 'function'].includes(typeof value),
+    'true, false or a function of the input',
+  ).optional(),
+  approvalTimeout: duration({ example: '8h' }).optional(),
+  onExpiry: oneOf('deny', 'error').optional(),
+  onUnknown: oneOf('ask', 'tell_model').optional(),
+  verify: fn<NonNullable<Tool['verify']>>().optional(),
+  settleAfter: duration({ least: 0 }).optional(),
+  verifyTimeout: duration().optional(),
+  verifyRetries: integer(0).optional(),
+  effectId: fn<NonNullable<Tool['effectId']>>('a function of the result').optional(),
+  toModel: fn<NonNullable<Tool['toModel']>>('a function of the result').optional(),
+  timeout: duration().optional(),
+  retry: RETRY.optional(),
+  idempotency: where<Idempotency<unknown>>(
+    (value) => ['run', 'session', 'call'].includes(value as string) || typeof value === 'function',
+    "'run', 'session', 'call' or a function of the input",
+  ).optional(),
+})
+
+type NeedsApproval = (input: unknown, ctx: ApprovalContext) => ApprovalNeed | Promise<ApprovalNeed>
+
+/**
+ * Declares a tool. `defineTool.withTypes<{ services; context }>()` returns the same function for tools with typed `ctx`.
+ * @throws DeclarationError `invalid_tool` for an option that is unknown, missing or not allowed; `no_json_schema` for an input schema
+ * that has no JSON form or is not an object.
+ */
+export const defineTool: DefineTool<object> = Object.assign(declare as unknown as DefineTool<object>, {
+  withTypes: <U extends ContextTypes>() => defineTool as unknown as DefineTool<U>,
+})
+
+function declare(given: unknown): Tool {
+  const name = (given as { name?: unknown } | undefined)?.name
+  const bad = (problem: string): DeclarationError =>
+    new DeclarationError('invalid_tool', typeof name === 'string' ? `Tool "${name}": ${problem}` : `A tool: ${problem}`)
+  const tool = checkOptions(OPTIONS, given, bad)
+  const conflict = conflictIn(tool)
+  if (conflict !== undefined) throw bad(conflict)
+  const { execute, approval, timeout: timeoutMs = DEFAULT_TIMEOUT_MS } = tool
+  const { output, verify, effectId, toModel } = tool
+  const retry: RetryPolicy = retryPolicy(tool.retry)
+  return {
+    name: tool.name,
+    description: tool.description,
+    effect: tool.effect,
+    input: tool.input as z.ZodType,
+    ...inputSchemaOf(tool.input as z.ZodType, `the input of tool "${tool.name}"`),
+    timeoutMs,
+    retry,
+    idempotency: tool.idempotency ?? 'run',
+    onUnknown: tool.onUnknown ?? 'ask',
+    settleAfterMs: tool.settleAfter ?? DEFAULT_SETTLE_AFTER_MS,
+    verifyTimeoutMs: tool.verifyTimeout ?? timeoutMs,
+    verifyRetries: tool.verifyRetries ?? DEFAULT_VERIFY_RETRIES,
+    ...(approval !== undefined &&
+      approval !== false && {
+        approval: {
+          needed: typeof approval === 'function' ? approval : () => approval,
+          expiresMs: tool.approvalTimeout ?? DEFAULT_APPROVAL_MS,
+          onExpiry: tool.onExpiry ?? 'deny',
+        },
+      }),
+    ...(execute === 'client' ? { client: tool.timeout === undefined ? {} : { timeoutMs } } : { execute }),
+    ...defined({ output, verify, effectId, toModel }),
+  }
+}
+
+/** Options that are each allowed, but not together. */
+function conflictIn({ effect, execute, verify, onUnknown, settleAfter, idempotency }: z.output<typeof OPTIONS>): string | undefined {
+  if (execute === 'client' && verify) return 'verify is for calls that a worker executes, and a client answers this one: leave out verify.'
+  if (verify && effect !== 'external') return `verify is for 'external' tools, and this one is '${effect}': leave out verify.`
+  if (onUnknown !== undefined && effect !== 'external')
+    return `onUnknown is for 'external' tools, and this one is '${effect}': leave it out.`
+  if (settleAfter !== undefined && !verify) return 'settleAfter is for tools with a verify: add verify, or leave out settleAfter.'
+  if (idempotency !== undefined && effect === 'read')
+    return "idempotency is for tools with an effect, and a 'read' has no key: leave it out."
+  return undefined
+}

@@ -1,0 +1,69 @@
+// Options of a session, of its messages and of waiting for its runs, checked where they come in.
+import { z } from 'zod'
+import { checkOptions, duration, options, text, where } from '../../options/check.ts'
+import { defined } from '../../session/defined.ts'
+import type { Json } from '../../session/json.ts'
+import { isAgentName, type SessionStart } from '../../session/protocol.ts'
+import type { SendOptions } from '../types.ts'
+
+/** How a session is opened. */
+export interface Opening {
+  /** The agent's name. */
+  agent?: string
+  context?: Json
+  tags?: string[]
+  taskQueue?: string
+  settings: NonNullable<SessionStart['settings']>
+}
+
+const nameOf = (agent: unknown): unknown => (typeof agent === 'object' ? (agent as { name?: unknown } | null)?.name : agent)
+
+/** Context and tags are checked with the message that opens the session, for which it has codes of its own. */
+const SESSION = options({
+  agent: where<string | { name: string }>(
+    (agent) => isAgentName(nameOf(agent)),
+    'an agent, or its name: 1 to 100 of [A-Za-z0-9._-]',
+  ).optional(),
+  context: z.unknown().optional(),
+  tags: z.unknown().optional(),
+  taskQueue: text("a task queue's name").optional(),
+  idleTimeout: duration({ example: '24h' }).optional(),
+  notServedAfter: duration({ example: '2m' }).optional(),
+})
+
+/** How the session is opened. @throws InvalidOption. */
+export function checkSession(given: unknown = {}): Opening {
+  const { agent, context, tags, taskQueue, idleTimeout: idleTimeoutMs, notServedAfter: notServedAfterMs } = checkOptions(SESSION, given)
+  return {
+    ...defined({
+      agent: nameOf(agent) as string | undefined,
+      context: context as Json | undefined,
+      tags: tags as string[] | undefined,
+      taskQueue,
+    }),
+    settings: defined({ idleTimeoutMs, notServedAfterMs }),
+  }
+}
+
+/** Id and metadata are checked with the message. */
+const SEND = options({
+  messageId: z.unknown().optional(),
+  metadata: z.unknown().optional(),
+  isNew: where<boolean>((value) => typeof value === 'boolean', 'true or false').optional(),
+})
+
+/** What is said of a message. @throws InvalidOption. */
+export function checkSend(given: unknown = {}): SendOptions {
+  return checkOptions(SEND, given) as SendOptions
+}
+
+const WAIT = options({
+  timeout: duration({ example: '60s' }).optional(),
+  signal: where<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal').optional(),
+})
+
+/** How long a run is waited for. @throws InvalidOption. */
+export function checkWait(given: unknown = {}): { timeoutMs: number | undefined; signal: AbortSignal | undefined } {
+  const { timeout: timeoutMs, signal } = checkOptions(WAIT, given)
+  return { timeoutMs, signal }
+}

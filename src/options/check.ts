@@ -1,0 +1,135 @@
+// Options as callers give them: checked once, at the edge, by a zod schema whose messages say what is allowed.
+import { z } from 'zod'
+import { milliseconds } from '../session/duration.ts'
+import { InvalidOption } from './errors.ts'
+
+/** The options as `schema` reads them. `refuse` makes the error of a sentence that names the option and says what is allowed. */
+export function checkOptions<S extends z.ZodType>(schema: S, given: unknown, refuse: (problem: string) => Error = invalid): z.output<S> {
+  const parsed = schema.safeParse(given)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw refuse(issue ? problemOf(issue, given, schema) : parsed.error.message)
+}
+
+function invalid(problem: string): InvalidOption {
+  return new InvalidOption(problem)
+}
+
+function problemOf(issue: z.core.$ZodIssue, given: unknown, schema: z.ZodType): string {
+  if (issue.code === 'unrecognized_keys') return strangerOf(issue, schema)
+  const value = issue.path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown> | undefined)?.[key], given)
+  const name = nameOf(issue.path)
+  if (value === undefined && name !== '') return `${name} is missing: give ${issue.message}.`
+  return `${name === '' ? 'What was given' : name} is ${shown(value)}: give ${issue.message}.`
+}
+
+/** An option that there is not, and the one that was probably meant. */
+function strangerOf({ keys, path }: z.core.$ZodIssueUnrecognizedKeys, schema: z.ZodType): string {
+  const name = String(keys[0])
+  const known = namesIn(path.reduce<unknown>((at, key) => (unwrapped(at) as z.ZodObject)?.shape?.[String(key)], schema))
+  const [nearest] = known.map((other) => ({ other, far: distance(name, other) })).sort((a, b) => a.far - b.far)
+  const within = path.length > 0 ? `${nameOf(path)}.` : ''
+  const hint =
+    nearest && nearest.far <= name.length * 0.4 ? `did you mean ${within}${nearest.other}?` : `the options are ${known.join(', ')}.`
+  return `There is no option ${within}${name}: ${hint}`
+}
+
+function namesIn(schema: unknown): string[] {
+  const inner = unwrapped(schema)
+  return inner instanceof z.ZodObject ? Object.keys(inner.shape) : []
+}
+
+function unwrapped(schema: unknown): unknown {
+  return schema instanceof z.ZodOptional || schema instanceof z.ZodDefault ? unwrapped(schema.unwrap()) : schema
+}
+
+function nameOf(path: readonly PropertyKey[]): string {
+  return path.reduce<string>(
+    (name, key) => (typeof key === 'number' ? `${name}[${key}]` : name === '' ? String(key) : `${name}.${String(key)}`),
+    '',
+  )
+}
+
+/** How many letters differ (Levenshtein). */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j)
+  for (const [i, letter] of Array.from(a).entries()) {
+    const next = [i + 1]
+    for (let j = 0; j < b.length; j++) {
+      next.push(Math.min((row[j] ?? 0) + (letter === b[j] ? 0 : 1), (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}
+
+const SHOWN = 80
+
+/** A value in a message: short, and on one line whatever it is. */
+function shown(value: unknown): string {
+  if (typeof value === 'function') return 'a function'
+  if (typeof value === 'number' || typeof value === 'bigint' || value instanceof Date) return String(value)
+  try {
+    return (JSON.stringify(value) ?? String(value)).slice(0, SHOWN)
+  } catch {
+    return `a value of type ${typeof value}`
+  }
+}
+
+/** An object with these members and no others. */
+export function options<T extends z.core.$ZodLooseShape>(shape: T): z.ZodObject<T, z.core.$strict> {
+  return z.strictObject(shape, { error: (issue) => (issue.code === 'unrecognized_keys' ? undefined : 'an object') })
+}
+
+/** What `is` accepts; `expected` says what that is. */
+export function where<T>(is: (value: unknown) => boolean, expected: string): z.ZodCustom<T, T> {
+  return z.custom<T>(is, { error: expected })
+}
+
+/** An integer. */
+export function integer(least: number, most = Number.MAX_SAFE_INTEGER): z.ZodCustom<number, number> {
+  const expected = most === Number.MAX_SAFE_INTEGER ? `an integer from ${least}` : `an integer from ${least} to ${most}`
+  return where((value) => Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most, expected)
+}
+
+/** A duration, read as milliseconds; by default above 0 and up to 24 days. */
+export function duration(
+  bounds: { least?: 0; most?: number; limits?: string; example?: string } = {},
+): z.ZodPipe<z.ZodCustom, z.ZodTransform<number>> {
+  const { limits = bounds.least === 0 ? 'from 0 to 24 days' : 'above 0 and at most 24 days', example = '30s' } = bounds
+  return where<unknown>(
+    (value) => milliseconds(value, bounds) !== undefined,
+    `milliseconds, or text such as '${example}', ${limits}`,
+  ).transform((value) => milliseconds(value, bounds) ?? 0) as never
+}
+
+/** Text that is not blank. */
+export function text(expected = 'text that is not empty'): z.ZodCustom<string, string> {
+  return where((value) => typeof value === 'string' && value.trim() !== '', expected)
+}
+
+/** One of these. */
+export function oneOf<const T extends string>(...values: readonly T[]): z.ZodCustom<T, T> {
+  return where((value) => values.includes(value as T), values.map((value) => `'${value}'`).join(' or '))
+}
+
+/** A list of some of these. */
+export function someOf<T extends string>(values: readonly T[]): z.ZodCustom<T[], T[]> {
+  return where(
+    (given) => Array.isArray(given) && given.length > 0 && given.every((one) => values.includes(one)),
+    `a list of some of ${values.map((value) => `'${value}'`).join(', ')}`,
+  )
+}
+
+/** A function, unchecked beyond that. */
+export function fn<T>(expected = 'a function'): z.ZodCustom<T, T> {
+  return where((value) => typeof value === 'function', expected)
+}
+
+/** An object of a class or an interface of somebody else's, of which these members are functions. */
+export function object<T>(expected: string, ...methods: string[]): z.ZodCustom<T, T> {
+  return where((value) => {
+    if (typeof value !== 'object' || value === null) return false
+    return methods.every((method) => typeof (value as Record<string, unknown>)[method] === 'function')
+  }, expected)
+}

@@ -1,0 +1,69 @@
+// What workers and supervisors are given, checked before anything is started.
+import { z } from 'zod'
+import type { Logger } from '../agent/tool.ts'
+import { checkOptions, duration, fn, integer, options, text, where } from '../options/check.ts'
+import { DEPLOYMENT, logger, postgres, TEMPORAL_ADDRESS } from '../options/shared.ts'
+import type { CreateWorkerOptions, SuperviseOptions, SupervisorEvent } from './options.ts'
+
+const DEFAULT_PROCESSES = 2
+const DEFAULT_LOAD_MS = 60_000
+export const DEFAULT_STUCK_LOOP_MS = 60_000
+/**
+ * The workflow takes an attempt for lost two minutes after its timeout. Whatever is stuck must be dead by then: a grace, and
+ * a few looks of the watch, before that.
+ */
+const STUCK_LOOP_AT_MOST_MS = 110_000
+
+const SUPERVISE = options({
+  module: text('the path of the module that exports your agents'),
+  processes: integer(1, 64).default(DEFAULT_PROCESSES),
+  executorMemory: integer(32, 1_000_000).optional(),
+  temporal: TEMPORAL_ADDRESS.optional(),
+  ...DEPLOYMENT,
+  postgres: where<string>((value) => typeof value === 'string', 'a URL such as postgres://user@host/database').optional(),
+  dataConverter: text('the path of a module that exports a dataConverter').optional(),
+  interceptors: text('the path of a module that exports interceptors').optional(),
+  stuckLoop: duration({
+    most: STUCK_LOOP_AT_MOST_MS,
+    limits:
+      "above 0 and at most '110s': a stuck executor must be killed before its sessions give its calls up and verify or repeat them, " +
+      'two minutes after their timeouts',
+  }).optional(),
+  loadTimeout: duration({ example: '60s' }).optional(),
+  onFile: fn<(path: string) => void>().optional(),
+  logger: logger<Logger>().optional(),
+  onEvent: fn<(event: SupervisorEvent) => void>().optional(),
+})
+
+/** How a supervisor is to run, in full. */
+export interface Supervising extends Omit<SuperviseOptions, 'processes' | 'stuckLoop' | 'loadTimeout'> {
+  processes: number
+  stuckLoopMs: number
+  loadTimeoutMs: number
+}
+
+/** Completes a supervisor's options. @throws InvalidOption. */
+export function checkSupervise(given: SuperviseOptions): Supervising {
+  const checked = checkOptions(SUPERVISE, given)
+  const { stuckLoop: stuckLoopMs = DEFAULT_STUCK_LOOP_MS, loadTimeout: loadTimeoutMs = DEFAULT_LOAD_MS, processes, ...more } = checked
+  return { ...(more as Omit<SuperviseOptions, 'processes'>), processes, stuckLoopMs, loadTimeoutMs }
+}
+
+const CREATE = options({
+  agents: z.unknown().optional(),
+  services: z.unknown().optional(),
+  temporal: TEMPORAL_ADDRESS.optional(),
+  connection: where<object>((value) => typeof value === 'object' && value !== null, 'a NativeConnection').optional(),
+  namespace: text("a namespace's name").optional(),
+  ...DEPLOYMENT,
+  postgres: postgres<NonNullable<CreateWorkerOptions['postgres']>>().optional(),
+  dataConverter: z.unknown().optional(),
+  interceptors: z.unknown().optional(),
+  tuner: z.unknown().optional(),
+  logger: logger<Logger>().optional(),
+})
+
+/** Checks a worker's options; its agents are checked by `defineWorker`. @throws InvalidOption. */
+export function checkCreate(given: CreateWorkerOptions): void {
+  checkOptions(CREATE, given)
+}

@@ -1,0 +1,207 @@
+// What a backend's compiler knows: each `@ts-expect-error` fails the check if the line below it compiles.
+import { type AgentContext, type AnswerOf, defineAgent, defineTool, defineWorker, type Tool, type ToolContext } from 'pawl'
+import { Pawl } from 'pawl/client'
+import { scripted } from 'pawl/testing'
+import { superviseWorkers } from 'pawl/worker'
+import { z } from 'zod'
+
+type Is<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
+/** Compiles only for `true`. */
+function assert<T extends true>(): T | undefined {
+  return undefined
+}
+
+interface Payments {
+  refund(orderId: string, key: string): Promise<{ id: string; cents: number }>
+  find(key: string): Promise<{ id: string; cents: number } | null>
+}
+interface Tenant {
+  tenantId: string
+}
+const tenant = z.object({ tenantId: z.string() })
+const model = scripted(() => 'Hello.')
+const order = z.object({ orderId: z.string() })
+
+// Plain tools need no types.
+const plain = defineTool({
+  name: 'plain',
+  description: 'Plain.',
+  input: order,
+  effect: 'external',
+  approval: ({ orderId }) => orderId.length > 3,
+  execute: (input, ctx) => ctx.services.payments.refund(input.orderId, ctx.idempotencyKey) as Promise<{ id: string }>,
+  effectId: (refund) => refund.id,
+  verify: async (_input, ctx) => {
+    const found = (await ctx.services.payments.find(ctx.idempotencyKey)) as { id: string } | null
+    return found ? { happened: true, result: found } : { happened: false }
+  },
+})
+
+// Typed services and context.
+const typed = defineTool.withTypes<{ services: { payments: Payments }; context: Tenant }>()
+const refund = typed({
+  name: 'refund',
+  description: 'Refund.',
+  input: order,
+  effect: 'external',
+  approval(input, ctx) {
+    assert<Is<typeof ctx.context, Tenant>>()
+    // @ts-expect-error The context has no such field.
+    if (ctx.context.tenant) return true
+    // @ts-expect-error The service's name is misspelt.
+    if (ctx.services.paymets) return true
+    return input.orderId === ctx.context.tenantId
+  },
+  execute(input, ctx) {
+    assert<Is<typeof ctx.context, Tenant>>()
+    assert<Is<typeof ctx.services, { payments: Payments }>>()
+    // @ts-expect-error The service's name is misspelt.
+    void ctx.services.paymets
+    // @ts-expect-error The service has no such method.
+    void ctx.services.payments.refnd
+    // @ts-expect-error The input has no such field.
+    void input.order
+    return ctx.services.payments.refund(input.orderId, ctx.idempotencyKey)
+  },
+  effectId(result) {
+    assert<Is<typeof result, { id: string; cents: number }>>()
+    return result.id
+  },
+  toModel: (result, ctx) => `${result.cents} for ${ctx.context.tenantId}`,
+  async verify(_input, ctx) {
+    const found = await ctx.services.payments.find(ctx.idempotencyKey)
+    return found ? { happened: true, result: found } : { happened: false }
+  },
+  onUnknown: 'ask',
+})
+typed({
+  name: 'other',
+  description: 'Other.',
+  input: order,
+  effect: 'external',
+  // @ts-expect-error It returns something else than what `verify` finds.
+  execute: (input, ctx) => ctx.services.payments.refund(input.orderId, ctx.idempotencyKey),
+  verify: async () => ({ happened: true, result: 7 }),
+})
+
+// `output` constrains what `execute` returns, and types a client's answer.
+const receipt = z.object({ id: z.string(), cents: z.number() })
+const fits = { name: 'fits', description: 'Fits.', input: order, output: receipt } as const
+defineTool({ ...fits, effect: 'read', execute: ({ orderId }) => ({ id: orderId, cents: 1 }) })
+defineTool({ ...fits, effect: 'read', execute: async ({ orderId }) => ({ id: orderId, cents: 1 }) })
+// @ts-expect-error `cents` is missing.
+defineTool({ ...fits, effect: 'read', execute: ({ orderId }) => ({ id: orderId }) })
+// @ts-expect-error `cents` is text.
+defineTool({ ...fits, effect: 'read', execute: async ({ orderId }) => ({ id: orderId, cents: '1' }) })
+const address = defineTool({
+  name: 'address',
+  description: 'Ask for an address.',
+  input: order,
+  effect: 'read',
+  execute: 'client',
+  output: z.object({ street: z.string() }),
+  toModel: (answer) => answer.street,
+})
+assert<Is<AnswerOf<typeof address>, { street: string }>>()
+
+// Options of effects that a tool does not have.
+const read = { name: 'look', description: 'Look.', input: order, execute: () => 'x' } as const
+defineTool({ ...read, effect: 'read' })
+// @ts-expect-error A read has nothing to verify.
+defineTool({ ...read, effect: 'read', verify: () => ({ happened: false }) })
+// @ts-expect-error A read is never unknown.
+defineTool({ ...read, effect: 'read', onUnknown: 'ask' })
+// @ts-expect-error A read has no key.
+defineTool({ ...read, effect: 'read', idempotency: 'session' })
+// @ts-expect-error An idempotent tool is repeated, not verified.
+defineTool({ ...read, effect: 'idempotent', verify: () => ({ happened: false }) })
+// @ts-expect-error A tool must say what its effect is.
+defineTool(read)
+// @ts-expect-error There is no such effect.
+defineTool({ ...read, effect: 'write' })
+// @ts-expect-error There is no such option.
+defineTool({ ...read, effect: 'read', timeoutMs: 5 })
+// @ts-expect-error That is not a duration.
+defineTool({ ...read, effect: 'read', timeout: 'soon' })
+// An effect that is decided at run time may have any of them.
+export function anyEffect(effect: 'read' | 'idempotent' | 'external'): Tool {
+  return defineTool({ ...read, effect, ...(effect === 'external' && { verify: () => ({ happened: false as const }) }) })
+}
+
+// Agents.
+export const support = defineAgent({
+  name: 'support',
+  context: tenant,
+  model: (ctx) => (ctx.context.tenantId === 'acme' ? model : 'claude-sonnet-5-5'),
+  instructions(state, ctx) {
+    assert<Is<typeof ctx.context, { tenantId: string }>>()
+    // @ts-expect-error The context has no such field.
+    void ctx.context.tenant
+    return `Help ${ctx.context.tenantId}, run ${state.run}.`
+  },
+  tools: [plain, refund, address],
+  retry: { baseDelay: '500ms' },
+  checkpoint: { every: '60s' },
+})
+defineAgent.withTypes<{ services: { payments: Payments } }>()({
+  name: 'typed',
+  model,
+  instructions: (_state, ctx) => {
+    assert<Is<typeof ctx.services, { payments: Payments }>>()
+    // @ts-expect-error The service's name is misspelt.
+    return String(ctx.services.paymets)
+  },
+})
+// @ts-expect-error `refund` expects a tenant in the context, and the agent declares none.
+defineAgent({ name: 'bare', model, instructions: '', tools: [refund] })
+// @ts-expect-error The agent's context has another field.
+defineAgent({ name: 'other', model, instructions: '', tools: [refund], context: z.object({ user: z.string() }) })
+const bare = defineAgent({ name: 'bare', model, instructions: '', tools: [plain, address] })
+export default defineWorker({ agents: [support, bare], services: () => ({ payments: null }) })
+
+export async function backend(pawl: Pawl): Promise<void> {
+  const context = { tenantId: 'acme' }
+  // By name, by the agent itself, and without types.
+  pawl.session<typeof support>('s', { agent: 'support', context })
+  pawl.session('s', { agent: support, context, tags: ['vip'] })
+  pawl.session('s', { agent: bare })
+  pawl.session<typeof bare>('s', { agent: 'bare' })
+  pawl.session('s', { agent: 'support', context: { anything: true } })
+  pawl.session('s', { agent: process.env.AGENT ?? 'support' })
+  pawl.session<typeof support>('s')
+  pawl.session('s')
+  pawl.session()
+  // @ts-expect-error The agent has another name.
+  pawl.session<typeof support>('s', { agent: 'suport', context })
+  // @ts-expect-error The context is missing.
+  pawl.session<typeof support>('s', { agent: 'support' })
+  // @ts-expect-error The context is missing.
+  pawl.session('s', { agent: support })
+  // @ts-expect-error The context has another field.
+  pawl.session<typeof support>('s', { agent: 'support', context: { tenant: 'acme' } })
+  // @ts-expect-error The context has another field.
+  pawl.session('s', { agent: support, context: { tenant: 'acme' } })
+  // @ts-expect-error A date is not JSON.
+  pawl.session('s', { agent: 'support', context: new Date() })
+  // @ts-expect-error There is no such option.
+  pawl.session('s', { agent: 'support', idleTimeoutMs: 5 })
+
+  const session = pawl.session('s', { agent: support, context, idleTimeout: '2d' })
+  await session.answer('t_1_1_0', { anything: true })
+  await session.answer<typeof address>('t_1_1_0', { street: 'Main Street 1' })
+  // @ts-expect-error The answer has no street.
+  await session.answer<typeof address>('t_1_1_0', { city: 'Springfield' })
+  const run = await session.send('hello')
+  const { text } = await run.result({ timeout: '60s' })
+  assert<Is<typeof text, string>>()
+  // @ts-expect-error Durations have no unit in their name.
+  await run.settled({ timeoutMs: 60_000 })
+  await superviseWorkers({ module: './worker.js', processes: 2, stuckLoop: '30s' })
+  // @ts-expect-error There is no such option.
+  await superviseWorkers({ module: './worker.js', executors: 2 })
+}
+
+/** Helpers can name what they are given. */
+export function tenantOf(ctx: AgentContext<Tenant> | ToolContext<Tenant>): string {
+  return ctx.context.tenantId
+}

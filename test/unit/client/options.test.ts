@@ -1,0 +1,56 @@
+// What a client refuses to be told, and what it makes of the rest.
+import { describe, expect, it } from 'vitest'
+import { checkConnect, type ConnectOptions } from '../../../src/client/connect-options.ts'
+import { checkSend, checkSession, checkWait } from '../../../src/client/session/options.ts'
+import { Pawl } from '../../../src/client/pawl.ts'
+
+const refusal = (message: string) =>
+  expect.objectContaining({ name: 'InvalidOption', code: 'invalid_option', message: expect.stringContaining(message) })
+
+describe('a session', () => {
+  it('takes the agent or its name', () => {
+    expect(checkSession({ agent: 'support' })).toEqual({ agent: 'support', settings: {} })
+    expect(checkSession({ agent: { name: 'support', tools: new Map() } })).toEqual({ agent: 'support', settings: {} })
+    expect(checkSession()).toEqual({ settings: {} })
+  })
+
+  it('reads durations as milliseconds', () => {
+    expect(checkSession({ idleTimeout: '2d', notServedAfter: 500 }).settings).toEqual({ idleTimeoutMs: 172_800_000, notServedAfterMs: 500 })
+  })
+
+  it.each<[string, object, string]>([
+    ['an agent without a name', { agent: {} }, 'agent is {}: give an agent, or its name'],
+    ['a name with a space', { agent: 'the support' }, 'agent is "the support"'],
+    [
+      'a timeout of nothing',
+      { idleTimeout: 0 },
+      "idleTimeout is 0: give milliseconds, or text such as '24h', above 0 and at most 24 days.",
+    ],
+    ['a timeout without a unit', { idleTimeout: '30' }, 'idleTimeout is "30"'],
+    ['an endless timeout', { notServedAfter: '25d' }, 'notServedAfter is "25d"'],
+    ['a misspelt name', { contxt: {} }, 'There is no option contxt: did you mean context?'],
+  ])('is refused with %s', (_, options, message) => {
+    expect(() => checkSession(options)).toThrow(refusal(message))
+  })
+})
+
+it.each<[string, () => unknown, string]>([
+  ['a message', () => checkSend({ messageID: 'm' }), 'There is no option messageID: did you mean messageId?'],
+  ['a message', () => checkSend({ isNew: 'yes' }), 'isNew is "yes": give true or false.'],
+  ['a wait', () => checkWait({ timeoutMs: 5 }), 'There is no option timeoutMs: did you mean timeout?'],
+  ['a wait', () => checkWait({ timeout: -1 }), 'timeout is -1: give milliseconds'],
+  ['a connection', () => checkConnect({ postgress: 'x' } as ConnectOptions), 'There is no option postgress: did you mean postgres?'],
+  [
+    'a connection',
+    () => checkConnect({ temporal: { adress: 'x:1' } } as ConnectOptions),
+    'There is no option temporal.adress: did you mean temporal.address?',
+  ],
+  ['a connection', () => checkConnect('x' as ConnectOptions), 'What was given is "x": give an object.'],
+  ['a connection', () => checkConnect({ postgres: 5432 } as never), 'postgres is 5432: give a URL'],
+])('%s is refused with an option that cannot be meant', (_, check, message) => {
+  expect(check).toThrow(refusal(message))
+})
+
+it('a connection is refused before anything is connected', async () => {
+  await expect(Pawl.connect({ taskQueue: '' })).rejects.toEqual(refusal('taskQueue is ""'))
+})

@@ -1,0 +1,62 @@
+// What a supervisor and a worker refuse to be told.
+import { describe, expect, it } from 'vitest'
+import { checkCreate, checkSupervise } from '../../../src/worker/check-options.ts'
+import type { CreateWorkerOptions, SuperviseOptions } from '../../../src/worker/options.ts'
+import { superviseWorkers } from '../../../src/worker/parent/supervise.ts'
+
+const refusal = (message: string) =>
+  expect.objectContaining({ name: 'InvalidOption', code: 'invalid_option', message: expect.stringContaining(message) })
+
+describe('a supervisor', () => {
+  it('has two executors whose loop may be blocked for a minute, and whose module may take one to load', () => {
+    expect(checkSupervise({ module: './agents.ts' })).toMatchObject({ processes: 2, stuckLoopMs: 60_000, loadTimeoutMs: 60_000 })
+  })
+
+  it('takes durations in milliseconds and as text', () => {
+    expect(checkSupervise({ module: 'a', stuckLoop: 4_000, loadTimeout: '2m' })).toMatchObject({
+      stuckLoopMs: 4_000,
+      loadTimeoutMs: 120_000,
+    })
+    expect(checkSupervise({ module: 'a', stuckLoop: '110s' })).toMatchObject({ stuckLoopMs: 110_000 })
+  })
+
+  it.each<[string, object, string]>([
+    ['no process', { processes: 0 }, 'processes is 0: give an integer from 1 to 64.'],
+    ['half a process', { processes: 1.5 }, 'processes is 1.5: give an integer from 1 to 64.'],
+    ['more processes than a machine has', { processes: 65 }, 'processes is 65'],
+    ['no module', { module: undefined }, 'module is missing: give the path of the module'],
+    [
+      'a patience that outlasts its sessions',
+      { stuckLoop: 110_001 },
+      "stuckLoop is 110001: give milliseconds, or text such as '30s', above 0 and at most '110s'",
+    ],
+    ['a patience that is not one', { stuckLoop: Number.NaN }, 'stuckLoop is NaN'],
+    ['a number as text', { stuckLoop: '60000' }, 'stuckLoop is "60000"'],
+    ['an old name', { stuckLoopMs: 60_000 }, 'There is no option stuckLoopMs: did you mean stuckLoop?'],
+    ['a name with two letters exchanged', { procesess: 2 }, 'There is no option procesess: did you mean processes?'],
+    ['a name that nothing is like', { workforce: 2 }, 'There is no option workforce: the options are module, processes, '],
+    [
+      'an address with a name that is not its own',
+      { temporal: { adress: 'x:1' } },
+      'There is no option temporal.adress: did you mean temporal.address?',
+    ],
+    ['a migration mode that there is not', { migrate: 'always' }, "migrate is \"always\": give 'auto' or 'check' or 'off'."],
+    ['what is not a logger', { logger: console.log }, 'logger is a function: give a logger'],
+  ])('is refused with %s', (_, options, message) => {
+    expect(() => checkSupervise({ module: './agents.ts', ...options } as SuperviseOptions)).toThrow(refusal(message))
+  })
+
+  it('is refused before a process is started', async () => {
+    await expect(superviseWorkers({ module: './agents.ts', processes: 0 })).rejects.toEqual(refusal('processes is 0'))
+  })
+})
+
+describe('a worker in one process', () => {
+  it.each<[string, object, string]>([
+    ['a misspelt option', { servicse: {} }, 'There is no option servicse: did you mean services?'],
+    ['an empty task queue', { taskQueue: '' }, 'taskQueue is ""'],
+    ['a Postgres that is not one', { postgres: 5432 }, 'postgres is 5432: give a URL'],
+  ])('is refused with %s', (_, options, message) => {
+    expect(() => checkCreate({ agents: [], ...options } as CreateWorkerOptions)).toThrow(refusal(message))
+  })
+})
