@@ -85,7 +85,7 @@ export function createLive(out: NodeJS.WriteStream, ticketOf: (sessionId: string
       if (event.event === 'call_resumed') {
         const call = callOf(event.call)
         const what = tools.get(`${event.sessionId}/${call}`) ?? call
-        const how = call === event.call ? 'goes on' : 'is asked about'
+        const how = call === event.call ? 'resumed' : 'is being verified'
         line(`↻ ${ticketOf(event.sessionId)}  ${what} ${how} in worker ${event.pid} after ${Math.round(event.ms)} ms`, 'yellow')
       }
     },

@@ -106,11 +106,8 @@ export function reportLines({ report, ledger, verdict, problems, turns, seconds 
     ['effects applied', `${effects.applied}`],
     ['effects applied twice', `${effects.duplicates}`],
     ['final state of the shop', report.finalStateMatches ? 'as expected' : 'NOT as expected'],
-    [
-      'requests the shop received',
-      `${ledger.requests}; ${ledger.replayed} repeats known by their key, ${ledger.unchanged} changed nothing`,
-    ],
-    ['effects nobody heard of', `${ledger.appliedUnheard} applied after their worker was dead or gone`],
+    ['requests the shop received', `${ledger.requests}; ${ledger.replayed} repeats recognised by key, ${ledger.unchanged} changed nothing`],
+    ['late effects', `${ledger.appliedUnheard} applied after the worker that requested it had died`],
     [
       'from crash to resume',
       resumeMs.count > 0 ? `p50 ${resumeMs.p50} ms, p99 ${resumeMs.p99} ms, over ${resumeMs.count} calls` : 'no call had to be resumed',

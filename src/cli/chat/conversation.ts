@@ -78,7 +78,7 @@ export async function converse(sessions: Sessions, options: ConversationOptions)
     screen.close()
   }
   if (talk.current && talk.current.own.size > 0) {
-    screen.print([note(`go on later: pawl chat ${talk.current.agent} --resume ${talk.current.session.id}`)])
+    screen.print([note(`resume later: pawl chat ${talk.current.agent} --resume ${talk.current.session.id}`)])
   }
   if (talk.left && !screen.interactive) return 'left'
   return talk.failed ? 'failed' : 'ok'

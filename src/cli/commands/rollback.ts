@@ -36,7 +36,7 @@ async function rollback(session: string, options: RollbackCommandOptions): Promi
 function linesOfMove(session: string, { toSeq, effects, moreEffects }: Moved): string[] {
   const undone = effects.length + moreEffects
   return [
-    `session ${session} is again where it was after its event ${toSeq}`,
+    `session ${session} is back at event ${toSeq}`,
     ...(undone === 0 ? [] : [paint('yellow', `not undone, ${undone} effect(s):`)]),
     ...effects.map(({ callId, tool, status, effectId }) =>
       oneLine(`- ${callId} ${tool} ${status}${effectId === undefined ? '' : ` ${effectId}`}`),
