@@ -1,4 +1,4 @@
-// What goes wrong between this process and a Temporal server.
+// Errors of the connection to a Temporal server.
 import { PawlError } from '../session/errors.ts'
 
 /** No Temporal server answers. Code `no_temporal`. */

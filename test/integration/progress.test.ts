@@ -225,9 +225,9 @@ describe.concurrent('what a tool says of its progress', () => {
   const circular: { self?: unknown } = {}
   circular.self = circular
   const refused: Record<string, { value: unknown; says: RegExp }> = {
-    'that is circular': { value: circular, says: /^TypeError: ctx\.progress takes JSON: .*circular/s },
-    'that is a BigInt': { value: 1n, says: /^TypeError: ctx\.progress takes JSON: .*BigInt/s },
-    'of more than 16 KB': { value: 'x'.repeat(16_001), says: /^TypeError: ctx\.progress takes at most 16000 bytes of JSON/ },
+    'that is circular': { value: circular, says: /^TypeError: ctx\.progress accepts JSON only: .*circular/s },
+    'that is a BigInt': { value: 1n, says: /^TypeError: ctx\.progress accepts JSON only: .*BigInt/s },
+    'of more than 16 KB': { value: 'x'.repeat(16_001), says: /^TypeError: ctx\.progress accepts at most 16000 bytes of JSON/ },
   }
   it.each(Object.keys(refused))('%s is refused inside the tool, with an error that says why', async (what) => {
     const { value, says } = refused[what] ?? expect.fail('nothing to say')

@@ -194,8 +194,8 @@ describe('a session is resumed', () => {
   })
 
   it.each([
-    ['is no JSON', `state = '{'`, 'it is no JSON'],
-    ['makes no sense', `state = '{"v":1,"seq":2}'`, 'its sessionId makes no sense'],
+    ['is not JSON', `state = '{'`, 'it is not JSON'],
+    ['has an invalid member', `state = '{"v":1,"seq":2}'`, 'its sessionId is invalid'],
     ['comes from the future', 'state_version = 99', 'its version 99 is newer than 1'],
     ['is of another session', `state = replace(state, '"sessionId":"s"', '"sessionId":"t"')`, 'it is of session t'],
     ['is of another event', `state = (select state from pawl.checkpoints where version = 2)`, 'it is the state after event'],
