@@ -1,4 +1,4 @@
-// What a user says about a Claude model, and what of it cannot work.
+// The options of a Claude model, and their checks.
 import type {
   MessageCreateParamsStreaming,
   OutputConfig,
@@ -7,7 +7,7 @@ import type {
 } from '@anthropic-ai/sdk/resources/messages'
 import { DeclarationError } from '../agent/errors.ts'
 
-/** What pawl needs of a client of the Anthropic SDK; those for Bedrock and Vertex have it too. */
+/** The part of an Anthropic SDK client that pawl uses; those for Bedrock and Vertex have it, too. */
 export interface MessagesClient {
   messages: {
     create(
@@ -19,9 +19,9 @@ export interface MessagesClient {
 
 /** Options of `anthropic`. */
 export interface AnthropicOptions {
-  /** Upper bound of output tokens of a call, thinking included. Default 32,000, or `thinking.budget_tokens` + 16,000 if that is more. */
+  /** Maximum output tokens of a call, thinking included. Default 32,000, or `thinking.budget_tokens` + 16,000 if that is more. */
   maxTokens?: number
-  /** How the model thinks. Default: as the model does by itself. */
+  /** The model's thinking. Default: the model's own. */
   thinking?: ThinkingConfigParam
   /** How much effort the model puts into its answer. Default: the model's own. */
   effort?: NonNullable<OutputConfig['effort']>
@@ -29,15 +29,15 @@ export interface AnthropicOptions {
   temperature?: number
   /** Whether prompt-cache breakpoints are set on tools, system prompt and messages. Default `on`. */
   cache?: 'on' | 'off'
-  /** Milliseconds that nothing may come from the API before the call fails as `timeout`. Default 600,000. */
+  /** Longest silence of the API, in milliseconds, before the call fails with `timeout`. Default 600,000. */
   timeoutMs?: number
   /** Default: `ANTHROPIC_API_KEY`. */
   apiKey?: string
-  /** Default: `ANTHROPIC_BASE_URL`, else Anthropic's own. */
+  /** Default: `ANTHROPIC_BASE_URL`, otherwise Anthropic's own. */
   baseURL?: string
-  /** A client of yours, instead of `apiKey` and `baseURL`: for a proxy, other headers, Bedrock, Vertex. */
+  /** Your own client instead of `apiKey` and `baseURL`: for a proxy, other headers, Bedrock, Vertex. */
   client?: MessagesClient
-  /** Anything else of a Messages request: `stop_sequences`, `metadata`, `service_tier`, … */
+  /** Other parameters of a Messages request: `stop_sequences`, `metadata`, `service_tier`, … */
   params?: Partial<Omit<MessageCreateParamsStreaming, 'model' | 'messages' | 'system' | 'tools' | 'stream' | 'max_tokens' | 'thinking'>>
 }
 
@@ -47,11 +47,11 @@ export function validateOptions(model: string, options: AnthropicOptions): void 
     throw new DeclarationError('invalid_model', `anthropic(${JSON.stringify(model)}): ${what}`)
   }
   const { maxTokens, thinking, temperature, timeoutMs } = options
-  if (typeof model !== 'string' || model.trim() === '') bad("give a model's name, such as 'claude-sonnet-5-5'.")
+  if (typeof model !== 'string' || model.trim() === '') bad("the model's name must be a string, such as 'claude-sonnet-5-5'.")
   if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens > 0)) bad('maxTokens must be a positive integer.')
   if (timeoutMs !== undefined && !(Number.isFinite(timeoutMs) && timeoutMs > 0)) bad('timeoutMs must be a positive number of milliseconds.')
   if (temperature !== undefined && !(temperature >= 0 && temperature <= 1)) bad('temperature must be a number from 0 to 1.')
   if (thinking?.type === 'enabled' && maxTokens !== undefined && thinking.budget_tokens >= maxTokens) {
-    bad('maxTokens must be more than thinking.budget_tokens, which counts towards it.')
+    bad('maxTokens must be greater than thinking.budget_tokens, which counts towards it.')
   }
 }

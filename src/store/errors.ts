@@ -1,26 +1,26 @@
-// The store's one error class, and how what Postgres and its driver throw is told apart.
+// The store's error class, and the classification of errors from Postgres and its driver.
 import { PawlError } from '../session/errors.ts'
 
 /**
- * What the side store rejects with. Codes:
- * `store_unavailable` Postgres does not answer, or not in time: try again later ·
- * `schema_behind` migrations are missing · `store_too_new` a newer release has migrated it in a way that this one cannot write ·
- * `permission_denied` the role may not do this · `role_not_found` there is no role to grant to ·
+ * An error of the side store. Codes:
+ * `store_unavailable` Postgres does not answer in time: try again later ·
+ * `schema_behind` migrations are missing · `store_too_new` a newer release has made a migration after which this one must not write ·
+ * `permission_denied` the role lacks a right · `role_not_found` the role to grant to does not exist ·
  * `gap` events before the flushed ones are missing · `digest_mismatch` the flushed events do not continue the stored ones ·
  * `checkpoint_too_large` · `checkpoint_fold_failed` · `checkpoint_unfounded` why a checkpoint was not written (in `errors` only) ·
- * `invalid_events` what was flushed are no events · `session_erased` the session's content is not to come back · `foreign_epoch` another chain of executions wrote the stored events ·
- * `invalid_store_options` · `invalid_postgres_url` what is to name a Postgres cannot · `store_closed` · `store_failed` anything else: a bug.
+ * `invalid_events` the flushed entries are not events · `session_erased` the session's content must not come back · `foreign_epoch` another chain of executions wrote the stored events ·
+ * `invalid_store_options` · `invalid_postgres_url` the text is not a Postgres address · `store_closed` · `store_failed` anything else: a bug.
  */
 export class StoreError extends PawlError {
   override readonly name = 'StoreError'
 }
 
-/** SQLSTATE of an undefined table and an undefined schema: nobody migrated, or somebody dropped the schema. */
+/** SQLSTATE of an undefined table and an undefined schema: it was not migrated, or was dropped. */
 const MISSING = new Set(['42P01', '3F000', '42703'])
-/** Classes of SQLSTATE that say that a statement or its data is wrong: trying again does not help. */
+/** SQLSTATE classes of wrong statements or data: a retry does not help. */
 const OUR_FAULT = new Set(['09', '0A', '21', '22', '23', '27', '38', '39', '42', '44', '54', 'P0', 'XX'])
 
-/** Makes a `StoreError` of whatever was thrown while the store at `address` was used. */
+/** Converts any error of the store at `address` to a `StoreError`. */
 export function asStoreError(error: unknown, address?: string): StoreError {
   if (error instanceof StoreError) return error
   const options = { cause: error }
@@ -28,33 +28,37 @@ export function asStoreError(error: unknown, address?: string): StoreError {
   if (state !== undefined && MISSING.has(state)) {
     return new StoreError(
       'schema_behind',
-      `The side store lacks tables (${reasonOf(error)}): a worker makes them at its first flush (migrate: 'auto'), or run \`pawl migrate\`.`,
+      `The side store lacks tables (${reasonOf(error)}): a worker creates them at its first flush (migrate: 'auto'), or run \`pawl migrate\`.`,
       options,
     )
   }
   if (state === '42501') {
-    return new StoreError('permission_denied', `Postgres refuses: ${reasonOf(error)}. Grant the role what it needs on the schema.`, options)
+    return new StoreError(
+      'permission_denied',
+      `Postgres refuses: ${reasonOf(error)}. Grant the role the missing right on the Postgres schema; \`pawl migrate --app-role\` does that.`,
+      options,
+    )
   }
   if (isBug(error) || (state !== undefined && OUR_FAULT.has(state.slice(0, 2)))) {
-    return new StoreError('store_failed', `The side store failed: ${reasonOf(error)}. Please report it with the cause.`, options)
+    return new StoreError('store_failed', `The side store failed: ${reasonOf(error)}. Please report this with the cause.`, options)
   }
   return new StoreError(
     'store_unavailable',
-    `Postgres${address === undefined ? '' : ` at ${address}`} is unavailable: ${reasonOf(error)}. Check that it is up; the next call tries again.`,
+    `Postgres${address === undefined ? '' : ` at ${address}`} is unavailable: ${reasonOf(error)}. Check that it is running; the next call retries.`,
     options,
   )
 }
 
-/** Classes of SQLSTATE for values that a column cannot hold. */
+/** SQLSTATE classes of values that a column cannot hold. */
 const ABOUT_VALUES = new Set(['21', '22', '23', '54'])
 
-/** Whether the values that were to be written caused the error: they will cause it again. */
+/** Whether the written values caused the error, so that a retry would fail, too. */
 export function isAboutValues(error: unknown): boolean {
   if (!(error instanceof StoreError)) return false
   return isBug(error.cause) || ABOUT_VALUES.has(sqlState(error.cause)?.slice(0, 2) ?? '')
 }
 
-/** Whether a statement took longer than it may. */
+/** Whether a statement exceeded its time limit. */
 export function isTooSlow(error: unknown): boolean {
   return error instanceof StoreError && sqlState(error.cause) === '57014'
 }
@@ -70,7 +74,7 @@ function isBug(error: unknown): boolean {
 
 /** Why something failed, on one line. */
 export function reasonOf(error: unknown): string {
-  // A refused connection to a name with several addresses has its text in the parts only.
+  // For a name with several addresses, only the nested errors have a text.
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ')
   return error instanceof Error ? error.message : String(error)
 }

@@ -23,7 +23,7 @@ export interface PawlSinks extends Sinks {
 export interface Journal {
   /** The last event before those that this journal holds. */
   readonly base: Watermark
-  /** What the events so far fold to. Read it anew after each append. */
+  /** What the events so far fold to. Read it again after each append. */
   readonly state: SessionState
   /** The core version of this execution. */
   readonly coreVersion: number

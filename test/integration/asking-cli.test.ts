@@ -214,7 +214,7 @@ describe('the commands that ask', () => {
     ['an unknown status', ['sessions', '--status', 'bored'], 'invalid_option'],
     ['a cursor that is none', ['errors', '--cursor', 'x'], 'invalid_cursor'],
     ['a limit that is none', ['tools', '--limit', 'many'], 'invalid_usage'],
-    ['a time that is none', ['usage', '--since', 'yesterday'], "Give how long ago, such as '2h'"],
+    ['a time that is none', ['usage', '--since', 'yesterday'], "Use an age such as '2h'"],
     ['no store', ['sessions'], 'no_store'],
     ['a folder in which nothing runs', ['sessions', '--data', 'elsewhere'], 'dev_not_running'],
   ])('%s: says so on standard error, with exit code 1', async (_, args, says) => {

@@ -211,7 +211,7 @@ describe('the local stack', () => {
       expect(await query(stack.databaseUrl, 'select n from kept')).toEqual([{ n: 1 }])
       expect(await temporal(stack, async (client) => (await client.workflow.getHandle('kept').describe()).status.name)).toBe('RUNNING')
     }
-    expect(said).toContain('Postgres ended (SIGKILL), and is started again with its data')
+    expect(said).toContain('Postgres exited (SIGKILL) and is restarted with its data')
     // Stopped on purpose, they stay so.
     await stack.postgres.stop()
     await stack.stop()
@@ -281,7 +281,7 @@ describe('a stack that cannot be had', () => {
       (error: unknown) => error as Error & { code: string },
     )
     expect(failure.code).toBe('no_temporal')
-    for (const way of ['TEMPORAL_ADDRESS', 'on PATH (not found)', 'https://temporal.download', 'needs Go', 'there is no go on PATH']) {
+    for (const way of ['TEMPORAL_ADDRESS', 'on PATH (not found)', 'https://temporal.download', 'needs Go', 'Go is not on the PATH']) {
       expect(failure.message).toContain(way)
     }
     expect(failure.message.match(/^ {2}\d\. /gm)).toHaveLength(4)

@@ -202,10 +202,10 @@ describe('a session is resumed', () => {
   ])('from the checkpoint before one that %s, with a warning', async (_, change, why) => {
     await sql(`update pawl.checkpoints set ${change} where version = 3`)
     await sql(`delete from pawl.events where seq <= ${upTo(2).length}`)
-    expect(await store.resume('s')).toEqual({ ...whole, warnings: [expect.stringMatching(`^checkpoint 3 was passed over: ${why}`)] })
+    expect(await store.resume('s')).toEqual({ ...whole, warnings: [expect.stringMatching(`^checkpoint 3 was skipped: ${why}`)] })
     // And what is flushed next goes on from there, in a process that has to read it.
     await open().flush('s', EPOCH, LOG)
-    expect(warnings[0]).toContain('checkpoint 3 was passed over')
+    expect(warnings[0]).toContain('checkpoint 3 was skipped')
     expect(await store.resume('s')).toMatchObject({ state: stateOf(LOG), warnings: [] })
   })
 

@@ -1,4 +1,4 @@
-// The report at the end: measured from the shop's own tables, the supervisor's events and Temporal's numbers. Nothing is assumed.
+// The final report, measured from the shop's own tables, the supervisor's events and Temporal's numbers.
 import type { Pool } from 'pg'
 import type { LedgerSummary } from '../shop/database.ts'
 import { readLedger, readState } from '../shop/database.ts'
@@ -11,7 +11,7 @@ import type { Worked } from './desk.ts'
 /** The report as `--json` prints it. */
 export interface Report {
   tickets: number
-  /** Answered to the end, and every effect that the ticket must have is there. */
+  /** Answered completely, with every effect that the ticket must have. */
   solved: number
   kills: number
   effects: { expected: number; applied: number; duplicates: number }

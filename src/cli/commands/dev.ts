@@ -32,7 +32,7 @@ export function devCommand(): Command {
 
 async function dev(given: string, options: DevOptions): Promise<void> {
   const module = await findModule(given)
-  // Loaded when they are needed: `pawl --help` and a wrong path need not wait for Temporal's native library.
+  // Loaded on demand, so that `pawl --help` and a wrong path do not wait for Temporal's native library.
   const [{ startStack }, { serve }] = await Promise.all([import('../../local/index.ts'), import('../serving/serve.ts')])
   const requests = listenForStop()
   const announcer = options.json ? announceAsJson() : announceToPeople((served) => hints(served, options))

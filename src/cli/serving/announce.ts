@@ -124,7 +124,7 @@ function workerLine(event: SupervisorEvent): string[] {
       if (hasEnded(event)) return [paint('dim', `worker ${event.pid} ended`)]
       const held = event.calls.map((call) => `${call.sessionId} ${call.tool ?? call.call}`).join(', ')
       const how = event.signal ?? `exit code ${event.code}`
-      return [paint('red', oneLine(`worker ${event.pid} died (${how})${held && ` in the middle of: ${held}`}`))]
+      return [paint('red', oneLine(`worker ${event.pid} died (${how})${held && ` during: ${held}`}`))]
     }
     case 'orchestrator_started':
     case 'orchestrator_ready':

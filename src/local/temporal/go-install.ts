@@ -28,10 +28,14 @@ export async function buildCli(target: string, { env, keeper, say, logFile }: Cl
         marker: 'github.com/temporalio/cli',
       })
       .catch((cause: NodeJS.ErrnoException) => {
-        throw cause.message.includes('ENOENT') ? new Error('there is no go on PATH') : cause
+        throw cause.message.includes('ENOENT') ? new Error('Go is not on the PATH') : cause
       })
     const timer = setTimeout(() => void keeper.stop('go install', 'SIGTERM'), BUILD_MS)
-    const { code } = await sayIfSlow(say, 'building the Temporal server with go install; about 3 minutes, once', build.exited)
+    const { code } = await sayIfSlow(
+      say,
+      'building the Temporal server with go install (once, about 3 minutes; to skip it, set TEMPORAL_ADDRESS)',
+      build.exited,
+    )
     clearTimeout(timer)
     if (code !== 0) throw new Error(`go install failed: ${await logTail(logFile)}`)
     await rename(join(bin, basename(target)), target)

@@ -26,12 +26,15 @@ export function checkOptions(options: CrashTestOptions): CrashTestSettings {
   const { script, world, processes = 2, timeoutMs = DEFAULT_TIMEOUT_MS, random = {} } = options
   const module = pathOf(options.module)
   if (!existsSync(module)) {
-    throw new CrashTestError('module_not_found', `There is no module ${module}: give the path of the worker module that serves the agent.`)
+    throw new CrashTestError(
+      'module_not_found',
+      `The module ${module} does not exist: pass the path of the worker module that serves the agent.`,
+    )
   }
-  if (!Array.isArray(script) || script.length === 0) throw invalid('script', 'is empty: give at least one message of the user.')
+  if (!Array.isArray(script) || script.length === 0) throw invalid('script', 'is empty: include at least one user message.')
   for (const part of ['reset', 'snapshot', 'effects'] as const) {
     if (typeof world?.[part] !== 'function')
-      throw invalid(`world.${part}`, 'is no function: see `CrashWorld` for what a world must answer.')
+      throw invalid(`world.${part}`, 'is not a function: see `CrashWorld` for the functions of a world.')
   }
   const { seed = Math.floor(Math.random() * 1_000_000), rounds = DEFAULT_ROUNDS, kinds = TROUBLES } = random || { rounds: 0 }
   if (!isCount(processes, 1)) throw invalid('processes', `is ${processes}: give an integer from 1.`)
@@ -49,7 +52,10 @@ function pathOf(module: unknown): string {
     return fileURLToPath(module as string | URL)
   }
   if (typeof module === 'string' && module !== '') return resolve(module)
-  throw invalid('module', 'is no path and no file URL: give that of the worker module, such as new URL("./agents.ts", import.meta.url).')
+  throw invalid(
+    'module',
+    'is neither a path nor a file URL: use that of the worker module, such as new URL("./agents.ts", import.meta.url).',
+  )
 }
 
 function invalid(option: string, what: string): CrashTestError {

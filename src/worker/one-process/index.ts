@@ -1,4 +1,4 @@
-// A worker in one process, loaded when it is asked for: it brings the Temporal SDK along, which a parent of executors does without.
+// A worker in one process, loaded on demand: it imports the Temporal SDK, which the parent of executors does not need.
 import type { CreateWorkerOptions, PawlWorker } from '../options.ts'
 
 /**
@@ -11,7 +11,7 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
   return worker.createWorker(options)
 }
 
-/** Creates a worker and serves until it is shut down (SIGINT and SIGTERM do so). */
+/** Creates a worker and runs it until it is shut down (by SIGINT or SIGTERM). */
 export async function runWorker(options: CreateWorkerOptions): Promise<void> {
   const worker = await createWorker(options)
   await worker.run()

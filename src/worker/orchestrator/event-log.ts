@@ -1,4 +1,4 @@
-// The event log in memory: a cache of sessions' events, bounded in bytes, consistent within each session by its digests.
+// The event log in memory: a cache of sessions' events, limited in bytes, with digests that keep each session consistent.
 import { LRUCache } from 'lru-cache'
 import type { LogEntry, Watermark } from '../../session/events.ts'
 import type { LogKey } from '../../activities/needs.ts'
@@ -18,7 +18,7 @@ interface Held {
   bytes: number
 }
 
-/** Makes a log of at most `maxBytes` of JSON text; the sessions used longest ago go first. */
+/** Makes a log of at most `maxBytes` of JSON text; the least recently used sessions are evicted first. */
 export function memoryLog(maxBytes = DEFAULT_MAX_BYTES): MemoryLog {
   const sessions = new LRUCache<string, Held>({ maxSize: maxBytes, sizeCalculation: (held) => held.bytes + 1 })
   const waiting = new Map<string, Set<() => void>>()
@@ -30,7 +30,7 @@ export function memoryLog(maxBytes = DEFAULT_MAX_BYTES): MemoryLog {
       const name = keyOf(key)
       const held = sessions.get(name) ?? { entries: [], bytes: 0 }
       for (const entry of entries) add(held, entry)
-      // Set anew, for the cache takes the size of a value only once.
+      // Set again, because the cache computes the size of a value only once.
       sessions.delete(name)
       sessions.set(name, held)
       for (const wake of waiting.get(name) ?? []) wake()
@@ -56,7 +56,7 @@ export function memoryLog(maxBytes = DEFAULT_MAX_BYTES): MemoryLog {
   }
 }
 
-/** Adds one entry; one that differs from what is held may be of a rejected task, or what is held is: the newer word wins. */
+/** Adds one entry. If it differs from the cached one, either may be of a rejected task: the newer one wins. */
 function add(held: Held, entry: LogEntry): void {
   const { entries } = held
   const first = entries[0]?.seq ?? entry.seq
