@@ -85,7 +85,7 @@ describe('a crash test', () => {
   it('finds an idempotency function that does not answer the same twice, before anything goes wrong', async () => {
     const result = await test('random-key', 'charge:alice', { only: DURING })
     expect(result.ok).toBe(false)
-    expect(result.problems).toEqual([expect.stringContaining('the idempotency key of tool charge is not the same')])
+    expect(result.problems).toEqual([expect.stringContaining('the idempotency key of tool charge differs each time')])
   })
 
   it('finds a tool that writes before it checks', async () => {
@@ -108,7 +108,7 @@ describe('a crash test', () => {
       'tool:t_1_1_0/end+verify:t_1_1_0/end',
     ])
     expect(effects(result)).toEqual(Array(2).fill(expect.stringMatching(/"transfer".* once more than without kills/)))
-    expect(result.table).toContain('verify of transfer is asked again when its process dies')
+    expect(result.table).toContain('verify of transfer is called again when its process dies')
   })
 
   it('comes to the boundaries within verify also where no others are chosen', async () => {
@@ -134,7 +134,7 @@ describe('a crash test', () => {
     const result = await test('unverified', 'transfer:alice', { only: DURING })
     expect(result.ok, result.table).toBe(true)
     expect(new Set(result.boundaries.map(({ verdict }) => verdict))).toEqual(new Set(['unknown']))
-    expect(result.table).toContain('transfer cannot be asked whether it happened')
+    expect(result.table).toContain('transfer has no `verify`')
   })
 
   it('refuses a conversation that is another one each time, and one that has no agent to talk to', async () => {

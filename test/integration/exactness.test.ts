@@ -331,7 +331,7 @@ describe('5 MB of text', () => {
     const noisy = await play({ ...plain, progress: MB5 })
     expect(ofType(await eventsOf(noisy), 'tool_failed')[0]?.message).toMatch(/ctx\.progress accepts at most/)
     const nameless = await play({ ...plain, milestone: 'a\u0000' })
-    expect(ofType(await eventsOf(nameless), 'tool_failed')[0]?.message).toMatch(/A milestone's name is text/)
+    expect(ofType(await eventsOf(nameless), 'tool_failed')[0]?.message).toMatch(/A milestone's name must be a string/)
   })
 })
 

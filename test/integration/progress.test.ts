@@ -283,7 +283,7 @@ describe.concurrent('a milestone', () => {
       }
       return 'taken'
     })
-    expect(text).toMatch(/^TypeError: A milestone's name is text of 1 to 200 characters/)
+    expect(text).toMatch(/^TypeError: A milestone's name must be a string of 1 to 200 characters/)
     expect(ofType(events, 'milestone_reached')).toEqual([])
   })
 })
