@@ -44,9 +44,7 @@ export function startOpening(): Opening {
     active = new CancellationScope()
     try {
       const answer = await active.run(() => activity(how))
-      return isSound(answer)
-        ? answer
-        : { notYet: { code: 'session_not_loaded', reason: 'The loaded session cannot be decoded: check the workers’ data converter.' } }
+      return isSound(answer) ? answer : { notYet: { code: 'session_not_loaded', reason: 'What was loaded cannot be decoded.' } }
     } catch (error) {
       const lost = whyLost(error)
       return lost.how === 'cancelled' ? undefined : { notYet: { code: 'session_not_loaded', reason: lost.message } }
