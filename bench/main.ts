@@ -15,6 +15,6 @@ if (load) {
   const { run } = await load()
   await run(args)
 } else {
-  console.error(`There is no benchmark "${name}": choose of ${Object.keys(BENCHMARKS).join(', ')}, as in \`npm run bench -- turn\`.`)
+  console.error(`There is no benchmark "${name}": choose from ${Object.keys(BENCHMARKS).join(', ')}, as in \`npm run bench -- turn\`.`)
   process.exitCode = 2
 }

@@ -114,7 +114,7 @@ function linesOf({ msPerTurn, ratio, lagMs, sinceEventMs, load, perTurn }: Await
     `  ${name.padEnd(16)} ${one.rows.toFixed(2).padStart(6)} rows ${String(one.bytes).padStart(7)} bytes`
   return [
     `a turn: ${msPerTurn.on.median.toFixed(1)} ms with the store, ${msPerTurn.away.median.toFixed(1)} ms while it is away: ${ratio.median.toFixed(3)} ± ${ratio.noise.toFixed(3)}`,
-    `an event is stored and told of, once Temporal has it, after ${lagLine(lagMs)}, of ${lagMs.events} events`,
+    `from Temporal having an event to the notification that it is stored: ${lagLine(lagMs)}, over ${lagMs.events} events`,
     `  from the beginning of the workflow task that made it: ${lagLine(sinceEventMs)}`,
     'a turn leaves, its indices included:',
     ...TABLES.map((table) => row(table, perTurn[table])),

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the namespace, or sees that it keeps closed executions long enough: what a rebuild of the side store can still read.
+# Creates the namespace, or sets its retention: a rebuild of the side store can read closed executions for that long.
 set -eu
 
 namespace="${TEMPORAL_NAMESPACE:-default}"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes Temporal's two databases and brings their schemas up to date. Nothing to do where they are.
+# Creates Temporal's two databases and migrates their schemas. Does nothing if they are up to date.
 set -eu
 
 schemas=/etc/temporal/schema/postgresql/v12

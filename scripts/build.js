@@ -38,7 +38,7 @@ function compile() {
   try {
     execFileSync(join(ROOT, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json', '--outDir', made], { cwd: ROOT, stdio: 'inherit' })
   } catch {
-    // tsc has said what is wrong.
+    // tsc has printed the errors.
     process.exit(1)
   }
 }
@@ -53,7 +53,7 @@ async function bundle() {
     webpackConfigHook: portable,
     logger: { log: ignore, trace: ignore, debug: ignore, info: ignore, warn: console.warn, error: console.error },
   })
-  // The package says of which modules alone a bundler may think that they do something by being loaded.
+  // package.json lists the only modules with side effects, for bundlers.
   if (!code.includes('stackTraceLimit')) throw new Error('The bundle lacks workflows/preloaded.js: see "sideEffects" in package.json.')
   const { version } = require('@temporalio/worker/package.json')
   writeFileSync(join(made, 'workflow-bundle.js'), code)

@@ -29,7 +29,7 @@ const CHECKS = {
 const asked = process.argv.slice(2)
 const unknown = asked.filter((name) => !(name in CHECKS))
 if (unknown.length > 0) {
-  console.error(`There is no check "${unknown[0]}": choose of ${Object.keys(CHECKS).join(', ')}.`)
+  console.error(`There is no check "${unknown[0]}": choose from ${Object.keys(CHECKS).join(', ')}.`)
   process.exit(2)
 }
 

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { superviseWorkers } from 'pawl/worker'
 import { TASK_QUEUE } from './work.ts'
 
-/** What a worker process is told. */
+/** Messages to a worker process. */
 export interface WorkerSetting {
   address: string
   namespace: string

@@ -1,4 +1,4 @@
-// A worker in processes of its own, as `pawl worker` is one: starts what it is told to, and tells what happens to its processes.
+// A worker in its own processes, like `pawl worker`: starts on request and reports the events of its processes.
 // Plain JavaScript, so that no loader counts as memory or time of pawl's.
 import { once } from 'node:events'
 import { superviseWorkers } from 'pawl/worker'

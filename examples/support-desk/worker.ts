@@ -1,4 +1,4 @@
-// What a worker process of the desk serves. SHOP_URL says where the shop is.
+// The worker module of the support desk. SHOP_URL is the shop's address.
 import { defineWorker } from 'pawl'
 import { supportDesk } from './agent.ts'
 import { createShopClient } from './shop/client.ts'

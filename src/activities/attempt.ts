@@ -1,16 +1,16 @@
-// Which attempt of a call an activity is: its number and what earlier attempts left, from heartbeat details and the workflow's input.
+// The attempt of a call that an activity makes: its number and the data of earlier attempts, from heartbeat details and the input.
 import { type AttemptReport, fateOf, lostAttempt, MAX_DEATHS, readReport } from '../session/attempts.ts'
 import type { Json } from '../session/json.ts'
 import type { AttemptSoFar } from '../jobs/contract.ts'
 import type { Prior } from './contract.ts'
 import { defined } from '../session/defined.ts'
 
-/** What the workflow says of earlier activities of the call. */
+/** The workflow's data on earlier activities of the call. */
 export interface Earlier {
   prior?: Prior | undefined
   /** The last progress that an earlier activity of the call reported. */
   progress?: Json | undefined
-  /** Attempts that Temporal made before this one were not attempts of the call: no worker served it. */
+  /** Temporal's earlier attempts were not attempts of the call, because no worker served it. */
   uncounted?: true
 }
 
@@ -21,7 +21,7 @@ export interface Counted {
   isGivenUp: boolean
 }
 
-/** Counts the attempt that the activity `info` is. */
+/** Counts the attempt of the activity `info`. */
 export function countAttempt(info: { attempt: number; heartbeatDetails: unknown }, { prior, progress, uncounted }: Earlier): Counted {
   const { attempts: before, failures: failedBefore, deaths: deathsBefore } = prior ?? { attempts: 0, failures: 0, deaths: 0 }
   const { report: last } = readReport(info.heartbeatDetails)
@@ -42,7 +42,7 @@ export function countAttempt(info: { attempt: number; heartbeatDetails: unknown 
   }
 }
 
-/** What heartbeats say of the attempt before its body is entered. */
+/** The heartbeat details before the body is entered. */
 export function reportOf({ number, failed, lastProgress }: AttemptSoFar, worker: string): AttemptReport {
   return { attempt: number, begun: false, failed, worker, ...defined({ progress: lastProgress }) }
 }

@@ -1,4 +1,4 @@
-// Values too large for history on their way to and from the store: what waits for it, and how long.
+// Storing and loading values too large for history: what waits for the store, and for how long.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../agent/tool.ts'
 import { ArchiveUnavailable } from '../jobs/errors.ts'
@@ -7,11 +7,11 @@ import { unlessAborted } from '../jobs/unless-aborted.ts'
 import type { BlobRef } from '../session/events.ts'
 import type { Store } from '../store/store.ts'
 
-/** How long a value that could also do without waits for the store, and how long none waits after a wait in vain. */
+/** How long a value that also fits into history waits for the store, and how long none waits after a failed wait. */
 const QUICK_MS = 2_000
 const NOT_AGAIN_FOR_MS = 10_000
 const RETRY_MS = 250
-/** How long a model call waits for values before it reports that they cannot be read. */
+/** How long a model call waits for values before it reports them as unreadable. */
 const READ_MS = 3_000
 
 /** The large values in the store. */
@@ -30,7 +30,7 @@ export function blobShelf({ blobs }: Pick<Store, 'blobs'>, logger: Logger): Valu
       } catch (err) {
         const isOver = waitMs === undefined || Date.now() + RETRY_MS >= until
         if (isOver) {
-          logger.warn({ err, sessionId, bytes: ref.bytes }, 'a large value could not be brought to the side store')
+          logger.warn({ err, sessionId, bytes: ref.bytes }, 'a large value could not be stored in the side store')
           vainUntil = Date.now() + NOT_AGAIN_FOR_MS
           return false
         }

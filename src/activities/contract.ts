@@ -1,4 +1,4 @@
-// What the workflow and its activities say to one another. Types only: the workflow bundle takes nothing else from here.
+// Inputs and results of activities. Types only: the workflow bundle must not include any other code from here.
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
 import type {
   BlobRef,
@@ -15,9 +15,9 @@ import type { Json, JsonObject } from '../session/json.ts'
 import type { ForkStart } from '../session/protocol.ts'
 import type { CallState, SessionState } from '../session/state.ts'
 
-/** What earlier activities of the same call have used up. */
+/** The budget that earlier activities of the same call have used. */
 export interface Prior {
-  /** Attempts made: the next one's number is one more. */
+  /** Attempts made; the next one's number is one higher. */
   attempts: number
   /** Attempts that threw: they count against the retry budget. */
   failures: number
@@ -25,7 +25,7 @@ export interface Prior {
   deaths: number
 }
 
-/** Which events an activity may read: of which chain, up to where, and what lies before the first one that can be read. */
+/** The events that an activity may read: of which chain, up to where, and the point before the first readable one. */
 export interface EventsInput {
   epoch: string
   watermark: Watermark
@@ -36,10 +36,10 @@ export interface CallModelInput extends EventsInput {
   agent: string
   run: number
   turn: number
-  /** For how many milliseconds the run had been going on when this was scheduled: its deadline bounds the call. */
+  /** The run's age in milliseconds when the activity was scheduled: its deadline bounds the call. */
   runMs: number
   prior?: Prior
-  /** Wait (by Temporal's retries, which leave no history) until somebody serves the agent, and the store has what is needed of it. */
+  /** Wait (by Temporal's retries, which leave no history) until a worker serves the agent and the store has the required data. */
   untilServed?: true
 }
 
@@ -54,22 +54,22 @@ export type CallModelResult = { failed?: FailedAttempt[] } & (
       calls: Resolution[]
       limits: RunLimits
       checkpoint?: CheckpointPolicy
-      /** Of the message that opened the run, where the session's state lacks it: it is in the events, which the workflow does not carry. */
+      /** The metadata of the message that opened the run, if the session's state lacks it: the workflow does not carry the events. */
       metadata?: JsonObject
     }
-  /** The run cannot go on. */
+  /** The run cannot continue. */
   | { kind: 'failed'; code: string; reason: string }
-  /** The attempt failed (it is in `failed`); the next one is due in so many milliseconds. */
+  /** The attempt failed (it is in `failed`); the next one is due in `afterMs`. */
   | { kind: 'again'; afterMs: number }
   | { kind: 'not_served' }
-  /** Neither the log nor the workflow itself has the events of this watermark. */
+  /** Neither the event log nor the workflow has the events of this watermark. */
   | { kind: 'stale_watermark' }
-  /** Values that the transcript needs lie in the side store, which cannot be reached. */
+  /** The transcript needs values that are in the side store, which cannot be reached. */
   | { kind: 'archive_unavailable'; reason: string }
   | { kind: 'interrupted' }
 )
 
-/** Of what a tool call is made, wherever it runs. */
+/** The data of a tool call, wherever it runs. */
 export interface ToolCallInput {
   agent: string
   run: number
@@ -77,7 +77,7 @@ export interface ToolCallInput {
   /** The raw arguments. */
   input: Json
   resolution: Pick<Resolution, 'index' | 'tool' | 'effect' | 'schemaDigest' | 'key'>
-  /** The session whose name is in keys that count for a whole session, where it is another. */
+  /** The session whose id is in keys of a whole session, if it is another one. */
   keysOf?: string
   context: Json
   metadata: JsonObject
@@ -85,33 +85,33 @@ export interface ToolCallInput {
 }
 
 export interface ExecuteToolInput extends ToolCallInput, EventsInput {
-  /** The execution that asks. After a reset the server repeats what an execution before it has asked for: nobody waits for that. */
+  /** The execution that scheduled the activity. After a reset, the server repeats activities of the reset execution, whose results are unused. */
   executionId: string
-  /** Execute nothing: only wait (by Temporal's retries, which leave no history) until somebody knows the tool. */
+  /** Execute nothing: only wait (by Temporal's retries, which leave no history) until a worker has the tool. */
   untilServed?: true
   prior?: Prior
-  /** The last that an earlier attempt said of how far it was. */
+  /** The last progress that an earlier attempt reported. */
   progress?: Json
 }
 
-/** What `execute` or `verify` gave, ready to be recorded. */
+/** The result of `execute` or `verify`, ready to be recorded. */
 export interface RecordedResult {
   value?: Json
   content?: ResultContent
-  /** In place of value and content, which lie in the side store as the JSON text of `{ value, content }`. */
+  /** Replaces value and content, which are in the side store as the JSON text of `{ value, content }`. */
   blob?: BlobRef
   effectId?: string
 }
 
 export type ExecuteToolResult = { attempt: number; failed?: FailedAttempt[]; progress?: Json; milestones?: string[] } & (
   | ({ kind: 'completed'; startedAt: number; worker: string } & RecordedResult)
-  /** It did not happen, or its effect allows to say that it failed. */
+  /** The effect did not happen, or may be reported as failed. */
   | { kind: 'failed'; code: string; message: string }
-  /** The attempt failed (it is in `failed`) and the effect allows another one, due in so many milliseconds. */
+  /** The attempt failed (it is in `failed`) and the effect allows another one, due in `afterMs`. */
   | { kind: 'again'; afterMs: number }
-  /** An `external` body was entered and threw: nobody knows. */
+  /** An `external` body was entered and threw: its outcome is unknown. */
   | { kind: 'unknown'; message: string }
-  /** The body was not entered: another build must run it. `resolution`: how this build would. */
+  /** The body was not entered: another build must run it. `resolution`: this build's resolution of the call. */
   | { kind: 'not_begun'; resolution?: Resolution }
   | { kind: 'interrupted'; begun: boolean }
 )
@@ -130,21 +130,21 @@ export type VerifyToolResult =
 export type FlushInput = EventsInput
 
 export interface FlushResult {
-  /** How far the session is stored. */
+  /** The `seq` up to which the session is stored. */
   seq: number
-  /** The events of this watermark cannot be had: ask with a newer one. */
+  /** The events of this watermark cannot be read: retry with a newer one. */
   stale?: true
 }
 
-/** How something is loaded that a session cannot open without. */
+/** Input of the activities that load what a session needs to open. */
 export interface Loading {
-  /** What the workflow knows that it waits for: as long as it is that, Temporal retries, which leaves no history. Else the activity soon says it. */
+  /** The cause of the wait that the workflow knows. While it stays the same, Temporal retries, which leaves no history; otherwise the activity reports it soon. */
   waitsFor?: NotYet['notYet']['code']
-  /** A person has decided to go without the events of executions that cannot be read. */
+  /** A person decided to continue without the events of unreadable executions. */
   abandoned?: true
 }
 
-/** It cannot be had now, and why. */
+/** It cannot be loaded now, and why. */
 export interface NotYet {
   notYet: {
     code: 'archive_unavailable' | 'execution_unreadable' | 'session_not_loaded'
@@ -153,20 +153,20 @@ export interface NotYet {
 }
 
 export interface LoadSessionInput extends Loading {
-  /** The execution that was reset: what it has made and not stored is stored first. */
+  /** The execution that was reset: its unstored events are stored first. */
   after?: string
 }
 
-/** What a session resumes from whose workflow had closed. */
+/** What a session resumes from after its workflow had closed. */
 export type LoadSessionResult =
   | { found: false }
   /** `state`: within its bounds, see `snapshotOf`. */
   | { found: true; lost?: undefined; state: SessionState; digest: string }
-  /** It is known, but neither a checkpoint nor its events can be read: it begins afresh, and numbers go on. */
+  /** The session is known, but neither a checkpoint nor its events can be read: it starts over, and numbers continue. */
   | {
       found: true
       lost: true
-      /** Its content was erased: whom it is for says whoever begins it anew. */
+      /** Its content was erased: the next message provides agent and context. */
       erased?: true
       agent: string
       context: Json
@@ -179,15 +179,15 @@ export type LoadSessionResult =
 
 /** Which calls of a turn are loaded. */
 export interface LoadCallsInput extends Loading {
-  /** Of the `model_completed` that asked for them. */
+  /** `seq` of the `model_completed` that requested them. */
   answerSeq: number
-  /** The event after which they are to be as they were then. */
+  /** The event up to which their states are folded. */
   upTo: Watermark
-  /** The first one, by its place in the turn. */
+  /** The first call to load, by its position in the turn. */
   from: number
 }
 
-/** The calls from the first one on, as many as one result can hold. `gone`: the events are not in the store any longer. */
+/** The calls from the first one on, as many as one result can hold. `gone`: the events are no longer in the store. */
 export type LoadCallsResult = { gone?: undefined; calls: CallState[]; more: boolean } | { gone: true }
 
 export interface LoadForkInput extends Loading {
@@ -200,11 +200,11 @@ export type LoadForkResult = { kind: 'loaded'; state: SessionState; digest: stri
 
 export interface FindPlaceInput extends EventsInput {
   target?: Target
-  /** Also in a past that was left behind. */
+  /** Also search in a past that a rollback has left. */
   archived?: true
 }
 
-/** Where a target is, and which effects above it would stay. */
+/** The place of a target, and the effects after it that would not be undone. */
 export type FindPlaceResult =
   | { kind: 'found'; seq: number; digest: string; lastMessageId?: string; effects: EffectReport[]; more: number }
   | { kind: 'refused'; code: string; reason: string }

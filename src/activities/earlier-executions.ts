@@ -1,19 +1,19 @@
-// Executions of a session that came before one and were ended from outside, by what the server itself says of them. The side store knows
-// which execution loaded the session last; that one's successors stand in the histories. Both are consistent. The server's lists are not:
-// they are asked only for executions that the store cannot know of, because it was away for as long as they lived.
+// Finds a session's earlier executions that were ended from outside. The side store knows which execution loaded the session last, and
+// histories name its successors; both sources are consistent. The server's lists are not: they are used only for executions that the store
+// cannot know of, because it was unavailable during their whole life.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, isGrpcServiceError, type WorkflowExecutionStatusName, WorkflowNotFoundError } from '@temporalio/client'
 import { workflowIdOf } from '../session/protocol.ts'
 
-/** How executions end that were not left the time to store what they had. */
+/** Close events of executions that had no time to store their events. */
 const CUT_OFF: readonly WorkflowExecutionStatusName[] = ['TERMINATED', 'FAILED', 'TIMED_OUT', 'CANCELLED']
-/** What the lists may still say of one that was ended just now. */
+/** Statuses in lists that an execution ended just now may still have. */
 const PERHAPS_CUT_OFF = "('Terminated', 'Failed', 'TimedOut', 'Canceled', 'Running')"
-/** The lists know of an execution soon after it has started, and of those before it sooner. */
+/** How long to wait until the lists include an execution: they then include all earlier ones, too. */
 const LISTED_WITHIN_MS = 3_000
 const BETWEEN_LISTS_MS = 200
 const NOT_FOUND = 5
-/** HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT: the last event alone. */
+/** HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT: only the last event. */
 const CLOSE_EVENT = 2
 
 interface Ended {
@@ -22,13 +22,13 @@ interface Ended {
   startedAt: number
 }
 
-/** The executions before `own` that were ended from outside, oldest first. `last`: the one that loaded the session last, as the store knows. */
+/** The executions before `own` that were ended from outside, oldest first. `last`: the one that loaded the session last, from the store. */
 export async function cutOffBefore(
   sessionId: string,
   { own, last }: { own: string; last: string | null },
   client: Client,
 ): Promise<string[]> {
-  // It has loaded the session before, with all that was left behind then.
+  // This execution has loaded the session before, with all abandoned events.
   if (last === own) return []
   const known = last === null ? undefined : await describe(sessionId, last, client)
   const end = known && (await endOfChain(sessionId, known, client))
@@ -42,7 +42,7 @@ export async function cutOffBefore(
     .map(({ executionId }) => executionId)
 }
 
-/** Undefined: the server has nothing of it any longer. */
+/** Undefined: the server no longer has the execution. */
 async function describe(sessionId: string, executionId: string, client: Client): Promise<Ended | undefined> {
   try {
     const { status, startTime } = await client.workflow.getHandle(workflowIdOf(sessionId), executionId).describe()
@@ -53,7 +53,7 @@ async function describe(sessionId: string, executionId: string, client: Client):
   }
 }
 
-/** The last of the executions that continued one another from this one on. */
+/** The last execution of the continue-as-new chain that starts here. */
 async function endOfChain(sessionId: string, from: Ended, client: Client): Promise<Ended> {
   let end = from
   while (end.status === 'CONTINUED_AS_NEW') {
@@ -79,7 +79,7 @@ async function successorOf(sessionId: string, executionId: string, client: Clien
   }
 }
 
-/** Of a session that may have had no other execution before, the lists are trusted once they know of this one. */
+/** For a session that may have no earlier execution, the lists are trusted once they include this one. */
 async function listedBefore(sessionId: string, own: string, { mayBeFirst }: { mayBeFirst: boolean }, client: Client): Promise<string[]> {
   const query = `WorkflowId = '${workflowIdOf(sessionId)}' AND ExecutionStatus IN ${PERHAPS_CUT_OFF}`
   for (const giveUpAt = Date.now() + LISTED_WITHIN_MS; ; await sleep(BETWEEN_LISTS_MS)) {

@@ -1,4 +1,4 @@
-// The activity `findPlace`: where in a session's past a target is, and which effects going back there would leave behind.
+// The activity `findPlace`: finds a target in a session's past, and the effects after it, which a rollback would not undo.
 import { Context } from '@temporalio/activity'
 import type { SessionEvent } from '../session/events.ts'
 import { sessionIdOf } from '../session/protocol.ts'

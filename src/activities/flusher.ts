@@ -1,4 +1,4 @@
-// Brings events to the side store, off the critical path: one flush a session at a time in a process, nudges coalesced.
+// Flushes events to the side store, off the critical path: one flush per session at a time in a process, with coalesced nudges.
 import type { Client } from '@temporalio/client'
 import type { Logger } from '../agent/tool.ts'
 import type { Watermark } from '../session/events.ts'
@@ -12,36 +12,36 @@ import { watchLoop } from './standstill.ts'
 export interface Flusher {
   /** Flushes up to the target's watermark soon; failures are logged, the next nudge covers them. */
   nudge(target: ReadTarget, client: Client): void
-  /** Flushes up to the target's watermark, or as far as it comes within the time; returns how far the session is stored then. */
+  /** Flushes up to the target's watermark, or as far as possible within the time; returns how far the session is stored. */
   flush(target: ReadTarget, client: Client, withinMs?: number): Promise<number>
-  /** Resolves when no nudged flush is going on. */
+  /** Resolves when no nudged flush is in progress. */
   idle(): Promise<void>
 }
 
-/** The least time from one nudged flush of a session to its next: the store may be this much later than it could be. */
+/** Minimum time between nudged flushes of a session: the store may lag by this much. */
 const BETWEEN_FLUSHES_MS = 50
-/** A turn slower than this would wait for others that it shares next to no transaction with: its flush begins at once. */
+/** The flush of a slower turn begins at once: it would rarely share a transaction with other turns. */
 const SLOW_TURN_MS = 25
 
-/** A body that blocks the event loop for so long lets any time limit pass: that Postgres did not answer within it says nothing. */
+/** If user code blocks the event loop for this long, an expired time limit does not mean that Postgres is unavailable. */
 const STANDSTILL_MS = 1_000
 
-/** Sessions whose heads, or whose failures, are kept. */
+/** How many sessions' heads and failures are kept. */
 const SESSIONS_KEPT = 10_000
 
-/** What the store lacks begins after its head; but what lies before the session's origin can be read nowhere. */
+/** The missing events begin after the store's head, but not before the session's origin, which cannot be read. */
 function startOf(head: Watermark | undefined, origin: Watermark | undefined): Watermark {
   if (head && head.seq >= (origin?.seq ?? 0)) return head
   return origin ?? { seq: 0, digest: '' }
 }
 
-/** Up to where a session is to be flushed. */
+/** The watermark up to which a session is to be flushed. */
 interface Nudge {
   target: ReadTarget
   client: Client
 }
 
-/** A session that is being flushed. */
+/** A session with a flush in progress. */
 interface Draining {
   next: Nudge | undefined
   nudgedAt: number
@@ -50,7 +50,7 @@ interface Draining {
   done: Promise<void>
 }
 
-/** A wait that can be ended before its time. */
+/** A wait that can be ended early. */
 function waitFor(ms: number): { over: Promise<void>; end(): void } {
   let end = () => {}
   const over = new Promise<void>((resolve) => {
@@ -96,7 +96,7 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
     if (head && head.seq >= watermark.seq && (head.epoch === epoch || (await holds(sessionId, watermark)))) return head.seq
     let stored = head?.seq ?? 0
     const late = failing.get(sessionId)
-    // Another epoch's events go on from the stored head; what the store thinks of that is its own to say.
+    // Another epoch's events continue from the stored head; the store decides whether to accept them.
     for await (const entries of reader.parts(target, startOf(head, origin), client)) {
       const flushed = await store.flush(sessionId, epoch, entries, { executionId, ...(late && { late }) })
       heads.set(sessionId, flushed)
@@ -108,7 +108,7 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
     return stored
   }
 
-  /** Whether the store has the event, and with it all before it; another chain of executions may have written on since. */
+  /** Whether the store has the event and all earlier ones; another chain of executions may have written later ones. */
   async function holds(sessionId: string, { seq, digest }: Watermark): Promise<boolean> {
     const [entry] = await store.entries(sessionId, { after: seq - 1, limit: 1 })
     return entry?.digest === digest
@@ -128,11 +128,11 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
         await flush(next.target, next.client)
         unreachable = false
       } catch (err) {
-        // Said once an outage, not once a turn.
-        if (!unreachable) logger.warn({ err, sessionId: key }, 'the side store could not be written; it will catch up')
+        // Logged once per outage, not once per turn.
+        if (!unreachable) logger.warn({ err, sessionId: key }, 'the side store could not be written; its events are stored later')
         unreachable = true
       }
-      // Turns that follow one another faster share a transaction.
+      // Faster turns share a transaction.
       await pause.over
     }
     busy.delete(key)

@@ -1,9 +1,9 @@
-// Heartbeats for what only talks to the store or to the workflow.
+// Heartbeats of activities that only use the store or the workflow.
 import { Context } from '@temporalio/activity'
 
 const BEAT_EVERY_MS = 1_000
 
-/** Beats while `work` goes on. In this loop is enough: done twice, it changes nothing, so a beat that is missed costs little. */
+/** Sends heartbeats during `work`. The event loop is good enough for that: the work is repeatable, so a missed heartbeat costs little. */
 export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
   const { heartbeat } = Context.current()
   const timer = setInterval(() => heartbeat(), BEAT_EVERY_MS)

@@ -13,10 +13,10 @@ import type { ActivityNeeds } from './needs.ts'
 import { userCodeActivities } from './proxies.ts'
 import type { SessionReader } from './session-reader.ts'
 
-/** A worker whose execution was a task that was rejected says what it should not; the next one may know better. */
+/** The execution may be a rejected task of this worker, so its answer may be wrong; another worker may have the right one. */
 const STALE_TRIES = 3
 
-/** Well within the activity's time: what is stored until then is counted, and the workflow asks for the rest. */
+/** Well within the activity's timeout: what is stored by then counts, and the workflow schedules another flush for the rest. */
 const FLUSH_MS = 30_000
 
 /** The activities over `needs`. */
@@ -30,7 +30,7 @@ export function createActivities(needs: ActivityNeeds, reader: SessionReader, fl
     try {
       return { seq: await heartbeating(() => flusher.flush(target, client, FLUSH_MS)) }
     } catch (error) {
-      // Tried again with the same watermark it could fail for ever; the workflow has a newer one.
+      // With the same watermark, a retry could fail forever; the workflow has a newer one.
       if (error instanceof StaleWatermark && info.attempt >= STALE_TRIES) return { seq: 0, stale: true }
       throw error
     }

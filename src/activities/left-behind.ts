@@ -1,5 +1,5 @@
-// What executions left behind that were ended from outside: events that they had not stored yet, and messages that they had not recorded,
-// because they were never open. Their histories have both.
+// Recovers the unstored events of executions that were ended from outside, and the unrecorded messages of executions that never opened.
+// Their histories have both.
 import type { Client } from '@temporalio/client'
 import type { Payload } from '@temporalio/common'
 import type { Logger } from '../agent/tool.ts'
@@ -12,22 +12,22 @@ import { cutOffBefore } from './earlier-executions.ts'
 import { CannotLoad } from './loading.ts'
 import type { SessionReader } from './session-reader.ts'
 
-/** A history at its bounds takes some seconds to replay. */
+/** A history of maximum size takes some seconds to replay. */
 const QUERY_TIMEOUT_MS = 30_000
 
-/** What is needed to find and to store it. */
+/** Dependencies. */
 interface Needs {
   store: Store
   reader: SessionReader
   client: Client
   logger: Logger
-  /** A person has decided to go without the events of executions that cannot be read. */
+  /** A person decided to continue without the events of unreadable executions. */
   abandoned: boolean
 }
 
 /**
- * Stores what the execution that was reset, if one was, and those before `own` have left behind, as far as it continues what is stored.
- * Returns those that never opened.
+ * Stores the remaining events of the reset execution, if there is one, and of those before `own`, as far as they continue the stored ones.
+ * Returns the executions that never opened.
  * @throws CannotLoad `execution_unreadable`; StoreError.
  */
 export async function storeLeftBehind(sessionId: string, own: string, needs: Needs, wasReset?: string): Promise<string[]> {
@@ -49,22 +49,22 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
     if (end.to.seq <= head.seq) return undefined
     const target = { sessionId, executionId, epoch: end.epoch, watermark: end.to }
     for await (const entries of reader.parts(target, head, client)) await store.flush(sessionId, end.epoch, entries, { executionId })
-    logger.warn({ sessionId, executionId, events: end.to.seq - head.seq }, 'stored events of an execution that was ended before it could')
+    logger.warn(
+      { sessionId, executionId, events: end.to.seq - head.seq },
+      'stored events of an execution that was ended before it could store them',
+    )
   } catch (error) {
     if (isPassedOver(error)) {
-      logger.debug({ err: error, sessionId, executionId }, 'an execution that was ended from outside does not continue what is stored')
+      logger.debug({ err: error, sessionId, executionId }, 'an execution that was ended from outside does not continue the stored events')
     } else {
       if (error instanceof StoreError || !needs.abandoned) throw unreadable(executionId, error)
-      logger.warn(
-        { err: error, sessionId, executionId },
-        'events of an execution that cannot be read were abandoned, as a person has decided',
-      )
+      logger.warn({ err: error, sessionId, executionId }, 'the events of an unreadable execution were abandoned, as a person decided')
     }
   }
   return undefined
 }
 
-/** It is an older chain's, which the session has long left; or what was erased, which is not brought back. */
+/** The events are of an older chain, or were erased and must not come back. */
 function isPassedOver(error: unknown): boolean {
   return error instanceof StaleWatermark || (error instanceof StoreError && ['session_erased', 'foreign_epoch'].includes(error.code))
 }
@@ -74,17 +74,17 @@ function unreadable(executionId: string, cause: unknown): unknown {
   const why = cause instanceof Error ? cause.message : String(cause)
   return new CannotLoad(
     'execution_unreadable',
-    `Execution ${executionId} was ended from outside with events that are not stored, and it cannot be read now: ${why}`,
+    `Execution ${executionId} was ended from outside with events that are not stored, and its history cannot be read now: ${why}`,
     { cause },
   )
 }
 
-/** Where the execution had come to; undefined for one that had not opened. */
+/** The last event of the execution; undefined if it never opened. */
 function endOf(sessionId: string, executionId: string, client: Client): Promise<EventsPage | undefined> {
   return queryEvents(client, { sessionId, executionId }, { after: Number.MAX_SAFE_INTEGER }, QUERY_TIMEOUT_MS)
 }
 
-/** Sends the session again what was sent to executions that never opened; what it has accepted from them before changes nothing. */
+/** Resends messages that were sent to executions that never opened; those that the session already accepted change nothing. */
 export async function repeatMessages(sessionId: string, executionIds: readonly string[], client: Client): Promise<void> {
   const session = client.workflow.getHandle(workflowIdOf(sessionId))
   for (const executionId of executionIds) {
@@ -99,7 +99,7 @@ export async function repeatMessages(sessionId: string, executionIds: readonly s
   }
 }
 
-/** Undefined for what cannot be decoded: the session would have refused it. */
+/** Undefined if the payload cannot be decoded: the session would have refused it. */
 async function decoded(client: Client, payload: Payload | null | undefined): Promise<unknown> {
   if (!payload) return undefined
   const { payloadConverter, payloadCodecs } = client.options.loadedDataConverter

@@ -1,4 +1,4 @@
-// A call that takes long is shown in the ledger while it runs: who runs it, and its progress. Best effort: nothing depends on it.
+// Shows a long call in `tool_calls` while it runs: its worker and its progress. Best effort: nothing depends on it.
 import type { Client } from '@temporalio/client'
 import type { Logger } from '../agent/tool.ts'
 import type { JobOrder } from '../jobs/contract.ts'
@@ -6,11 +6,11 @@ import type { Json } from '../session/json.ts'
 import type { Store } from '../store/store.ts'
 import type { Flusher } from './flusher.ts'
 
-/** Most calls are over before anyone could look. */
+/** Shorter calls are not shown. */
 const SHOW_AFTER_MS = 200
-/** How often reported progress is written, at most. */
+/** Minimum time between writes of reported progress. */
 const PROGRESS_EVERY_MS = 500
-/** A store that could not be written is tried again: a call may take as long as an outage. */
+/** The wait before a failed write is retried: a call may outlast an outage. */
 const AGAIN_AFTER_MS = 3_000
 
 /** The row of a running call. */
@@ -20,7 +20,7 @@ export interface LiveRow {
   stop(): void
 }
 
-/** What rows are written with. */
+/** Dependencies. */
 export interface LiveRowNeeds {
   store: Store
   client: Client
@@ -28,7 +28,7 @@ export interface LiveRowNeeds {
   logger: Logger
 }
 
-/** Shows the call, which `worker` runs, from a moment on until it is stopped. */
+/** Shows the call, which `worker` runs, after a short delay until it is stopped. */
 export function startLiveRow(
   { store, client, flusher, logger }: LiveRowNeeds,
   { input, ticket, attempt }: JobOrder<'executeTool'>,
@@ -40,7 +40,7 @@ export function startLiveRow(
   let said: { value: Json } | undefined
   let shown = false
   let stopped = false
-  /** Whether a write is running, or was just now, or is to come. */
+  /** Whether a write is in progress, was made just now, or is scheduled. */
   let busy = true
   let timer = setTimeout(() => void write(), SHOW_AFTER_MS)
 

@@ -1,4 +1,4 @@
-// The activity `loadCalls`: calls of a turn that a bounded state could not hold, read from the stored events.
+// The activity `loadCalls`: reads calls of a turn that a bounded state could not hold from the stored events.
 import { Context } from '@temporalio/activity'
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { jsonBytes } from '../session/json.ts'
@@ -9,7 +9,7 @@ import type { Store } from '../store/store.ts'
 import type { LoadCallsInput, LoadCallsResult, NotYet } from './contract.ts'
 import { loading } from './loading.ts'
 
-/** Bytes of JSON that one result has about; a call that is larger by itself has one of its own. The server's limit is 2 MB. */
+/** Approximate maximum bytes of JSON of a result; a larger call gets a result of its own. The server's limit is 2 MB. */
 const RESULT_BYTES = 1_000_000
 
 /** Makes the activity. */

@@ -1,4 +1,4 @@
-// The activity `loadFork`: copies another session's past into the store under the fork's own name, and folds it.
+// The activity `loadFork`: copies another session's past into the store under the fork's id, and folds it.
 import { Context } from '@temporalio/activity'
 import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import { blobOf } from '../session/blobs.ts'
@@ -14,7 +14,7 @@ import { CannotLoad, loading } from './loading.ts'
 
 const QUERY_TIMEOUT_MS = 10_000
 
-/** Makes the activity. It waits for the store, and for the newest of the other session's events to be there. */
+/** Makes the activity. It waits for the store, and until the store has the newest events of the other session. */
 export function loadForkActivity(store: Store) {
   return function loadFork({ epoch, fork, ...how }: LoadForkInput): Promise<LoadForkResult | NotYet> {
     const { info, client } = Context.current()
@@ -27,22 +27,26 @@ async function load(store: Store, client: Client, sessionId: string, epoch: stri
   const { from, seq } = fork
   const refuse = (code: string, reason: string): LoadForkResult => ({ kind: 'refused', code, reason })
   const own = await store.head(sessionId)
-  if (own && own.epoch !== epoch) return refuse('session_exists', `There is a session "${sessionId}" already: give the fork another id.`)
+  if (own && own.epoch !== epoch)
+    return refuse('session_exists', `A session "${sessionId}" exists already: choose another id for the fork.`)
   const stored = (await store.head(from))?.seq ?? 0
   if (from === sessionId) return refuse('session_not_found', `The session "${from}" cannot be a fork of itself: name another.`)
   if (stored < seq) {
     const known = await knownSeq(from, client)
-    if (known === undefined && stored === 0) return refuse('session_not_found', `There is no session "${from}" to fork from.`)
+    if (known === undefined && stored === 0) return refuse('session_not_found', `There is no session "${from}" to fork from: check the id.`)
     if ((known ?? stored) < seq) return refuse('checkpoint_not_found', `Session "${from}" has ${known ?? stored} events, not ${seq}.`)
-    // It is on its way to the store.
-    const has = `The store has session "${from}" up to event ${stored}, not yet up to ${seq}, where the fork begins.`
+    // The events are about to be stored.
+    const has = `The store has the events of session "${from}" up to ${stored}, but the fork begins at ${seq}.`
     throw new CannotLoad('archive_unavailable', has)
   }
   const found = await pastOf(store, fork)
-  if (!found) return refuse('checkpoint_not_found', `The events of "${from}" up to ${seq} are not there any more: they were pruned.`)
-  // Nothing is written under the fork's id before that is sure: a session that begins afresh there could not be stored.
+  if (!found) return refuse('checkpoint_not_found', `The events of "${from}" up to ${seq} were pruned: the fork cannot begin there.`)
+  // Nothing is written under the fork's id before this check: otherwise a new session with that id could not be stored.
   if (found.at.digest !== fork.digest) {
-    return refuse('checkpoint_not_found', `The events of "${from}" up to ${seq} are not those that the fork was to begin with.`)
+    return refuse(
+      'checkpoint_not_found',
+      `The events of "${from}" up to ${seq} are not the ones that the fork should begin with: fork again.`,
+    )
   }
   for await (const page of pagesOf(store, fork)) {
     const blobs = page.flatMap((entry) => blobOf(eventOf(entry))?.sha256 ?? [])
@@ -52,7 +56,7 @@ async function load(store: Store, client: Client, sessionId: string, epoch: stri
   return { kind: 'loaded', state: snapshotOf(found.state), digest: fork.digest }
 }
 
-/** What the other session was at the fork's beginning; undefined if its events are not all there. */
+/** The other session's state where the fork begins; undefined if the store lacks events. */
 async function pastOf(store: Store, fork: ForkStart): Promise<{ state: SessionState; at: Watermark } | undefined> {
   let at: Watermark = { seq: 0, digest: '' }
   let state: SessionState | undefined
@@ -64,7 +68,7 @@ async function pastOf(store: Store, fork: ForkStart): Promise<{ state: SessionSt
   return state && at.seq === fork.seq ? { state, at } : undefined
 }
 
-/** The stored entries that are the fork's past. */
+/** The stored entries that the fork inherits. */
 async function* pagesOf(store: Store, { from, seq }: ForkStart): AsyncGenerator<LogEntry[]> {
   for (let after = 0; after < seq; ) {
     const page = (await store.entries(from, { after })).filter((entry) => entry.seq <= seq)
@@ -79,7 +83,7 @@ function eventOf({ json }: LogEntry): SessionEvent {
   return JSON.parse(json) as SessionEvent
 }
 
-/** How many events the session has, as its workflow says; undefined if Temporal does not know it. @throws if it does not answer yet. */
+/** How many events the session's workflow reports; undefined if Temporal does not have it. @throws if it does not answer yet. */
 async function knownSeq(sessionId: string, client: Client): Promise<number | undefined> {
   const handle = client.workflow.getHandle(workflowIdOf(sessionId))
   try {

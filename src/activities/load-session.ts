@@ -1,4 +1,4 @@
-// The activity `loadSession`: what a session resumes from whose workflow had closed.
+// The activity `loadSession`: loads what a session resumes from after its workflow had closed.
 import { Context } from '@temporalio/activity'
 import { sessionIdOf } from '../session/protocol.ts'
 import { snapshotOf } from '../session/snapshot.ts'
@@ -27,7 +27,7 @@ async function load({ store, logger }: ActivityNeeds, reader: SessionReader, inp
     input.after,
   )
   await repeatMessages(sessionId, unopened, client)
-  // From here on the store knows that this execution has what those before it left behind.
+  // From here on, the store knows that this execution has the remaining events of earlier ones.
   const resumed = await store.resume(sessionId, runId)
   if (!resumed) return { found: false }
   const { warnings, ...found } = resumed

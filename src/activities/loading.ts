@@ -1,4 +1,4 @@
-// How the activities load that a session cannot open without: they soon say what they wait for, and then wait for as long as it takes.
+// Shared by the activities that load what a session needs to open: they soon report what they wait for, then wait without a limit.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ApplicationFailure } from '@temporalio/activity'
 import { PawlError } from '../session/errors.ts'
@@ -7,13 +7,13 @@ import { heartbeating } from './heartbeating.ts'
 import type { Loading, NotYet } from './contract.ts'
 import { unlessAborted } from '../jobs/unless-aborted.ts'
 
-/** How long the workflow is left without word of what is waited for: a flush that is under way needs no word. */
+/** How long to wait before the workflow is told the cause: a flush in progress is not worth a report. */
 const SAY_AFTER_MS = 10_000
 const BETWEEN_TRIES_MS = 500
-/** How often it is tried once the workflow knows. */
+/** The interval of retries once the workflow knows the cause. */
 const RETRY_MS = 2_000
 
-/** What is needed cannot be had now. */
+/** The required data cannot be loaded now. */
 export class CannotLoad extends PawlError {
   override readonly name = 'CannotLoad'
   override readonly code: NotYet['notYet']['code']
@@ -24,7 +24,7 @@ export class CannotLoad extends PawlError {
   }
 }
 
-/** Loads, heartbeating meanwhile. Gives what is waited for if the workflow does not know it yet; else it throws, and Temporal tries again. */
+/** Loads with heartbeats. Returns the cause of the wait if the workflow does not know it yet; otherwise throws, so that Temporal retries. */
 export function loading<R>({ waitsFor }: Loading, load: () => Promise<R>): Promise<R | NotYet> {
   return heartbeating(() => (waitsFor ? loadOnce(waitsFor, load) : loadSoon(load)))
 }
@@ -35,7 +35,7 @@ async function loadOnce<R>(waitsFor: string, load: () => Promise<R>): Promise<R 
   } catch (error) {
     const { code, message: reason, cause } = asCannotLoad(error)
     if (code !== waitsFor) return { notYet: { code, reason } }
-    // What it means for the session, the workflow knows: whoever looks at the activity wants to know why.
+    // The workflow knows the consequence; a person who looks at the activity wants to see the cause.
     const message = cause instanceof Error ? cause.message : reason
     throw ApplicationFailure.create({ type: 'NotYet', message, nextRetryDelay: RETRY_MS })
   }
@@ -43,7 +43,7 @@ async function loadOnce<R>(waitsFor: string, load: () => Promise<R>): Promise<R 
 
 async function loadSoon<R>(load: () => Promise<R>): Promise<R | NotYet> {
   const isLate = AbortSignal.timeout(SAY_AFTER_MS)
-  let newest: unknown = new Error(`it has taken ${SAY_AFTER_MS} ms and is not over`)
+  let newest: unknown = new Error(`loading has taken more than ${SAY_AFTER_MS} ms`)
   while (!isLate.aborted) {
     try {
       return await unlessAborted(isLate, load())
@@ -61,7 +61,7 @@ function asCannotLoad(error: unknown): CannotLoad {
   const message = error instanceof Error ? error.message : String(error)
   const what =
     error instanceof StoreError
-      ? 'The session resumes from what the side store has of it, which cannot be read now'
-      : 'What the session resumes from could not be read'
+      ? 'The session resumes from the side store, which cannot be read now'
+      : 'The session’s past could not be read'
   return new CannotLoad('archive_unavailable', `${what}: ${message}`, { cause: error })
 }

@@ -1,4 +1,4 @@
-// The activities whose work is user code: each counts its attempt, has an executor carry out the job, and returns what it answers.
+// The activities that run user code: each counts its attempt, runs the job on an executor, and returns the executor's answer.
 import { ApplicationFailure, Context } from '@temporalio/activity'
 import { callIdOf } from '../session/events.ts'
 import { sessionIdOf } from '../session/protocol.ts'
@@ -16,7 +16,7 @@ const NO_EXECUTOR_RETRY_MS = 1_000
 export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick<PawlActivities, JobKind> {
   const { client, worker } = needs
 
-  /** Has the job carried out; undefined if no executor could take it on. */
+  /** Runs the job; undefined if no executor could accept it. */
   async function run<K extends JobKind>(order: JobOrder<K>): Promise<JobResult<K> | undefined> {
     const done = await needs.dispatch(order)
     return done && (done.result as JobResult<K>)
@@ -29,7 +29,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
       const reason = 'The model call took too many worker processes with it.'
       return { kind: 'failed', code: 'worker_died', reason, ...(attempt.failed.length > 0 && { failed: attempt.failed }) }
     }
-    // The run is older by what earlier attempts of this activity took.
+    // Earlier attempts of this activity have aged the run.
     const { scheduledTimestampMs, currentAttemptScheduledTimestampMs } = Context.current().info
     const runMs = input.runMs + currentAttemptScheduledTimestampMs - scheduledTimestampMs
     const order = orderOf('callModel', { ...input, runMs }, attempt, { call: `model:${number}:${turn}` })
@@ -59,7 +59,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     return { kind: 'not_begun', attempt: attempt.number - 1 }
   }
 
-  /** Runs a tool, and shows it in the ledger while it runs. */
+  /** Runs a tool, and shows its row in `tool_calls` meanwhile. */
   async function shown(order: JobOrder<'executeTool'>): Promise<JobResult<'executeTool'> | undefined> {
     let row: ReturnType<typeof startLiveRow> | undefined
     try {
@@ -94,7 +94,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     return { kind, input, attempt, ticket }
   }
 
-  /** The sender of an update waits: executors that are just starting are waited for, too. */
+  /** The sender of an update waits, so this also waits for executors that are starting. */
   function answered<R>(result: R | undefined): R {
     if (result === undefined) throw noExecutor(worker)
     return result
@@ -118,11 +118,11 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
   }
 }
 
-/** Has Temporal ask again: executors may be on their way. */
+/** Makes Temporal retry: executors may be starting. */
 function noExecutor(worker: string): ApplicationFailure {
   return ApplicationFailure.create({
     type: 'NotServed',
-    message: `${worker} has no executor that could take the job on`,
+    message: `${worker} has no executor that can accept the job`,
     nextRetryDelay: NO_EXECUTOR_RETRY_MS,
   })
 }
@@ -131,7 +131,7 @@ function count(earlier: Earlier): Counted {
   return countAttempt(Context.current().info, earlier)
 }
 
-/** What only asks has no attempts of its own: Temporal repeats it. */
+/** An activity that only asks has no attempts of its own: Temporal retries it. */
 function question(): Counted['attempt'] {
   return { number: 1, failed: [], failures: 0 }
 }

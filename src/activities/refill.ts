@@ -1,4 +1,4 @@
-// A session's events where the log does not have them: from its executions by paged queries and from the store, oldest first.
+// Reads a session's events that the event log lacks: from its executions by paged queries, and from the store, oldest first.
 import type { Client } from '@temporalio/client'
 import { queryEvents } from '../connect/events-query.ts'
 import { continues } from '../session/digest.ts'
@@ -18,12 +18,12 @@ interface Execution {
   client: Client
 }
 
-/** Whoever has the entries above a watermark up to where the next source begins. */
+/** A source of the entries above a watermark, up to where the next source begins. */
 type Source = (from: Watermark) => AsyncGenerator<LogEntry[]>
 
 /**
  * The entries above `from` up to the target's watermark, one execution (whose history is bounded) or one page of the store at a time.
- * Entries are given only once their digests are known to lead to where the execution after them begins. @throws StaleWatermark.
+ * Entries are yielded only once their digests are known to lead to the start of the next execution. @throws StaleWatermark.
  */
 export async function* refill(target: ReadTarget, from: Watermark, client: Client, store: Store): AsyncGenerator<LogEntry[]> {
   let at = from
@@ -37,7 +37,7 @@ export async function* refill(target: ReadTarget, from: Watermark, client: Clien
   if (at.digest !== target.watermark.digest) throw new StaleWatermark('the execution has other events')
 }
 
-/** Walks back from the newest execution to whoever has the oldest of the entries. */
+/** Walks back from the newest execution to the source of the oldest entries. */
 async function sourcesOf(target: ReadTarget, from: Watermark, client: Client, store: Store): Promise<Source[]> {
   const { sessionId } = target
   const sources: Source[] = []
@@ -47,7 +47,7 @@ async function sourcesOf(target: ReadTarget, from: Watermark, client: Client, st
     if (executionId === undefined) throw new StaleWatermark('no execution and no store has the older events')
     const execution: Execution = { sessionId, executionId, client }
     const [end, first] = [upTo, await queryPage(execution, from.seq)]
-    // Where older events are needed, too, this page is read again when its turn comes.
+    // If older events are needed, too, this page is read again in its turn.
     const isOldest = first.base.seq <= from.seq
     sources.unshift((at) => ofExecution(execution, at, end, isOldest ? first : undefined))
     if (isOldest) break
@@ -62,7 +62,7 @@ async function sourcesOf(target: ReadTarget, from: Watermark, client: Client, st
   return sources
 }
 
-/** The entries of one execution, all at once: only the last one shows that they are right. */
+/** All entries of one execution at once: only the last digest proves that they are right. */
 async function* ofExecution(execution: Execution, from: Watermark, upTo: Watermark, first?: EventsPage): AsyncGenerator<LogEntry[]> {
   const entries: LogEntry[] = []
   for (let page = first ?? (await queryPage(execution, from.seq)); ; page = await queryPage(execution, page.to.seq)) {
@@ -79,13 +79,13 @@ async function queryPage({ client, ...execution }: Execution, after: number): Pr
   return page
 }
 
-/** Whether the store has this event, and so all before it; not if it is away: earlier executions have the same. */
+/** Whether the store has this event and all earlier ones. False if it is unavailable: earlier executions have them, too. */
 async function isStored(sessionId: string, { seq, digest }: Watermark, store: Store): Promise<boolean> {
   try {
     const [entry] = await store.entries(sessionId, { after: seq - 1, limit: 1 })
     return entry?.seq === seq && entry.digest === digest
   } catch {
-    // The flusher says that it is away.
+    // The flusher logs the outage.
     return false
   }
 }
@@ -96,7 +96,7 @@ async function* ofStore(sessionId: string, from: Watermark, upTo: Watermark, sto
     const page = (await store.entries(sessionId, { after: at.seq })).filter(({ seq }) => seq <= upTo.seq)
     const last = page.at(-1)
     if (!last) throw new StaleWatermark('events are missing in the store')
-    // What lies before the first one that is stored has no digest there.
+    // The event before the first stored one has no digest there.
     yield page.map((entry, index) => (index === 0 ? { ...entry, prev: at.digest } : entry))
     at = last
   }

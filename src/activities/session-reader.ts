@@ -1,4 +1,4 @@
-// Reads a session's events up to a watermark: from the event log, else from wherever they are (`refill.ts`).
+// Reads a session's events up to a watermark: from the event log, otherwise from other sources (`refill.ts`).
 import type { Client } from '@temporalio/client'
 import { StaleWatermark } from '../jobs/errors.ts'
 import type { ReadTarget } from '../jobs/session-views.ts'
@@ -11,15 +11,15 @@ import { refill } from './refill.ts'
 export interface SessionReader {
   /** The entries above `from` up to the watermark. @throws StaleWatermark. */
   entries(target: ReadTarget, from: Watermark, client: Client): Promise<LogEntry[]>
-  /** The same in parts that one transaction can write, oldest first, whatever their number. @throws StaleWatermark. */
+  /** The same, in parts that fit into one transaction, oldest first. @throws StaleWatermark. */
   parts(target: ReadTarget, from: Watermark, client: Client): AsyncGenerator<LogEntry[]>
 }
 
-/** A part is written within the time that a statement has, even by a Postgres that is busy. */
+/** Even a busy Postgres writes a part of this size within a statement's time limit. */
 const PART_EVENTS = 1_000
 const PART_BYTES = 2_000_000
 
-/** A reader through the orchestrator's event log, which keeps what had to be read from elsewhere. */
+/** A reader through the orchestrator's event log, which caches events from other sources. */
 export function sessionReader(log: EventLog, store: Store): SessionReader {
   async function entries(target: ReadTarget, from: Watermark, client: Client): Promise<LogEntry[]> {
     const logged = readLog(target, from)
@@ -45,14 +45,14 @@ export function sessionReader(log: EventLog, store: Store): SessionReader {
       yield* cut(read)
       newest = read
     }
-    // What is older is stored now, and whoever only flushes does not read it again.
+    // Older entries are stored now, and a flush does not read them again.
     log.append(target, newest)
   }
 
   return { entries, parts }
 }
 
-/** Cuts entries into parts of at most so many events and so much JSON, or of one event. */
+/** Splits entries into parts of limited count and size; a larger event is a part of its own. */
 function* cut(entries: readonly LogEntry[]): Generator<LogEntry[]> {
   let part: LogEntry[] = []
   let bytes = 0

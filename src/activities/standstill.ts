@@ -1,8 +1,8 @@
-// How long this process's event loop stood still: what ran out of time meanwhile was not late for its own sake.
+// Measures how long this process's event loop was blocked: time limits that expired meanwhile prove nothing.
 
 const TICK_MS = 250
 
-/** Watches the event loop from now on. */
+/** Starts watching the event loop. */
 export function watchLoop(): { stoodStillMs(): number; stop(): void } {
   let ticked = performance.now()
   let longest = 0
@@ -15,7 +15,7 @@ export function watchLoop(): { stoodStillMs(): number; stop(): void } {
   const timer = setInterval(look, TICK_MS)
   timer.unref()
   return {
-    // Asked before the tick that is overdue, too: who asks may be what the loop did first.
+    // The caller may run before the overdue tick, so count the time until now, too.
     stoodStillMs: look,
     stop: () => clearInterval(timer),
   }

@@ -1,4 +1,4 @@
-// What the commands that ask the side store share: where it is, how much of a list is shown, and how.
+// Shared by the commands that query the side store: finding it, paging, and output.
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { StoreAsking } from '../client/queries/asking.ts'
 import type { List } from '../client/queries/list.ts'
@@ -10,35 +10,35 @@ import { paint } from './terminal.ts'
 import { type Column, linesOfTable } from './table.ts'
 import { defined } from '../session/defined.ts'
 
-/** Of every command that asks. */
+/** Options of every query command. */
 export interface AskingOptions {
   data: string
   schema?: string
   json?: true
 }
 
-/** Of every command that lists. */
+/** Options of every list command. */
 export interface ListingOptions extends AskingOptions {
   limit: number
   cursor?: string
   all?: true
 }
 
-/** Of a command whose list has a span of time. */
+/** Options of a list with a time span. */
 export interface SpanOptions {
   since?: Date
   until?: Date
 }
 
-/** Of a command that may be asked about one session. */
+/** Options of a command that accepts one session. */
 export interface SessionOptions {
   session?: string
 }
 
-/** Lets a command be asked about one session, named as everywhere: `pawl tools <session>`. */
+/** Adds an optional session: `pawl tools <session>`. */
 export function withSession(command: Command): Command {
   return command.argument('[session]', "the session's id (default: all sessions)").addOption(
-    // What was once the only way to say it.
+    // The older form.
     new Option('--session <id>', 'the same as the argument').hideHelp(),
   )
 }
@@ -46,40 +46,40 @@ export function withSession(command: Command): Command {
 /** The session that the argument or the option names. @throws CliError `invalid_usage` if they differ. */
 export function sessionIn(argument: string | undefined, { session }: SessionOptions): SessionOptions {
   if (argument !== undefined && session !== undefined && argument !== session) {
-    throw new CliError('invalid_usage', `Both ${argument} and --session ${session} are named: name one session.`)
+    throw new CliError('invalid_usage', `The command names two sessions, ${argument} and --session ${session}: name one.`)
   }
   const named = argument ?? session
   return named === undefined ? {} : { session: named }
 }
 
-/** A command that asks the side store; Temporal need not be there. */
+/** A command that queries the side store; it does not need Temporal. */
 export function askingCommand(name: string, description: string): Command {
   return new Command(name)
     .description(description)
-    .option('--schema <name>', "Postgres schema (default: 'pawl')")
+    .option('--schema <name>', "Postgres schema of the side store (default: 'pawl')")
     .addOption(dataOption())
     .addOption(jsonOption())
 }
 
-/** One that lists. */
+/** A command that lists. */
 export function listingCommand(name: string, description: string): Command {
   return askingCommand(name, description)
-    .option('--limit <n>', 'how many', limitOf, 50)
-    .option('--cursor <cursor>', 'go on where a list ended')
-    .option('--all', 'all of them, page by page')
+    .option('--limit <n>', 'items per page, 1 to 1000', limitOf, 50)
+    .option('--cursor <cursor>', 'continue after the page that printed this cursor')
+    .option('--all', 'print all items')
 }
 
 function limitOf(text: string): number {
   const limit = Number(text)
-  if (!Number.isInteger(limit)) throw new InvalidArgumentError('Give a number from 1 to 1000.')
+  if (!Number.isInteger(limit)) throw new InvalidArgumentError('Use a number from 1 to 1000.')
   return limit
 }
 
-/** Adds the options of a span of time. */
+/** Adds the options of a time span. */
 export function withSpan(command: Command): Command {
   return command
-    .option('--since <when>', "from then on: '2h' ago, or 2026-11-21T12:00:00Z", momentOf)
-    .option('--until <when>', 'before then', momentOf)
+    .option('--since <when>', "start of the time span: an age such as '2h' or '7d', or a time such as 2026-11-21T12:00:00Z", momentOf)
+    .option('--until <when>', 'end of the time span', momentOf)
 }
 
 /** The options of a span, for the client. */
@@ -87,7 +87,7 @@ export function spanOf({ since, until }: SpanOptions): SpanOptions {
   return { ...(since && { since }), ...(until && { until }) }
 }
 
-/** Several values, with commas between them. */
+/** Values separated by commas. */
 export function severalOf(text: string): string[] {
   return text.split(',').filter((one) => one !== '')
 }
@@ -96,13 +96,13 @@ function momentOf(text: string): Date {
   const ago = milliseconds(text, { most: Number.MAX_SAFE_INTEGER })
   const moment = ago === undefined ? new Date(text) : new Date(Date.now() - ago)
   if (Number.isNaN(moment.getTime()))
-    throw new InvalidArgumentError("Give how long ago, such as '2h' or '7d', or a time, such as 2026-11-21T12:00:00Z.")
+    throw new InvalidArgumentError("Use an age such as '2h' or '7d', or a time such as 2026-11-21T12:00:00Z.")
   return moment
 }
 
 /** Opens the store, works and closes it. */
 export async function askStore<T>(options: AskingOptions & { follow?: true }, work: (asking: StoreAsking) => Promise<T>): Promise<T> {
-  // Loaded when it is needed: `pawl --help` need not wait for it.
+  // Loaded on demand, so that `pawl --help` is fast.
   const { openAsking } = await import('../client/queries/asking.ts')
   const { postgres, schema, logger, onWait } = await connectOptions(options)
   const asking = openAsking({
@@ -119,7 +119,7 @@ export async function askStore<T>(options: AskingOptions & { follow?: true }, wo
   }
 }
 
-/** Shows a list: a table and how to go on; with `--json` a line for each item, and a last one with the cursor if there are more. */
+/** Prints a list: a table and the cursor of the next page. With `--json`, a line per item, and the cursor as the last line. */
 export async function showList<T extends object>(options: ListingOptions, list: List<T>, columns: readonly Column<T>[]): Promise<void> {
   const { items, cursor } = options.all ? { items: await allOf(list), cursor: undefined } : await list
   showAll(options, items, columns)
@@ -127,7 +127,7 @@ export async function showList<T extends object>(options: ListingOptions, list: 
   say(options.json ? JSON.stringify({ cursor }) : paint('dim', `(more: --cursor ${cursor}, or --all)`))
 }
 
-/** Shows what there is. */
+/** Prints items. */
 export function showAll<T extends object>(options: AskingOptions, items: readonly T[], columns: readonly Column<T>[]): void {
   const lines = options.json ? items.map((item) => JSON.stringify(item)) : linesOfTable(columns, items)
   for (const line of lines) say(line)
@@ -139,7 +139,7 @@ async function allOf<T>(list: List<T>): Promise<T[]> {
   return items
 }
 
-/** What a page takes of the options. */
+/** The page options. */
 export function pageOf({ limit, cursor }: ListingOptions): { limit: number; cursor?: string } {
   return { limit, ...defined({ cursor }) }
 }
@@ -149,7 +149,7 @@ export function say(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
-/** A moment to the second, in UTC. */
+/** A time to the second, in UTC. */
 export function timeOf(date: Date | null): string | null {
   return date && `${date.toISOString().slice(0, 19)}Z`
 }

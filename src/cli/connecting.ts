@@ -1,4 +1,4 @@
-// How a command finds the deployment that it is about: by its options, the environment, or a `pawl dev` that runs.
+// Finds a command's deployment: by its options, the environment, or a running `pawl dev`.
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Logger } from '../agent/tool.ts'
@@ -12,10 +12,10 @@ import { defined } from '../session/defined.ts'
 
 const tell = (_: object, message = ''): void => void process.stderr.write(`${message}\n`)
 const ignore = (): void => {}
-/** Warnings for the person at the terminal: standard output may be a program's input. */
+/** Prints warnings to standard error, because standard output may be read by a program. */
 const ON_STDERR: Logger = { debug: ignore, info: ignore, warn: tell, error: tell }
 
-/** Several calls at once may wait for the same. */
+/** Parallel calls may wait for the same thing: it is printed once within this time. */
 const SAID_AGAIN_MS = 4_000
 
 function sayWaits(): (wait: Wait) => void {
@@ -28,29 +28,32 @@ function sayWaits(): (wait: Wait) => void {
   }
 }
 
-/** Which deployment. */
+/** The deployment. */
 export interface DeploymentOptions {
   data: string
   taskQueue?: string
   schema?: string
 }
 
-/** Adds the options that say which deployment a command is about. */
+/** Adds the options that select a deployment. */
 export function aboutDeployment(command: Command): Command {
   return command
     .addOption(dataOption())
     .option('--task-queue <name>', "Temporal task queue (default: that of the running `pawl dev`, else 'pawl')")
-    .option('--schema <name>', "Postgres schema (default: 'pawl')")
+    .option('--schema <name>', "Postgres schema of the side store (default: 'pawl')")
 }
 
 /**
- * Where the stack is: what the environment says, else what a running `pawl dev` noted in its data folder.
+ * The addresses of the stack: from the environment, otherwise from the file of a running `pawl dev` in its data folder.
  * @throws CliError `dev_not_running` for a folder that was named and has none.
  */
 export async function connectOptions({ data, taskQueue, schema }: DeploymentOptions): Promise<ConnectOptions> {
   const named = data === DATA_FOLDER ? undefined : resolve(data)
   if (named !== undefined && !(await findRunning(named))) {
-    throw new CliError('dev_not_running', `No \`pawl dev\` runs with the data folder ${named}: start one with --data, or leave --data out.`)
+    throw new CliError(
+      'dev_not_running',
+      `No \`pawl dev\` is running with the data folder ${named}: start one with --data, or leave out --data.`,
+    )
   }
   return {
     ...(await findDevDeployment(named)),
@@ -60,7 +63,7 @@ export async function connectOptions({ data, taskQueue, schema }: DeploymentOpti
   }
 }
 
-/** Connects, works and closes. The client is loaded when it is needed: `pawl --help` need not wait for it. */
+/** Connects, runs `work` and closes. The client is loaded on demand, so that `pawl --help` is fast. */
 export async function onDeployment<T>(options: DeploymentOptions, work: (pawl: Pawl) => Promise<T>): Promise<T> {
   const { Pawl } = await import('../client/index.ts')
   const pawl = await Pawl.connect(await connectOptions(options))

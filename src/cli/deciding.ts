@@ -1,4 +1,4 @@
-// What the commands by which a person speaks to a waiting call share: which call, who says it, and how it is told.
+// Shared by the commands for decisions on waiting calls: the call, the person, and the output.
 import { Command } from 'commander'
 import type { SessionHandle } from '../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from './connecting.ts'
@@ -6,7 +6,7 @@ import { jsonOption } from './options.ts'
 import { printable } from './terminal.ts'
 import { defined } from '../session/defined.ts'
 
-/** Of all of them. */
+/** Options of all of them. */
 export interface DecidingOptions extends DeploymentOptions {
   by?: string
   note?: string
@@ -19,18 +19,18 @@ export function decidingCommand(name: string, description: string): Command {
     new Command(name)
       .description(description)
       .argument('<session>', "the session's id")
-      .argument('<call>', "the call's id, as `pawl pending` lists it"),
+      .argument('<call>', "the call's id, from `pawl pending`"),
   )
-    .option('--by <who>', 'who says so, for the record')
+    .option('--by <who>', 'who decides; recorded')
     .addOption(jsonOption())
 }
 
-/** Who says it, and why. */
+/** The person and the note. */
 export function saidBy({ by, note }: DecidingOptions): { by?: string; note?: string } {
   return { ...defined({ by, note }) }
 }
 
-/** Says it to the session, and tells what came of it: a line, or with `--json` an object. */
+/** Sends the decision to the session and prints the outcome: a line, or an object with `--json`. */
 export async function decide(
   options: DecidingOptions,
   sessionId: string,
@@ -40,11 +40,11 @@ export async function decide(
   process.stdout.write(`${options.json ? JSON.stringify({ ...told, sessionId }) : printable(text)}\n`)
 }
 
-/** The digest that was given, else that of the arguments which the call has now. */
+/** The given digest, otherwise that of the call's present arguments. */
 export async function digestOf(session: SessionHandle, callId: string, given: string | undefined): Promise<string> {
   if (given !== undefined) return given
   const { current } = await session.state()
   const leftOut = current?.leftOut?.find((call) => call.callId === callId)
-  // Without one the session says what is wrong with the call.
+  // Without a digest, the session's refusal says what is wrong with the call.
   return current?.calls.find((call) => call.callId === callId)?.asked?.digest ?? leftOut?.inputDigest ?? ''
 }

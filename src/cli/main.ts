@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The `pawl` command: reads the command line, hands over to one file a command, and says what went wrong.
+// The `pawl` command: parses the command line, runs one file per command, and prints errors.
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { askingCommands } from './commands/asking.ts'
@@ -17,7 +17,7 @@ import { resumeCommand } from './commands/resume.ts'
 import { rollbackCommand } from './commands/rollback.ts'
 import { workerCommand } from './commands/worker.ts'
 
-/** How long what a finished command left open may hold the process, in milliseconds. */
+/** How long open handles of a finished command may keep the process alive, in milliseconds. */
 const EXIT_GRACE_MS = 1_000
 
 const packageJson = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
@@ -28,11 +28,11 @@ const packageJson = JSON.parse(readFileSync(new URL('../../package.json', import
 const program = new Command('pawl')
   .description(packageJson.description)
   .version(packageJson.version)
-  .showHelpAfterError('(add --help to see what there is)')
-  // As all that goes wrong: `code: message`.
+  .showHelpAfterError('(add --help for usage)')
+  // Like all errors: `code: message`.
   .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'invalid_usage: ')) })
 
-// Subcommands that are added ready-made inherit no settings by themselves.
+// Commands that are added ready-made do not inherit settings.
 const commands = [
   devCommand(),
   workerCommand(),
@@ -50,7 +50,7 @@ const commands = [
 ]
 for (const command of commands) program.addCommand(command.copyInheritedSettings(program))
 
-// `pawl sessions | head`: the reader has read enough. Commands that serve have a listener of their own, and end in order.
+// `pawl sessions | head`: the reader closes the pipe. Long-running commands have their own listener and shut down in order.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE' && process.stdout.listenerCount('error') === 1) process.exit()
 })

@@ -1,20 +1,20 @@
-// Tables for a terminal: columns as wide as they need to be, the last one cut at the terminal's edge.
+// Tables for a terminal: columns as wide as necessary, the last one cut off at the terminal's edge.
 import { oneLine, paint } from './terminal.ts'
 
-/** A column: its heading, and what stands in it. */
+/** A column: its heading and its cells. */
 export interface Column<T> {
   name: string
   of(row: T): string | number | null
-  /** Numbers stand at the right. */
+  /** Aligned to the right, for numbers. */
   right?: true
 }
 
 const GAP = '  '
 const MIN_LAST = 20
-/** Where output is no terminal nothing but absurd lines are cut. */
+/** Width without a terminal: only very long cells are cut off. */
 const UNBOUNDED = 400
 
-/** The lines of a table, its headings first; only these for no rows. */
+/** The lines of a table, headings first; only the headings for no rows. */
 export function linesOfTable<T>(columns: readonly Column<T>[], rows: readonly T[], width = process.stdout.columns ?? UNBOUNDED): string[] {
   const cells = rows.map((row) => columns.map((column) => oneLine(String(column.of(row) ?? '-'), UNBOUNDED)))
   const widths = columns.map((column, index) => Math.max(column.name.length, ...cells.map((line) => lengthOf(line[index] ?? ''))))

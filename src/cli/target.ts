@@ -1,9 +1,9 @@
-// Options that name a point of a session's past, for the commands that look or go back to one.
+// Options that name a point of a session's past.
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Target } from '../session/events.ts'
 import { CliError } from './errors.ts'
 
-/** What stands in the options; at most one of them. */
+/** The options; at most one is set. */
 export interface TargetOptions {
   checkpoint?: number
   message?: string
@@ -13,30 +13,32 @@ export interface TargetOptions {
 /** Adds the options. */
 export function withTarget(command: Command): Command {
   return command
-    .addOption(new Option('--checkpoint <version>', 'at this checkpoint').argParser(numberOf).conflicts(['message', 'run']))
-    .addOption(new Option('--message <id>', 'just before this message was taken in').conflicts(['checkpoint', 'run']))
-    .addOption(new Option('--run <number>', 'just before this run began').argParser(numberOf).conflicts(['checkpoint', 'message']))
+    .addOption(new Option('--checkpoint <version>', 'the point of this checkpoint').argParser(numberOf).conflicts(['message', 'run']))
+    .addOption(new Option('--message <id>', 'the point just before this message was accepted').conflicts(['checkpoint', 'run']))
+    .addOption(
+      new Option('--run <number>', 'the point just before this run began').argParser(numberOf).conflicts(['checkpoint', 'message']),
+    )
 }
 
-/** The point that the options name, if they do. */
+/** The point that the options name, if any. */
 export function targetIn({ checkpoint, message, run }: TargetOptions): Target | undefined {
   if (checkpoint !== undefined) return { checkpoint }
   if (message !== undefined) return { message }
   return run === undefined ? undefined : { run }
 }
 
-/** The same where one has to be named. @throws CliError `invalid_target`. */
+/** The same for commands that require a point. @throws CliError `invalid_target`. */
 export function neededTarget(options: TargetOptions): Target {
   const target = targetIn(options)
   if (target) return target
   throw new CliError(
     'invalid_usage',
-    'Say where to: --checkpoint <version>, --message <id> or --run <number>; pawl checkpoints <session> lists them.',
+    'Name a point with --checkpoint <version>, --message <id> or --run <number>; `pawl checkpoints <session>` lists checkpoints.',
   )
 }
 
 function numberOf(text: string): number {
   const number = Number(text)
-  if (!Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError('Give a number from 1 on.')
+  if (!Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError('Use a positive whole number.')
   return number
 }

@@ -1,19 +1,19 @@
-// Text for a terminal: colours where it has them, and nothing that a model or a tool said may steer it.
+// Text for a terminal: colours if it supports them, and no control characters from models or tools.
 import { stripVTControlCharacters, styleText } from 'node:util'
 
-/** What `styleText` takes as a format. */
+/** A format of `styleText`. */
 export type Style = Parameters<typeof styleText>[0]
 
 const coloured = process.stdout.isTTY === true && process.stdout.hasColors()
 
-/** The text in a style, if standard output shows colours. */
+/** The text in a style, if standard output supports colours. */
 export function paint(style: Style, text: string): string {
   return coloured ? styleText(style, text) : text
 }
 
 /** The text without escape sequences and control characters; newlines and tabs stay. */
 export function printable(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- they are what is taken out
+  // oxlint-disable-next-line no-control-regex -- they are removed
   return stripVTControlCharacters(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '')
 }
 

@@ -1,13 +1,13 @@
-// Calls that outlive their connection to Temporal: they fail, where the SDK alone would throw out of a timer, which ends the process.
+// Makes calls that outlive their connection to Temporal fail. The SDK alone would throw from a timer, which ends the process.
 import { type ConnectionOptions, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client'
 
 type Interceptor = NonNullable<ConnectionOptions['interceptors']>[number]
 type Call = ReturnType<Interceptor>
 
-/** gRPC's status code of a call that its caller has given up. */
+/** gRPC's status code of a call that its caller has cancelled. */
 const CANCELLED = 1
 
-/** What each connection of ours is made with: the SDK's own retries, whose later attempts may find the connection closed. */
+/** The interceptors of our connections: the SDK's own retries, whose later attempts may find the connection closed. */
 export function interceptors(): Interceptor[] {
   return [makeGrpcRetryInterceptor(defaultGrpcRetryOptions()), failWhenClosed]
 }
@@ -16,7 +16,7 @@ const failWhenClosed: Interceptor = (options, nextCall) => {
   try {
     return nextCall(options) as Call
   } catch (error) {
-    const details = `The connection to Temporal was closed while the call was going on: ${error instanceof Error ? error.message : String(error)}`
+    const details = `The connection to Temporal was closed during the call: ${error instanceof Error ? error.message : String(error)}`
     return failedCall(details) as Call
   }
 }
@@ -28,7 +28,7 @@ function failedCall(
   return {
     start(metadata, listener) {
       queueMicrotask(() => {
-        // As any unary call that fails: no message, then the status.
+        // Like any failed unary call: no message, then the status.
         listener?.onReceiveMessage?.(null)
         listener?.onReceiveStatus?.({ code: CANCELLED, details, metadata })
       })

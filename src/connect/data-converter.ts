@@ -1,8 +1,8 @@
-// A user's data converter by module paths: relative ones are meant from the working directory, where the SDK would look beside itself.
+// Resolves a user's converter paths relative to the working directory; the SDK would resolve them relative to itself.
 import { resolve } from 'node:path'
 import type { DataConverter } from '@temporalio/common'
 
-/** The converter with paths that mean the same wherever they are loaded from; a package's name stays a name. */
+/** The converter with absolute paths; package names stay unchanged. */
 export function absoluteConverter(converter: DataConverter): DataConverter {
   const { payloadConverterPath, failureConverterPath } = converter
   return {

@@ -1,25 +1,25 @@
-// A bound for calls to Temporal: the SDK alone waits without end for a server that has accepted a call and does not answer.
+// A time limit for calls to Temporal: the SDK alone waits forever for a server that has accepted a call and does not answer.
 import type { Client, ConnectionOptions } from '@temporalio/client'
 import { isGrpcServiceError, ServiceError } from '@temporalio/client'
 import { ConnectError } from './errors.ts'
 
 type Interceptor = NonNullable<ConnectionOptions['interceptors']>[number]
 
-/** For all tries of a call together. Longer than the server itself holds a call for which there is nothing to say yet. */
+/** For all tries of a call together. Longer than the server itself holds a long poll. */
 const CALL_MS = 30_000
 
 const DEADLINE_EXCEEDED = 4
 const UNAVAILABLE = 14
 
-/** Bounds the calls of a connection of ours that have no deadline of their own. */
+/** Limits the calls of our connections that have no deadline of their own. */
 export const boundCalls: Interceptor = (options, nextCall) => {
   const bounded = options.deadline === undefined ? { ...options, deadline: Date.now() + CALL_MS } : options
   return nextCall(bounded) as ReturnType<Interceptor>
 }
 
 /**
- * Makes calls within a bound, over whatever connection the client has.
- * @throws ConnectError `no_temporal` when the server does not answer; all else as it is.
+ * Makes calls within a time limit, over the client's connection.
+ * @throws ConnectError `no_temporal` when the server does not answer; other errors unchanged.
  */
 export async function onTemporal<T>(client: Client, calls: () => Promise<T>, boundMs = CALL_MS): Promise<T> {
   try {
@@ -29,7 +29,7 @@ export async function onTemporal<T>(client: Client, calls: () => Promise<T>, bou
   }
 }
 
-/** Whether a call failed because the server is not there, or not in time. */
+/** Whether a call failed because the server is unavailable or too slow. */
 function isAway(error: unknown): boolean {
   if (isGrpcServiceError(error)) return error.code === UNAVAILABLE || error.code === DEADLINE_EXCEEDED
   return error instanceof ServiceError && isAway(error.cause)
@@ -39,7 +39,7 @@ function unanswered(client: Client, cause: unknown): ConnectError {
   const { address } = (client.connection as { options?: { address?: string } }).options ?? {}
   return new ConnectError(
     'no_temporal',
-    `Temporal${address === undefined ? '' : ` at ${address}`} has stopped answering, so whether it received this is not known. Ask again when it is back: a message that is sent again under its messageId is accepted once.`,
+    `Temporal${address === undefined ? '' : ` at ${address}`} has stopped answering, so it is not known whether it received the request. Try again when it is back: a message with the same messageId is accepted only once.`,
     { cause },
   )
 }

@@ -1,9 +1,9 @@
-// The note that a running `pawl dev` leaves in its data folder, so that clients and commands below it find the stack without being told.
+// The file that a running `pawl dev` writes to its data folder, so that clients and commands below it find the stack.
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { TemporalAddress } from './temporal.ts'
 
-/** The addresses of a stack that is being served. */
+/** The addresses of a running stack. */
 export interface ServedStack {
   temporalAddress: string
   temporalUi?: string
@@ -12,30 +12,30 @@ export interface ServedStack {
   databaseUrl?: string
 }
 
-/** What the note says. */
+/** The content of the file. */
 export interface DevStack extends ServedStack {
   /** Of the `pawl dev` that wrote it. */
   pid: number
 }
 
-/** Where a client finds a deployment; what is left out, nothing says. */
+/** Where a client finds a deployment; absent members are unknown. */
 export interface Deployment {
   temporal?: TemporalAddress
   taskQueue?: string
   postgres?: string
 }
 
-/** The folder that `pawl dev` keeps its data in, where nothing else is said. */
+/** The default data folder of `pawl dev`. */
 export const DATA_FOLDER = '.pawl'
 const FILE = 'dev.json'
 
-/** Writes the note; the answer removes it again, unless another `pawl dev` has written its own since. */
+/** Writes the file; the returned function removes it, unless another `pawl dev` has replaced it since. */
 export async function noteRunning(dataDir: string, stack: ServedStack): Promise<() => Promise<void>> {
   const path = join(dataDir, FILE)
   await mkdir(dirname(path), { recursive: true })
   const draft = `${path}.${process.pid}`
   const note: DevStack = { pid: process.pid, ...stack }
-  // The database's password stands in it: for its owner only. Renamed into place, so that no reader sees half of it.
+  // It contains the database's password, so only its owner may read it. Renamed into place, so that no reader sees half of it.
   await writeFile(draft, `${JSON.stringify(note, null, 2)}\n`, { mode: 0o600 })
   await rename(draft, path)
   return async () => {
@@ -44,8 +44,8 @@ export async function noteRunning(dataDir: string, stack: ServedStack): Promise<
 }
 
 /**
- * The deployment of the `pawl dev` that runs in the working directory or one above it (or with this data folder), so far as the environment
- * does not name another one. Nothing is found where `TEMPORAL_*` says where Temporal is.
+ * The deployment of the `pawl dev` that runs in the working directory or one above it (or with this data folder), except for parts that the
+ * environment names. If `TEMPORAL_*` names a Temporal server, nothing is found.
  */
 export async function findDevDeployment(dataDir?: string): Promise<Deployment> {
   const { TEMPORAL_ADDRESS, TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE, TEMPORAL_NAMESPACE, DATABASE_URL } = process.env
@@ -54,7 +54,7 @@ export async function findDevDeployment(dataDir?: string): Promise<Deployment> {
   if (!stack || elsewhere) return {}
   const { temporalAddress: address, namespace, taskQueue, databaseUrl } = stack
   return {
-    // A key and certificates from the environment are for another server.
+    // A key and certificates in the environment are for another server.
     temporal: { address, namespace: TEMPORAL_NAMESPACE || namespace, tls: false, apiKey: '' },
     taskQueue,
     ...(databaseUrl && !DATABASE_URL && { postgres: databaseUrl }),
@@ -67,7 +67,7 @@ export async function findRunning(dataDir: string): Promise<DevStack | null> {
   return note && isAlive(note.pid) ? note : null
 }
 
-/** The nearest one, from a folder upwards. What another user has put there is not believed: messages would go to that user's server. */
+/** The nearest one, from a folder upwards. A file of another user is ignored: messages would go to that user's server. */
 async function findAbove(folder: string): Promise<DevStack | null> {
   for (let at = resolve(folder); ; at = dirname(at)) {
     const dataDir = join(at, DATA_FOLDER)
@@ -98,7 +98,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // Another user's process is alive as well.
+    // EPERM: the process of another user is alive, too.
     return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }

@@ -1,4 +1,4 @@
-// What goes wrong between this process and its servers, Temporal and Postgres.
+// Errors of the connections to Temporal and Postgres.
 import { PawlError } from '../session/errors.ts'
 
 /** No Temporal server answers. Code `no_temporal`. */

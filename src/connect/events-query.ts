@@ -1,16 +1,16 @@
-// The query `events` of a session's workflow: what an execution, be it open or closed, holds of the session's events.
+// The query `events` of a session's workflow: the events of one execution, open or closed.
 import type { Client } from '@temporalio/client'
 import { type EventsPage, type EventsQuery, QUERIES, workflowIdOf } from '../session/protocol.ts'
 
-/** An execution of a session; without an id the newest one. */
+/** An execution of a session; without an id, the newest one. */
 export interface QueriedExecution {
   sessionId: string
   executionId?: string | undefined
 }
 
 /**
- * A page of the events above `after`. Undefined: the session is not open there yet, or never was. Rejects as the SDK's client does, also
- * if no worker has answered in time: one may have to replay the whole history first.
+ * A page of the events above `after`. Undefined: the session is not open there yet, or never was. Rejects like the SDK's client, also if no
+ * worker answers in time: it may have to replay the whole history first.
  */
 export async function queryEvents(
   client: Client,

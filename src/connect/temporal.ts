@@ -1,4 +1,4 @@
-// Where Temporal is, and a client for it: from what the caller says, else from `TEMPORAL_*` and the profile file.
+// Temporal's address, and a client for it: from the caller's options, otherwise from `TEMPORAL_*` and the profile file.
 import { Client, Connection, type ConnectionOptions } from '@temporalio/client'
 import type { DataConverter } from '@temporalio/common'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
@@ -9,19 +9,19 @@ import { boundCalls } from './deadline.ts'
 import { ConnectError } from './errors.ts'
 import { defined } from '../session/defined.ts'
 
-/** Where Temporal is, as plain data; what is left out comes from `TEMPORAL_*` and the profile file. */
+/** Where Temporal is, as plain data; absent members come from `TEMPORAL_*` and the profile file. */
 export interface TemporalAddress {
   /** Host and port. Default: `TEMPORAL_ADDRESS`, the profile file, `127.0.0.1:7233`. */
   address?: string
   /** Temporal namespace. Default: `TEMPORAL_NAMESPACE`, the profile file, `default`. */
   namespace?: string
-  /** A function is asked at each connection, and about once a minute, so that keys can be rotated. */
+  /** A function is called for each connection, and about once a minute, so that keys can be rotated. */
   apiKey?: string | (() => string)
   /** TLS, as Temporal's client takes it. Default: the environment's and the profile file's. */
   tls?: NonNullable<ConnectionOptions['tls']>
 }
 
-/** An address with nothing left open. */
+/** A complete address. */
 export interface ResolvedTemporal extends TemporalAddress {
   address: string
   namespace: string
@@ -30,7 +30,7 @@ export interface ResolvedTemporal extends TemporalAddress {
 
 const CONNECT_TIMEOUT_MS = 10_000
 const REASON_TIMEOUT_MS = 2_000
-/** Where a Temporal server listens by default. */
+/** The default address of a Temporal server. */
 const USUAL_ADDRESS = '127.0.0.1:7233'
 
 /** Where Temporal is, all sources considered; default `127.0.0.1:7233`, namespace `default`. */
@@ -46,11 +46,11 @@ export function resolveTemporal(temporal: TemporalAddress = {}): ResolvedTempora
 
 let warned = false
 
-/** Says once in a process that nothing names a Temporal server and the usual address is assumed: what listens there may be a stranger's. */
+/** Warns once per process that no server is configured and the default address is assumed: another program may listen there. */
 export function warnIfAssumed(temporal: TemporalAddress | undefined, logger: Logger | undefined): void {
   if (warned || temporal?.address !== undefined || configured().address !== undefined) return
   warned = true
-  const text = `pawl: nothing says where Temporal is, so ${USUAL_ADDRESS} is assumed. Set TEMPORAL_ADDRESS, give { temporal: { address } }, or run \`pawl dev\` in this folder.`
+  const text = `pawl: no Temporal server is configured, so ${USUAL_ADDRESS} is assumed. Set TEMPORAL_ADDRESS, give { temporal: { address } }, or run \`pawl dev\` in this folder.`
   if (logger) logger.warn({ temporal: USUAL_ADDRESS }, text)
   else process.emitWarning(text, { type: 'PawlWarning', code: 'PAWL_TEMPORAL_ASSUMED' })
 }
@@ -81,7 +81,7 @@ export async function connectClient(
   }
 }
 
-/** Why the connection failed. The SDK reports only that its time ran out; a single call fails with the reason. */
+/** Why the connection failed. The SDK reports only a timeout; a single call fails with the reason. */
 async function whyNot(where: Omit<ResolvedTemporal, 'namespace'>): Promise<unknown> {
   const connection = Connection.lazy({ ...where, interceptors: [] })
   try {
@@ -94,7 +94,7 @@ async function whyNot(where: Omit<ResolvedTemporal, 'namespace'>): Promise<unkno
   }
 }
 
-/** The error for a server that does not answer, or with which a TLS handshake fails. */
+/** The error for a server that does not answer, or for a failed TLS handshake. */
 export function noTemporal(address: string, cause: unknown): ConnectError {
   const refusal = tlsRefusal(cause instanceof Error ? cause.message : String(cause))
   const text =
@@ -104,7 +104,7 @@ export function noTemporal(address: string, cause: unknown): ConnectError {
   return new ConnectError('no_temporal', text, { cause })
 }
 
-/** How the SDK's two connections, native and Node's, report a failed handshake: the server's alert, or its untrusted certificate. */
+/** How the SDK's two connections (native and Node's) report a failed handshake: the server's alert, or its untrusted certificate. */
 const TLS_REFUSALS = [
   /fatal alert: (\w+)/,
   /InvalidCertificate\((\w+)\)/,

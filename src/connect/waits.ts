@@ -1,6 +1,6 @@
-// Saying what is waited for, once that takes longer than a person expects.
+// Reports waits that take longer than a person expects.
 
-/** What is waited for, such as `Postgres at db:5432/pawl`, and for how long by now. */
+/** A wait: its cause, such as `Postgres at db:5432/pawl`, and its duration so far. */
 export interface Wait {
   /** What is waited for. */
   for: string
@@ -8,13 +8,13 @@ export interface Wait {
   ms: number
 }
 
-/** Is told of a wait after two seconds, and then every five seconds until it ends. */
+/** Called for a wait after two seconds, then every five seconds until it ends. */
 export type TellWait = (wait: Wait) => void
 
 const FIRST_MS = 2_000
 const EVERY_MS = 5_000
 
-/** Resolves as `work` does. `what` is asked for only if there is something to tell; undefined: nothing is known to tell. */
+/** Resolves as `work` does. `what` names the cause and is called only for a slow wait; if it returns undefined, nothing is reported. */
 export async function tellIfSlow<T>(
   tell: TellWait | undefined,
   what: string | (() => Promise<string | undefined>),

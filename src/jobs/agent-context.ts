@@ -1,9 +1,9 @@
-// What code of an agent is given wherever it runs, from what the workflow says of the session.
+// The context that an agent's code gets, made from the workflow's data on the session.
 import type { AgentContext } from '../agent/tool.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import type { JobNeeds } from './needs.ts'
 
-/** Whose code runs, for which turn, for whom. */
+/** The agent, turn and session that the code runs for. */
 export interface AgentPlace {
   agent: string
   run: number

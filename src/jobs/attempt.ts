@@ -1,4 +1,4 @@
-// What an attempt reports of itself while its body runs, and how what it throws is recorded.
+// What an attempt reports while its body runs, and how its errors are recorded.
 import type { FailedAttempt } from '../session/events.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
 import type { AttemptSoFar, JobLink } from './contract.ts'
@@ -6,21 +6,21 @@ import { plainJson } from './json.ts'
 
 const MAX_PROGRESS_BYTES = 16_000
 const MAX_MILESTONE = 200
-/** Postgres has no such names, and people ask for milestones by name. */
+/** Characters that Postgres cannot store, and milestones are queried by name. */
 const NO_NAME = /\0|\p{Surrogate}/u
 const MAX_MILESTONES = 100
 
-/** What a body may report. */
+/** The reports of a body. */
 export interface Notes {
   readonly lastProgress: Json | undefined
-  /** @throws TypeError for what is not JSON, or too much of it. */
+  /** @throws TypeError for a value that is not JSON or is too large. */
   progress(value: Json): void
   milestone(name: string): void
-  /** The last progress of this attempt and the milestones it passed, for its result. */
+  /** The last progress and the milestones of this attempt, for its result. */
   said(): { progress?: Json; milestones?: string[] }
 }
 
-/** The notes of one attempt. */
+/** The reports of one attempt. */
 export function notesOf({ lastProgress }: AttemptSoFar, link: JobLink): Notes {
   const said: { progress?: Json; milestones?: string[] } = {}
   return {
@@ -32,7 +32,7 @@ export function notesOf({ lastProgress }: AttemptSoFar, link: JobLink): Notes {
     },
     milestone(name) {
       if (typeof name !== 'string' || name === '' || name.length > MAX_MILESTONE || NO_NAME.test(name)) {
-        throw new TypeError(`A milestone's name is text of 1 to ${MAX_MILESTONE} characters, with neither NUL nor half a character.`)
+        throw new TypeError(`A milestone's name must be a string of 1 to ${MAX_MILESTONE} characters without NUL bytes or lone surrogates.`)
       }
       said.milestones = [...new Set([...(said.milestones ?? []), name])].slice(0, MAX_MILESTONES)
     },
@@ -45,14 +45,14 @@ function checkedProgress(value: Json): Json {
   try {
     plain = plainJson(value)
   } catch (error) {
-    throw new TypeError(`ctx.progress takes JSON: ${error instanceof Error ? error.message : String(error)}`)
+    throw new TypeError(`ctx.progress accepts JSON only: ${error instanceof Error ? error.message : String(error)}`)
   }
   if (jsonBytes(plain) > MAX_PROGRESS_BYTES)
-    throw new TypeError(`ctx.progress takes at most ${MAX_PROGRESS_BYTES} bytes of JSON: say where you are, not what you have.`)
+    throw new TypeError(`ctx.progress accepts at most ${MAX_PROGRESS_BYTES} bytes of JSON: report a position, not the data.`)
   return plain
 }
 
-/** What was thrown, as a row of the error table. Messages are bounded: history keeps them. */
+/** The thrown error as a row of `errors`. Messages are bounded, because history keeps them. */
 export function failedAttempt(
   attempt: number,
   error: unknown,
@@ -62,8 +62,8 @@ export function failedAttempt(
   const code = isError ? textOf(() => (error as { code?: unknown }).code, 'string') : ''
   const name = isError ? textOf(() => error.name, 'string') || textOf(() => error.constructor.name, 'string') || 'Error' : typeof error
   const text = isError ? textOf(() => error.message) : typeof error === 'string' ? error : notAnError(error)
-  // Models take no empty error result, and people can do nothing with one.
-  const message = text.trim() === '' ? `${name} was thrown, without a message.` : text
+  // Models refuse an empty error result, and people cannot use one.
+  const message = text.trim() === '' ? `${name} was thrown without a message.` : text
   return {
     attempt,
     class: name.slice(0, MAX_CODE),
@@ -73,14 +73,14 @@ export function failedAttempt(
   }
 }
 
-/** Codes and classes stand in indices, and in every list of errors. */
+/** Codes and classes are indexed, and shown in every list of errors. */
 const MAX_CODE = 200
 
 function notAnError(value: unknown): string {
-  return `A value that is no Error was thrown: ${textOf(() => value) || 'it has no text'}`
+  return `A value that is not an Error was thrown: ${textOf(() => value) || 'it has no text'}`
 }
 
-/** Any value may be thrown, also one that throws when it is looked at. */
+/** Any value may be thrown, even one that throws when it is read. */
 function textOf(look: () => unknown, only?: 'string'): string {
   try {
     const found = look()

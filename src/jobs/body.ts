@@ -1,11 +1,11 @@
 // Runs a tool's body under its timeout. Code that ignores its signal cannot be stopped from inside a process, only abandoned.
 
-/** How long a body that may be repeated has after its timeout or an interrupt, before it is abandoned. */
+/** Grace period after a timeout or an interrupt before a repeatable body is abandoned. */
 export const ABANDON_AFTER_MS = 1_000
-/** How long any other body has, where no process can be killed for it. */
+/** The same for any other body, if its process cannot be killed. */
 export const GIVE_UP_AFTER_MS = 5_000
 
-/** A timer that is later than this says that the event loop stood still. */
+/** A timer that is later than this shows that the event loop was blocked. */
 const STANDS_STILL_MS = 500
 
 /** The body took longer than the tool's `timeoutMs`. */
@@ -14,20 +14,20 @@ export class TimedOut extends Error {
   readonly code = 'timeout'
 
   constructor(timeoutMs: number) {
-    super(`The tool took longer than ${timeoutMs} ms, its timeout.`)
+    super(`The tool took longer than its timeout of ${timeoutMs} ms.`)
   }
 }
 
-/** The bounds of a body. */
+/** The time limits of a body. */
 export interface BodyBounds {
   timeoutMs: number
   /** Aborts when the attempt is to stop. */
   stop: AbortSignal
-  /** How long after its timeout or a stop the body is waited for; absent: until its process is killed for it. */
+  /** How long to wait for the body after its timeout or a stop; absent: until its process is killed. */
   abandonAfterMs?: number
 }
 
-/** Runs the body; its signal aborts on the timeout and when `stop` does. Rejects with `TimedOut`, or with what the body throws. */
+/** Runs the body; its signal aborts on the timeout and when `stop` does. Rejects with `TimedOut`, or with the body's error. */
 export async function runBody<T>({ timeoutMs, stop, abandonAfterMs }: BodyBounds, body: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const timedOut = new TimedOut(timeoutMs)
   const timeout = new AbortController()
@@ -38,7 +38,7 @@ export async function runBody<T>({ timeoutMs, stop, abandonAfterMs }: BodyBounds
   try {
     return await (abandonAfterMs === undefined ? running : Promise.race([running, abandoned(signal, abandonAfterMs, ended.signal)]))
   } catch (error) {
-    // What a body throws because it was told to stop says less than why it was told.
+    // The reason for the stop says more than an error that the stop caused.
     throw timeout.signal.aborted && !stop.aborted ? timedOut : error
   } finally {
     stopTimer()
@@ -47,8 +47,8 @@ export async function runBody<T>({ timeoutMs, stop, abandonAfterMs }: BodyBounds
 }
 
 /**
- * Calls back after `ms` in which the event loop turned. A timer that comes late tells that it stood still: that was another call's
- * doing, and what this one waited for may be there already, so it gets the time back. Gives what stops it.
+ * Calls back after `ms` in which the event loop was not blocked. A late timer shows that another call blocked the loop, and the response
+ * that this call waits for may have arrived already, so the call gets the time back. Returns the function that cancels it.
  */
 function afterTurning(ms: number, act: () => void): () => void {
   let timer: NodeJS.Timeout
@@ -68,7 +68,7 @@ async function entered<T>(body: (signal: AbortSignal) => Promise<T>, signal: Abo
   return body(signal)
 }
 
-/** Rejects a while after the signal: the event loop turns, so the body had its chance to heed it. */
+/** Rejects a while after the signal. The event loop was free, so the body had the chance to react. */
 function abandoned(signal: AbortSignal, afterMs: number, ended: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     const wait = (): void => {

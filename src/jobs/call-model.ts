@@ -1,4 +1,4 @@
-// The job `callModel`: reads the transcript up to the watermark, calls the model, resolves the calls it asks for.
+// The job `callModel`: reads the transcript up to the watermark, calls the model, and resolves the requested calls.
 import type { CallModelInput, CallModelResult } from '../activities/contract.ts'
 import type { Agent } from '../agent/agent.ts'
 import { isModelError } from '../agent/errors.ts'
@@ -35,7 +35,7 @@ export async function callModel(needs: JobNeeds, job: Job, input: CallModelInput
   try {
     const { epoch, watermark, origin } = input
     const view = await needs.views.view({ sessionId, epoch, executionId, watermark, ...(origin && { origin }) }, job.along)
-    // What the answer adds to the failed attempts is in the result, too.
+    // `answer` may add to the failed attempts, which the result must include.
     return withFailed(await answer(needs, agent, { ...input, timeLeft }, { ...job, attempt: { ...attempt, failed } }, view))
   } catch (error) {
     if (error instanceof StaleWatermark) return withFailed({ kind: 'stale_watermark' })
@@ -43,7 +43,7 @@ export async function callModel(needs: JobNeeds, job: Job, input: CallModelInput
       if (input.untilServed) throw archiveAway(error.message)
       return withFailed({ kind: 'archive_unavailable', reason: error.message })
     }
-    // Not the model's failure: the events could not be read just now.
+    // Not a failure of the model: the events could not be read at the moment.
     const unread = failedAttempt(attempt.number, error, { retryable: true, worker: needs.worker })
     throw new TryAgain('AttemptFailed', unread.message, { afterMs: STORE_RETRY_MS, failed: unread })
   }
@@ -62,7 +62,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
     return {
       kind: 'failed',
       code: 'invalid_context',
-      reason: `The session's context does not fit the agent's schema: ${context.error.message}`.slice(0, 4_000),
+      reason: `The session's context does not match the agent's schema: ${context.error.message}`.slice(0, 4_000),
     }
   }
   const { run, turn } = input
@@ -102,7 +102,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
   }
 }
 
-/** What an agent's instructions may look at: a copy, in which the metadata of the run stands from its first turn on. */
+/** The state for an agent's instructions: a copy that has the run's metadata from the first turn on. */
 function shownTo(state: SessionState, { metadata }: AgentContext): SessionState {
   const { current, ...rest } = structuredClone(state)
   return { ...rest, current: current && { ...current, metadata: metadata as JsonObject } }
@@ -126,14 +126,14 @@ function deadlineExceeded(agent: Agent): CallModelResult {
   return {
     kind: 'failed',
     code: 'deadline_exceeded',
-    reason: `The run took longer than ${agent.limits.deadlineMs} ms, its limit (limits.deadline).`,
+    reason: `The run took longer than its limit of ${agent.limits.deadlineMs} ms (limits.deadline).`,
   }
 }
 
 async function modelFor(agent: Agent, ctx: AgentContext): Promise<Model> {
   const chosen = typeof agent.model === 'function' ? await agent.model(ctx) : agent.model
   if (typeof chosen !== 'string') return chosen
-  // The SDK behind it takes a tenth of a second to load: a worker that does not need it boots without.
+  // Loaded on demand: the SDK behind it takes a tenth of a second to load.
   const { modelOf } = await import('../models/index.ts')
   return modelOf(chosen)
 }
@@ -155,7 +155,7 @@ function giveUpOrRetry(
   }
   const afterMs = nextDelayMs(agent.retry, retry, told?.retryAfterMs)
   attempt.failed.push(failedAttempt(attempt.number, error, { retryable, worker: needs.worker, nextDelayMs: afterMs }))
-  // The deadline comes first: the run then ends when it is due.
+  // If the deadline comes first, the run ends then.
   return { kind: 'again', afterMs: Math.max(0, Math.min(afterMs, timeLeft())) }
 }
 

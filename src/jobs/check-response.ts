@@ -1,4 +1,4 @@
-// What a model answered, checked before it becomes part of history: a Model is a user's code, and history cannot be corrected.
+// Checks a model's answer before it becomes part of history: a Model is user code, and history cannot be corrected.
 import { inspect } from 'node:util'
 import { ModelError } from '../agent/errors.ts'
 import type { Model, ModelResponse } from '../agent/model.ts'
@@ -7,20 +7,20 @@ import { jsonBytes } from '../session/json.ts'
 import { MAX_CALLS } from '../session/snapshot.ts'
 import { plainJson } from './json.ts'
 
-/** An answer of the right shape and size, as plain JSON. */
+/** A valid answer as plain JSON. */
 export interface CheckedResponse {
   content: AssistantBlock[]
   stopReason: StopReason
   usage: Usage
-  /** Which model answered. */
+  /** The model that answered. */
   model: string
-  /** What was recorded otherwise than the Model returned it; for the log. */
+  /** Values that were replaced; for the log. */
   notes: string[]
 }
 
-/** A model's answer must fit into an activity's result with the resolutions of its calls, even if a codec expands it; the server's limit is 2 MB. */
+/** An answer and the resolutions of its calls must fit into an activity's result, even if a codec expands them; the server's limit is 2 MB. */
 const MAX_ANSWER_BYTES = 1_000_000
-/** More than any call can use. */
+/** More tokens than any call can use. */
 const MAX_TOKENS = 1e12
 const MAX_NAME = 200
 
@@ -35,8 +35,7 @@ const STOP_REASONS: readonly string[] = [
 ]
 
 /**
- * Checks an answer. Content that cannot be used fails the call; usage and names that cannot be recorded are replaced and noted, because the
- * answer itself is good.
+ * Checks an answer. Invalid content fails the call. Invalid usage and names are replaced and noted, because the answer itself is valid.
  * @throws ModelError `invalid_response`.
  */
 export function checkResponse(response: ModelResponse, { name }: Pick<Model, 'name'>): CheckedResponse {
@@ -47,9 +46,9 @@ export function checkResponse(response: ModelResponse, { name }: Pick<Model, 'na
     if (block.type === 'tool_use') block.input ??= {}
   }
   const bytes = jsonBytes(content)
-  if (bytes > MAX_ANSWER_BYTES) throw unusable(`it has ${bytes} bytes, the limit is ${MAX_ANSWER_BYTES}`)
+  if (bytes > MAX_ANSWER_BYTES) throw unusable(`it has ${bytes} bytes, and the limit is ${MAX_ANSWER_BYTES}`)
   const calls = content.filter(({ type }) => type === 'tool_use').length
-  if (calls > MAX_CALLS) throw unusable(`it asks for ${calls} calls, the limit is ${MAX_CALLS}`)
+  if (calls > MAX_CALLS) throw unusable(`it requests ${calls} calls, and the limit is ${MAX_CALLS}`)
   const { stopReason } = response
   if (!STOP_REASONS.includes(stopReason)) throw unusable(`the stop reason is ${JSON.stringify(stopReason)}`)
   const notes: string[] = []
@@ -76,32 +75,32 @@ function isSound(block: AssistantBlock | null): boolean {
   }
 }
 
-/** The name that came with the answer, else the Model's own. */
+/** The model's name in the answer, otherwise the Model's own. */
 function nameOf(answered: unknown, own: unknown, notes: string[]): string {
   if (answered != null && !isName(answered)) {
     notes.push(
-      `The answer says that its model is ${previewOf(answered)}, which is not a name: the Model's own name is recorded. Fix its generate().`,
+      `The answer names ${previewOf(answered)} as its model, which is not a valid name: the Model's own name is recorded. Fix its generate().`,
     )
   }
   if (isName(answered)) return answered
   if (isName(own)) return own
-  notes.push(`The Model's name is ${previewOf(own)}, which is not a name: "unknown" is recorded. Give the Model a \`name\`.`)
+  notes.push(`The Model's name is ${previewOf(own)}, which is not a valid name: "unknown" is recorded. Give the Model a \`name\`.`)
   return 'unknown'
 }
 
-/** What Postgres can hold and people can ask for. */
+/** Names that Postgres can store and people can query. */
 function isName(name: unknown): name is string {
   return typeof name === 'string' && name !== '' && name.length <= MAX_NAME && !/\p{Cc}|\p{Surrogate}/u.test(name)
 }
 
-/** Adapters that estimate count in fractions; what they leave out counts nothing. */
+/** Adapters may estimate fractions, which are rounded; missing counts are 0. */
 function usageOf({ usage }: ModelResponse, model: string, notes: string[]): Usage {
   const counted = { ...NO_USAGE }
   for (const kind of Object.keys(counted) as (keyof Usage)[]) {
     const tokens: unknown = usage?.[kind]
     if (tokens == null) continue
     if (typeof tokens === 'number' && tokens >= 0 && tokens <= MAX_TOKENS) counted[kind] = Math.round(tokens)
-    else notes.push(`The Model "${model}" reports ${previewOf(tokens)} as ${kind}, which cannot be: 0 is recorded. Fix its usage.`)
+    else notes.push(`The Model "${model}" reports ${previewOf(tokens)} as ${kind}, which is impossible: 0 is recorded. Fix its usage.`)
   }
   return counted
 }

@@ -1,19 +1,19 @@
-// Jobs as an orchestrator orders them and an executor answers: what both sides of the boundary know of one.
+// Jobs, as an orchestrator dispatches them and an executor answers them: the types that both sides share.
 import type { PawlActivities } from '../activities/contract.ts'
 import type { AttemptReport } from '../session/attempts.ts'
 import type { FailedAttempt, LogEntry, Watermark } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 
-/** The activities whose work is user code. */
+/** The activities that run user code. */
 export type JobKind = 'callModel' | 'executeTool' | 'verifyTool' | 'resolveTool' | 'checkAnswer'
 
-/** What a kind of job is given. */
+/** The input of each kind of job. */
 export type JobInput<K extends JobKind> = Parameters<PawlActivities[K]>[0]
 
-/** What a kind of job answers. */
+/** The result of each kind of job. */
 export type JobResult<K extends JobKind> = Awaited<ReturnType<PawlActivities[K]>>
 
-/** The attempt that a job is, as far as it was counted before the job began. */
+/** The attempt of a job, as counted before the job began. */
 export interface AttemptSoFar {
   /** Counted from 1 over all of the call's activities. */
   number: number
@@ -25,24 +25,24 @@ export interface AttemptSoFar {
   lastProgress?: Json
 }
 
-/** All that is needed to heartbeat for an attempt and to answer for it: another orchestrator can take over with this alone. */
+/** All data for an attempt's heartbeats and answer: with it, another orchestrator can take over. */
 export interface Ticket {
   taskToken: Uint8Array
   sessionId: string
-  /** The execution that waits for the answer. */
+  /** The execution that waits for the result. */
   workflowId: string
   executionId: string
   activityId: string
   /** `model:<run>:<turn>`, a tool's call id, or `verify:<call id>`. */
   call: string
   tool?: string
-  /** Whether the body must never be entered twice: then it is entered only once the server has confirmed the attempt. */
+  /** Whether the body must never be entered twice. If so, it is entered only after the server has confirmed the attempt. */
   once?: true
   heartbeatTimeoutMs: number
   report: AttemptReport
 }
 
-/** One order. */
+/** One job. */
 export interface JobOrder<K extends JobKind = JobKind> {
   kind: K
   input: JobInput<K>
@@ -50,7 +50,7 @@ export interface JobOrder<K extends JobKind = JobKind> {
   ticket: Ticket
 }
 
-/** Events that come along with a job, so that it need not ask for them. */
+/** Events that are sent along with a job, so that it need not request them. */
 export interface EventsAlong {
   from: Watermark
   entries: LogEntry[]
@@ -59,20 +59,20 @@ export interface EventsAlong {
 /** How a job ended. */
 export type Outcome =
   | { kind: 'answered'; result: unknown }
-  /** Temporal is to schedule the activity again; `failed` is an attempt to be recorded first. */
+  /** Temporal must schedule the activity again; `failed` is an attempt to be recorded first. */
   | { kind: 'again'; type: string; message: string; afterMs: number; failed?: FailedAttempt }
   | { kind: 'threw'; type: string; message: string; stack?: string }
 
-/** A job's line to its orchestrator. */
+/** A job's connection to its orchestrator. */
 export interface JobLink {
-  /** Aborts when the attempt is to stop, or is not the live one any more. */
+  /** Aborts when the attempt must stop, or is no longer the current one. */
   readonly signal: AbortSignal
-  /** Has the server record, durably, that the body is about to be entered. @throws AttemptLost: then it must not be. */
+  /** Makes the server record durably that the body is about to be entered. @throws AttemptLost: then it must not be. */
   begin(): Promise<void>
-  /** The body is entered: its timeout starts. */
+  /** Reports that the body is entered: its timeout starts. */
   entered(timeoutMs: number): void
-  /** Reports progress: shown in the ledger, and passed to the next attempt if this one dies. */
+  /** Reports progress: shown in `tool_calls`, and passed to the next attempt if this one dies. */
   progress(value: Json): void
-  /** Whether the server still counts on this attempt. */
+  /** Whether the server still considers this attempt current. */
   stillMine(): Promise<boolean>
 }

@@ -1,17 +1,17 @@
-// What ends a job other than an answer.
+// Errors that end a job without a result.
 import { PawlError } from '../session/errors.ts'
 import type { FailedAttempt } from '../session/events.ts'
 
 const NOT_SERVED_RETRY_MS = 1_000
 const ARCHIVE_RETRY_MS = 2_000
 
-/** Has Temporal schedule the activity again after a while, perhaps on another worker. */
+/** Makes Temporal schedule the activity again after a while, perhaps on another worker. */
 export class TryAgain extends PawlError {
   override readonly name = 'TryAgain'
   /** The type of the activity's failure. */
   readonly type: string
   readonly afterMs: number
-  /** The attempt that failed, to be recorded before. */
+  /** The failed attempt, to be recorded first. */
   readonly failed: FailedAttempt | undefined
 
   constructor(type: string, message: string, options: { afterMs: number; failed?: FailedAttempt }) {
@@ -22,51 +22,51 @@ export class TryAgain extends PawlError {
   }
 }
 
-/** Another worker may serve it, now or later. */
+/** Another worker may serve the agent, now or later. */
 export function notServed(worker: string, what: string): TryAgain {
   return new TryAgain('NotServed', `${worker} does not serve ${what}`, { afterMs: NOT_SERVED_RETRY_MS })
 }
 
-/** The store may be back by then. */
+/** Retries later, when the store may be back. */
 export function archiveAway(message: string): TryAgain {
   return new TryAgain('ArchiveUnavailable', message, { afterMs: ARCHIVE_RETRY_MS })
 }
 
-/** A read returned what does not fit the tool's `output` schema. */
+/** A read's result does not match the tool's `output` schema. */
 export class InvalidResult extends PawlError {
   override readonly name = 'InvalidResult'
 
   constructor(problem: string) {
-    super('invalid_result', `The tool's result does not fit its output schema. ${problem}`)
+    super('invalid_result', `The tool's result does not match its output schema. ${problem}`)
   }
 }
 
-/** The server no longer counts on this attempt: another one may be running. */
+/** The server has given this attempt up: another one may be running. */
 export class AttemptLost extends PawlError {
   override readonly name = 'AttemptLost'
 
   constructor(options?: { cause?: unknown }) {
-    super('attempt_lost', 'This attempt is not the live one any more; nothing was begun. Another attempt takes over.', options)
+    super('attempt_lost', 'This attempt is no longer the current one, and nothing was begun. Another attempt takes over.', options)
   }
 }
 
-/** Neither the log nor any execution has the events that the watermark names. */
+/** Neither the event log nor any execution has the events of the watermark. */
 export class StaleWatermark extends PawlError {
   override readonly name = 'StaleWatermark'
 
   constructor(what: string) {
-    super('stale_watermark', `The events up to the watermark cannot be read: ${what}. The workflow asks again by itself.`)
+    super('stale_watermark', `The events up to the watermark cannot be read: ${what}. The workflow retries by itself.`)
   }
 }
 
-/** A value that events refer to cannot be read now. */
+/** A large value cannot be read now. */
 export class ArchiveUnavailable extends PawlError {
   override readonly name = 'ArchiveUnavailable'
 
   constructor(options: { cause: unknown }) {
     super(
       'archive_unavailable',
-      'The session has values that lie in the side store, which cannot be reached now: it resumes by itself when the store is back.',
+      'The session needs large values from the side store, which cannot be reached now: it resumes by itself when the store is back.',
       options,
     )
   }

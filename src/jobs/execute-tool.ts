@@ -1,4 +1,4 @@
-// The job `executeTool`: enters a tool's body at most as often as its effect allows, and says what came of it.
+// The job `executeTool`: enters a tool's body only as often as its effect allows, and reports the outcome.
 import type { ExecuteToolInput, ExecuteToolResult, ToolCallInput } from '../activities/contract.ts'
 import type { Agent } from '../agent/agent.ts'
 import { isToolError } from '../agent/errors.ts'
@@ -15,12 +15,12 @@ import { recordResult, type Shelving } from './record.ts'
 import { parseInput, resolveCall } from './resolve.ts'
 import { defined } from '../session/defined.ts'
 
-/** How long a result that history cannot hold is offered to the store; the grace is less than that of an attempt that is overdue. */
+/** How long a result too large for history waits for the store; the grace is shorter than that of an overdue attempt. */
 const SHELVE_MS = 30_000
 const SHELVE_GRACE_MS = 3_000
 const STRICTNESS = { read: 0, idempotent: 1, external: 2 } as const
 
-/** The tool that may run the call, as it was resolved; undefined if this build has another one, or none. */
+/** The tool as the call was resolved with it; undefined if this build has a different one, or none. */
 function servedTool(needs: JobNeeds, input: ToolCallInput): { agent: Agent; tool: Tool } | undefined {
   const agent = needs.agents.get(input.agent)
   const tool = agent?.tools.get(input.resolution.tool)
@@ -33,7 +33,7 @@ function servedTool(needs: JobNeeds, input: ToolCallInput): { agent: Agent; tool
 /** Carries out the job. @throws TryAgain. */
 export async function executeTool(needs: JobNeeds, job: Job, input: ExecuteToolInput): Promise<ExecuteToolResult> {
   const { attempts: before } = input.prior ?? { attempts: 0 }
-  // The workflow was reset within the call: the session resumes from what is stored, and settles the call by that.
+  // The workflow was reset during the call: the session resumes from the store and settles the call from there.
   if (input.executionId !== job.executionId) return { kind: 'interrupted', attempt: before, begun: false }
   const served = servedTool(needs, input)
   if (!served) {
@@ -48,12 +48,12 @@ export async function executeTool(needs: JobNeeds, job: Job, input: ExecuteToolI
   return { ...result, ...(failed.length > 0 && { failed }), ...notes.said() }
 }
 
-/** The call's id, from the place of its request. */
+/** The call's id, from the position of its request. */
 function callIdOfInput({ run, turn, resolution }: ToolCallInput): string {
   return callIdOf(run, turn, resolution.index)
 }
 
-/** How this build would resolve the call, if it knows the tool. */
+/** This build's resolution of the call, if it has the tool. */
 async function otherResolution(
   needs: JobNeeds,
   { sessionId }: Job,
@@ -75,13 +75,13 @@ async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job
   const { effect } = input.resolution
   if (effect === 'external') {
     try {
-      // Only a confirmed heartbeat lets an external body be entered: without it, a lost attempt has surely not begun.
+      // An external body is entered only after a confirmed heartbeat: without one, a lost attempt certainly has not begun.
       await job.link.begin()
     } catch {
       return { kind: 'not_begun', attempt: number }
     }
   }
-  // Also an attempt that was stopped before it could begin; the heartbeat that confirmed it may have told of the stop.
+  // The attempt may have been stopped before it could begin: the heartbeat that confirmed it may have reported the stop.
   if (job.link.signal.aborted) return { kind: 'interrupted', attempt: number, begun: false }
   const startedAt = Date.now()
   let given: { value: unknown; ctx: ToolContext }
@@ -103,26 +103,26 @@ async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job
   return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...recorded }
 }
 
-/** A body that may be repeated is abandoned when its time is over; any other must have ended before `verify` is asked. */
+/** A repeatable body is abandoned after its timeout; any other must have ended before `verify` is called. */
 function abandonment({ killsOverdue }: JobNeeds, effect: Effect): { abandonAfterMs?: number } {
   if (effect !== 'external') return { abandonAfterMs: ABANDON_AFTER_MS }
   return killsOverdue ? {} : { abandonAfterMs: GIVE_UP_AFTER_MS }
 }
 
-/** A read that gave something else than it promises has no result; its code would give the same again. */
+/** A read whose result does not match its schema fails without retries: its code would return the same again. */
 function notFitting(needs: JobNeeds, { number, failed }: Job['attempt'], problem: string): ExecuteToolResult {
   const error = new InvalidResult(problem)
   failed.push(failedAttempt(number, error, { retryable: false, worker: needs.worker }))
   return { kind: 'failed', attempt: number, code: error.code, message: error.message }
 }
 
-/** A body's result may wait for the store, but not so long that its attempt is overdue. */
+/** A result may wait for the store, but not until its attempt is overdue. */
 export function shelvingFor({ values }: JobNeeds, { link }: Job, startedAt: number, timeoutMs: number): Shelving {
   const leftMs = startedAt + timeoutMs + SHELVE_GRACE_MS - Date.now()
   return { values, waitMs: Math.max(0, Math.min(SHELVE_MS, leftMs)), signal: link.signal }
 }
 
-/** `effect` is the one that the call was resolved with: a tool that has become laxer since changes nothing for it. */
+/** `effect` is the one of the call's resolution: a less strict effect of the present tool does not apply to it. */
 function whenThrown(needs: JobNeeds, tool: Tool, effect: Effect, { attempt, link }: Job, error: unknown): ExecuteToolResult {
   const { number, failed, failures } = attempt
   const told = isToolError(error) ? error : undefined
@@ -141,7 +141,7 @@ function whenThrown(needs: JobNeeds, tool: Tool, effect: Effect, { attempt, link
   return { kind: 'failed', attempt: number, code, message: last.message }
 }
 
-/** What `execute` and `verify` are given. */
+/** The context of `execute` and `verify`. */
 export function toolContext(
   needs: JobNeeds,
   input: ToolCallInput,

@@ -1,4 +1,4 @@
-// What an executor can carry out, by the kind of job.
+// The jobs of an executor, by kind.
 import { callModel } from './call-model.ts'
 import type { JobInput, JobKind, JobResult } from './contract.ts'
 import { executeTool } from './execute-tool.ts'
@@ -10,7 +10,7 @@ type CarryOut<K extends JobKind> = (needs: JobNeeds, job: Job, input: JobInput<K
 
 const JOBS: { [K in JobKind]: CarryOut<K> } = { callModel, executeTool, verifyTool, resolveTool, checkAnswer }
 
-/** Carries out a job. @throws TryAgain, and what user code throws where the activity is to fail with it. */
+/** Carries out a job. @throws TryAgain, and errors of user code that the activity must fail with. */
 export function carryOut<K extends JobKind>(kind: K, needs: JobNeeds, job: Job, input: JobInput<K>): Promise<JobResult<K>> {
   return JOBS[kind](needs, job, input)
 }

@@ -1,9 +1,9 @@
-// Values of users' code as plain JSON.
+// Converts values of user code to plain JSON.
 import { isTooDeep, type Json, MAX_DEPTH } from '../session/json.ts'
 
 /**
- * The value as JSON has it: what `JSON.stringify` drops is dropped, `undefined` as a whole is null.
- * @throws TypeError for what has no JSON form (circular values, BigInt) or is nested too deep; RangeError for far too deep.
+ * The value after a round trip through JSON: members that `JSON.stringify` drops are dropped, and `undefined` becomes null.
+ * @throws TypeError for a value without a JSON form (circular values, BigInt) or nested too deep; RangeError for one far too deep.
  */
 export function plainJson(value: unknown): Json {
   const text = JSON.stringify(value)

@@ -1,4 +1,4 @@
-// Values too large for history, as an executor keeps and reads them: in memory for a while, and in the store through the orchestrator.
+// An executor's access to values too large for history: a cache in memory, and the store through the orchestrator.
 import { LRUCache } from 'lru-cache'
 import type { Logger } from '../agent/tool.ts'
 import { blobOf, type Blob, placeholderOf, withBlob } from '../session/blobs.ts'
@@ -8,14 +8,14 @@ import type { Json } from '../session/json.ts'
 import { unlessAborted } from './unless-aborted.ts'
 import { defined } from '../session/defined.ts'
 
-/** JSON that is kept in memory, in characters. */
+/** Size of the cache, in characters of JSON. */
 const CACHED_CHARACTERS = 64_000_000
 
-/** The large values of the side store, as they cross to an executor. */
+/** The side store's large values, as an executor accesses them. */
 export interface ValueStore {
-  /** Whether the value is stored now; `waitMs`: how long it may wait for the store, absent: one short try. */
+  /** Stores a value; returns whether it is stored. `waitMs`: how long it may wait for the store; absent: one short try. */
   put(sessionId: string, ref: BlobRef, json: Uint8Array, waitMs?: number): Promise<boolean>
-  /** The JSON texts that are there, by sha256. @throws ArchiveUnavailable. */
+  /** The stored JSON texts, by sha256. @throws ArchiveUnavailable. */
   get(sessionId: string, refs: readonly BlobRef[]): Promise<Map<string, string>>
 }
 
@@ -29,9 +29,9 @@ export interface Patience {
 
 /** The large values of an executor. */
 export interface LargeValues {
-  /** Brings the value to the store; the reference, or undefined if the store could not take it. Never rejects. */
+  /** Stores the value; returns the reference, or undefined if that failed. Never rejects. */
   keep(sessionId: string, blob: Blob, patience: Patience): Promise<BlobRef | undefined>
-  /** The events with their values put back in; a value that is gone for good is replaced by a note. @throws ArchiveUnavailable. */
+  /** The events with their values restored; a value that is permanently lost is replaced by a note. @throws ArchiveUnavailable. */
   hydrate(sessionId: string, events: readonly SessionEvent[]): Promise<SessionEvent[]>
 }
 
@@ -61,7 +61,7 @@ export function largeValues(store: ValueStore, logger: Logger): LargeValues {
       const json = texts.get(ref.sha256)
       const whole = json === undefined ? undefined : put(event, JSON.parse(json) as Json)
       if (whole) return whole
-      logger.warn({ sessionId, seq: event.seq, sha256: ref.sha256 }, 'a large value is gone: the model is told how it began')
+      logger.warn({ sessionId, seq: event.seq, sha256: ref.sha256 }, 'a large value is lost: the model sees only its beginning')
       return event.type === 'message_received' ? { ...event, content: placeholderOf(ref) } : event
     })
   }
@@ -84,7 +84,7 @@ export function largeValues(store: ValueStore, logger: Logger): LargeValues {
   return { keep, hydrate }
 }
 
-/** The event with its value, if that is what such an event may carry: anyone may signal a reference to any value. */
+/** The event with its value, if the value is valid for such an event: any client may signal a reference to any value. */
 function put(event: SessionEvent, value: Json): SessionEvent | undefined {
   if (event.type === 'message_received') {
     const checked = checkMessage({ content: value })

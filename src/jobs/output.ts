@@ -1,20 +1,20 @@
-// Whether what a tool gave fits its `output` schema, and what the model is told of an effect whose result does not.
+// Checks a tool's result against its `output` schema, and tells the model about an effect whose result does not match.
 import { z } from 'zod'
 import type { Tool, ToolContext } from '../agent/tool.ts'
 import type { ResultContent } from '../session/events.ts'
 import { resultText } from '../session/transcript.ts'
 import { plainJson } from './json.ts'
 
-/** A schema with a question of its own (an async refinement) must not hold up a call that is over. */
+/** An async refinement of the schema must not delay a finished call for longer. */
 const CHECK_MS = 3_000
 const MAX_PROBLEM = 4_000
 
-/** What is wrong with a result, for the model to read; undefined if nothing is, or the tool has no `output`. The result is not changed. */
+/** What is wrong with a result, for the model; undefined if it matches or the tool has no `output`. The result is not changed. */
 export async function outputProblem({ output }: Tool, result: unknown): Promise<string | undefined> {
   if (!output) return undefined
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`the schema did not answer within ${CHECK_MS} ms`)), CHECK_MS)
+    timer = setTimeout(() => reject(new Error(`the schema's check did not finish within ${CHECK_MS} ms`)), CHECK_MS)
   })
   try {
     const parsed = await Promise.race([output.safeParseAsync(result), late])
@@ -26,9 +26,9 @@ export async function outputProblem({ output }: Tool, result: unknown): Promise<
   }
 }
 
-/** The tool, which tells the model besides that its effect completed and in what its result does not fit. */
+/** The tool with a `toModel` that also tells the model that the effect completed and where its result does not match. */
 export function tellingOf(tool: Tool, problem: string): Tool {
-  const note = `The call completed, but its result does not fit the tool's output schema. ${problem}`
+  const note = `The call completed, but its result does not match the tool's output schema. ${problem}`
   return {
     ...tool,
     toModel(result, ctx) {
@@ -39,7 +39,7 @@ export function tellingOf(tool: Tool, problem: string): Tool {
   }
 }
 
-/** What the model would be shown of it; a `toModel` is written for results that fit. */
+/** What the model would see of the result; the tool's `toModel` expects results that match. */
 function shownOf({ toModel }: Tool, result: unknown, ctx: ToolContext): ResultContent | undefined {
   try {
     return resultText(plainJson(toModel ? toModel(result, ctx) : result))

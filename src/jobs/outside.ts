@@ -1,4 +1,4 @@
-// Jobs for calls that a person decides on or a client answers: `resolveTool`, `checkAnswer`.
+// Jobs for calls that a person approves or a client answers: `resolveTool`, `checkAnswer`.
 import type { CheckAnswerInput, CheckAnswerResult, ResolveToolInput, ResolveToolResult } from '../activities/contract.ts'
 import { agentContext } from './agent-context.ts'
 import { StaleWatermark } from './errors.ts'
@@ -9,12 +9,12 @@ import { recordResult } from './record.ts'
 import { resolveCall } from './resolve.ts'
 import { defined } from '../session/defined.ts'
 
-/** How long a large answer is offered to the store, while its sender waits. */
+/** How long a large answer waits for the store, while its sender waits. */
 const SHELVE_MS = 5_000
-/** Nothing is executed here. */
+/** A context for checks: nothing is executed here. */
 const NO_NOTES = { progress: () => undefined, lastProgress: undefined, milestone: () => undefined }
 
-/** How this build would execute a call with other arguments than the model's. */
+/** This build's resolution of a call with changed arguments. */
 export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolInput): Promise<ResolveToolResult> {
   const agent = needs.agents.get(input.agent)
   if (!agent?.tools.has(input.tool)) return { kind: 'not_served' }
@@ -33,7 +33,7 @@ export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolI
   }
 }
 
-/** Whether an answer from outside fits the tool's output schema, and what is recorded of it. */
+/** Checks a client's answer against the tool's output schema, and makes its record. */
 export async function checkAnswer(needs: JobNeeds, job: Job, input: CheckAnswerInput): Promise<CheckAnswerResult> {
   const tool = needs.agents.get(input.agent)?.tools.get(input.resolution.tool)
   if (!tool) return { kind: 'not_served' }

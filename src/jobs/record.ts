@@ -1,4 +1,4 @@
-// What is recorded of a tool's result: the value, what the model gets instead, and the effect's name in the outside world.
+// The record of a tool's result: the value, what the model sees instead, and the effect's id in the outside world.
 import { sha256Hex } from '../agent/canonical.ts'
 import type { Tool, ToolContext } from '../agent/tool.ts'
 import type { RecordedResult } from '../activities/contract.ts'
@@ -10,16 +10,16 @@ import { plainJson } from './json.ts'
 import type { LargeValues } from './large-values.ts'
 import { defined } from '../session/defined.ts'
 
-/** What stands in history itself must fit into an activity's result; the server's limit is 2 MB. */
+/** A result in history must fit into an activity's result; the server's limit is 2 MB. */
 const MAX_INLINE_BYTES = 1_000_000
-/** More than that no model takes, and nobody reads: it is recorded how it begins. */
+/** Larger results are of no use to a model or a person: only their beginning is recorded. */
 const MAX_BYTES = 64_000_000
 const PREVIEW_CHARS = 8_000
 
-/** Where large results go. */
+/** Storage for large results. */
 export interface Shelving {
   values: LargeValues
-  /** Milliseconds that one which history cannot hold may wait for the store; an abort ends the wait. */
+  /** Milliseconds that a result too large for history may wait for the store; an abort ends the wait. */
   waitMs: number
   signal: AbortSignal
 }
@@ -34,16 +34,16 @@ export async function recordResult(tool: Tool, result: unknown, ctx: ToolContext
   }
 }
 
-/** An effect's name; a tool may have none to tell. */
+/** The effect's id, if the tool names one. */
 function asName(name: string | number | null | undefined): string | undefined {
   return name === undefined || name === null ? undefined : `${name}`
 }
 
-/** What a model takes: text or blocks, as plain JSON. */
+/** Content for a model: text or blocks, as plain JSON. */
 function asContent(content: unknown): ResultContent {
   const plain = plainJson(content)
   if (typeof plain === 'string' || isBlocks(plain)) return plain
-  throw new TypeError('it gave neither text nor text and image blocks')
+  throw new TypeError('it returned neither a string nor text and image blocks')
 }
 
 function attemptTo<T>(make: () => T, what: string, ctx: ToolContext): T | undefined {
@@ -66,7 +66,10 @@ async function bounded(
     value = plainJson(result)
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    return { value: null, content: content ?? `The call completed, but its result cannot be recorded, for it has no JSON form: ${reason}` }
+    return {
+      value: null,
+      content: content ?? `The call completed, but its result cannot be recorded, because it has no JSON form: ${reason}`,
+    }
   }
   const whole = { value, ...defined({ content }) }
   const bytes = jsonBytes(value) + (content === undefined ? 0 : jsonBytes(content))
@@ -78,7 +81,7 @@ async function bounded(
   return fits ? whole : { value: null, content: noteOf(value, content, bytes) }
 }
 
-/** The result as the model would read it. */
+/** The result as the model would see it. */
 function textFor(shown: Json | ResultContent): string {
   const text = resultText(shown as Json)
   if (typeof text === 'string') return text

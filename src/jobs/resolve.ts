@@ -1,4 +1,4 @@
-// What this worker's current code says of a tool call that the model asked for.
+// Resolves a tool call that the model requested, by this worker's code.
 import { z } from 'zod'
 import type { Agent } from '../agent/agent.ts'
 import { idempotencyKeyOf, inputDigestOf } from '../agent/keys.ts'
@@ -8,10 +8,10 @@ import { type Json, jsonBytes } from '../session/json.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import { defined } from '../session/defined.ts'
 
-/** Bytes of JSON of each text in a resolution: those of all the calls that an answer may ask for must fit into one activity's result. */
+/** Maximum bytes of JSON of each text in a resolution: the resolutions of all calls of an answer must fit into one activity's result. */
 const MAX_TEXT_BYTES = 2_000
 
-/** The place and content of a call. */
+/** The position and content of a call. */
 export interface RequestedCall {
   sessionId: string
   run: number
@@ -19,19 +19,19 @@ export interface RequestedCall {
   index: number
   tool: string
   input: Json
-  /** The session whose name is in keys that count for a whole session, where it is another. */
+  /** The session whose id is in keys of a whole session, if it is another one. */
   keysOf?: string
 }
 
-/** What a resolution may depend on besides the call. */
+/** The other inputs of a resolution. */
 export interface ResolveOptions {
-  /** By key, the calls that completed it. */
+  /** By key: the call that completed it. */
   completed?: ReadonlyMap<string, string>
   /** For the tool's `approval`. */
   ctx: AgentContext
 }
 
-/** Resolves a call: effect, key, timeouts, whom to ask, or why it cannot run. */
+/** Resolves a call: its effect, key, timeouts, approval, or why it cannot run. */
 export async function resolveCall(agent: Agent, call: RequestedCall, { completed, ctx }: ResolveOptions): Promise<Resolution> {
   const { index, input: rawInput } = call
   const tool = agent.tools.get(call.tool)
@@ -68,14 +68,14 @@ export async function resolveCall(agent: Agent, call: RequestedCall, { completed
   try {
     key = idempotencyKeyOf(tool, { ...call, rawInput, input: parsed.input })
     if (jsonBytes(key) > MAX_TEXT_BYTES)
-      throw new RangeError(`The key has ${jsonBytes(key)} bytes of JSON, the limit is ${MAX_TEXT_BYTES}.`)
+      throw new RangeError(`The key has ${jsonBytes(key)} bytes of JSON, and the limit is ${MAX_TEXT_BYTES}.`)
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     return {
       ...known,
       invalid: {
         code: 'invalid_idempotency_key',
-        message: cutText(`The call cannot be made: its idempotency key could not be told. ${reason}`, MAX_TEXT_BYTES),
+        message: cutText(`The call cannot be made: its idempotency key could not be computed. ${reason}`, MAX_TEXT_BYTES),
       },
     }
   }
@@ -84,7 +84,7 @@ export async function resolveCall(agent: Agent, call: RequestedCall, { completed
   return { ...known, ...defined({ key, replayOf }), ...(approval && { approval }) }
 }
 
-/** On what terms the call needs approval, if it does. A tool that cannot say is asked about. */
+/** The terms of the approval, if the call needs one. It does if the tool's function fails. */
 async function approvalOf(tool: Tool, input: unknown, ctx: ApprovalContext): Promise<ApprovalTerms | undefined> {
   if (!tool.approval) return undefined
   const { needed, expiresMs, onExpiry } = tool.approval
@@ -92,19 +92,19 @@ async function approvalOf(tool: Tool, input: unknown, ctx: ApprovalContext): Pro
   try {
     need = await inTime(needed(input, ctx))
   } catch (error) {
-    need = `Whether it needs approval could not be told: ${error instanceof Error ? error.message : String(error)}`
+    need = `The tool's approval function failed: ${error instanceof Error ? error.message : String(error)}`
   }
   if (need === false) return undefined
   return { expiresMs, onExpiry, ...(typeof need === 'string' && need !== '' && { reason: cutText(need, MAX_TEXT_BYTES) }) }
 }
 
-/** A tool that does not say in time whether its call needs approval must not hold up the turn. */
+/** Calls the tool's approval function, with a time limit, so that it cannot delay the turn. */
 const APPROVAL_ANSWER_MS = 30_000
 
 async function inTime<T>(answer: T | Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`it did not say within ${APPROVAL_ANSWER_MS} ms`)), APPROVAL_ANSWER_MS)
+    timer = setTimeout(() => reject(new Error(`it did not return within ${APPROVAL_ANSWER_MS} ms`)), APPROVAL_ANSWER_MS)
   })
   try {
     return await Promise.race([answer, late])
@@ -115,13 +115,13 @@ async function inTime<T>(answer: T | Promise<T>): Promise<T> {
 
 const NOT_RUN = { effect: 'read', schemaDigest: '', timeoutMs: 0, retry: { maxRetries: 0, baseDelayMs: 0 }, verify: false } as const
 
-/** The tool's input from raw arguments, or what is wrong with them, for the model to read. */
+/** The tool's input from raw arguments, or what is wrong with them, for the model. */
 export async function parseInput(tool: Tool, raw: Json): Promise<{ input: unknown } | { problem: string }> {
-  if (typeof raw === 'string') return { problem: `The arguments are no JSON object: ${raw.slice(0, 500)}` }
+  if (typeof raw === 'string') return { problem: `The arguments are not a JSON object: ${raw.slice(0, 500)}` }
   try {
     const parsed = await tool.input.safeParseAsync(raw)
     if (parsed.success) return { input: parsed.data }
-    return { problem: `The arguments do not fit the tool's schema.\n${z.prettifyError(parsed.error)}`.slice(0, 4_000) }
+    return { problem: `The arguments do not match the tool's schema.\n${z.prettifyError(parsed.error)}`.slice(0, 4_000) }
   } catch (error) {
     return { problem: `The arguments could not be checked: ${error instanceof Error ? error.message : String(error)}` }
   }

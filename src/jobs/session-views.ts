@@ -1,4 +1,4 @@
-// Sessions as their events up to a watermark give them. Kept, so that a turn folds only what is new.
+// Caches sessions folded up to a watermark, so that a turn folds only new events.
 import { LRUCache } from 'lru-cache'
 import { blobOf } from '../session/blobs.ts'
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
@@ -9,13 +9,13 @@ import type { EventsAlong } from './contract.ts'
 import { StaleWatermark } from './errors.ts'
 import type { LargeValues } from './large-values.ts'
 
-/** A session as its events up to a watermark give it. */
+/** A session folded up to a watermark. */
 export interface SessionView {
   state: SessionState
   transcript: Transcript
 }
 
-/** Which events: of which session and chain, up to where, and which execution can be asked for them. */
+/** The events to read: of which session and chain, up to where, and the execution that can be queried for them. */
 export interface ReadTarget {
   sessionId: string
   /** The first execution of the chain that wrote them. */
@@ -37,7 +37,7 @@ export interface SessionViews {
 
 const START: Watermark = { seq: 0, digest: '' }
 const SESSIONS_KEPT = 200
-/** JSON of kept sessions, large values included, in bytes. */
+/** Bytes of JSON of cached sessions, including large values. */
 const BYTES_KEPT = 256_000_000
 
 interface Kept extends SessionView {
@@ -50,7 +50,7 @@ export function sessionViews(read: ReadEntries, values: LargeValues): SessionVie
   const kept = new LRUCache<string, Kept>({ max: SESSIONS_KEPT, maxSize: BYTES_KEPT, sizeCalculation: ({ bytes }) => bytes })
   const reading = new Map<string, Promise<unknown>>()
 
-  /** One read a session at a time: the second one finds what the first has read. */
+  /** One read per session at a time: the second one uses what the first has read. */
   async function inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = reading.get(key)
     const mine = (async () => {
@@ -68,7 +68,7 @@ export function sessionViews(read: ReadEntries, values: LargeValues): SessionVie
   async function grow(key: string, from: Kept | undefined, target: ReadTarget, along?: EventsAlong): Promise<SessionView> {
     const entries = await entriesFor(target, from?.at ?? target.origin ?? START, along)
     const events = entries.map((entry) => JSON.parse(entry.json) as SessionEvent)
-    // Before the transcript grows: it must not be left half grown when values cannot be read.
+    // Before the transcript changes: it must not be changed half way if values cannot be read.
     const whole = await values.hydrate(target.sessionId, events)
     const transcript = from?.transcript ?? emptyTranscript()
     for (const event of whole) addToTranscript(transcript, event)
@@ -101,7 +101,7 @@ export function sessionViews(read: ReadEntries, values: LargeValues): SessionVie
           return await grow(key, usable, target, along)
         } catch (error) {
           if (!(usable && error instanceof StaleWatermark)) throw error
-          // What was kept may be of a task that was rejected: read everything again.
+          // The cached view may be of a rejected task: read everything again.
           return grow(key, undefined, target, along)
         }
       })
@@ -109,7 +109,7 @@ export function sessionViews(read: ReadEntries, values: LargeValues): SessionVie
   }
 }
 
-/** Bytes of a value that was put back in. Anyone can signal a reference, with any number in it. */
+/** Bytes of a restored value. Any client can signal a reference with any number in it. */
 function valueBytes(event: SessionEvent): number {
   return Math.min(Math.max(0, blobOf(event)?.bytes ?? 0), BYTES_KEPT)
 }

@@ -1,6 +1,6 @@
-// Work that may not heed its signal must not hold up whoever waits for it.
+// Stops waiting for work that may ignore its signal.
 
-/** What `work` gives, unless the signal aborts first; its late answer is of no interest. */
+/** Resolves as `work` does, unless the signal aborts first; a later result is ignored. */
 export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   work.catch(() => undefined)
   signal.throwIfAborted()

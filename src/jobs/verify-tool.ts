@@ -1,4 +1,4 @@
-// The job `verifyTool`: asks a tool whether a call of unknown outcome happened.
+// The job `verifyTool`: calls a tool's `verify` for a call whose outcome is unknown.
 import type { VerifyToolInput, VerifyToolResult } from '../activities/contract.ts'
 import { ABANDON_AFTER_MS, runBody } from './body.ts'
 import { shelvingFor, toolContext } from './execute-tool.ts'
@@ -7,12 +7,12 @@ import { outputProblem, tellingOf } from './output.ts'
 import { recordResult } from './record.ts'
 import { parseInput } from './resolve.ts'
 
-/** A question has no progress of its own. */
+/** A `verify` reports no progress. */
 const NO_NOTES = { progress: () => undefined, lastProgress: undefined, milestone: () => undefined }
 
-/** Carries out the job. What `verify` throws is thrown: Temporal retries it. */
+/** Carries out the job. Rethrows what `verify` throws: Temporal retries it. */
 export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInput): Promise<VerifyToolResult> {
-  // Any build that has the tool may be asked, even with another schema: it is a read, and its arguments are parsed below.
+  // Any build that has the tool can verify, even with another schema: `verify` is a read, and its arguments are parsed below.
   const tool = needs.agents.get(input.agent)?.tools.get(input.resolution.tool)
   if (!tool) return { kind: 'not_begun' }
   const { verify } = tool
@@ -20,7 +20,7 @@ export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInp
   const parsed = await parseInput(tool, input.input)
   if ('problem' in parsed) return { kind: 'cannot_tell', message: parsed.problem }
   const startedAt = Date.now()
-  // The attempt that the body is told of is the one in question.
+  // `ctx.attempt` is the attempt in question.
   const about = { ...job, attempt: { ...job.attempt, number: input.attempt } }
   const bounds = { timeoutMs: tool.verifyTimeoutMs, stop: job.link.signal, abandonAfterMs: ABANDON_AFTER_MS }
   const { verdict, ctx } = await runBody(bounds, async (signal) => {

@@ -1,4 +1,4 @@
-// pawl's cache directory: what is fetched or built once on a machine and shared by all projects and processes.
+// pawl's cache directory for downloads and builds, shared by all projects and processes of a machine.
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'

@@ -1,4 +1,4 @@
-// The data directory: where a stack keeps its servers' data and what must be the same at its next start.
+// The data directory: a stack's server data, and settings that must stay the same at the next start.
 import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, realpath, rename, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,9 +12,9 @@ export interface DataDir {
   kind: 'fresh' | 'kept'
 }
 
-/** What a data directory remembers from one start to the next. */
+/** Settings that a data directory keeps between starts. */
 export interface StackState {
-  /** Marks this directory's processes on their command lines. */
+  /** Identifies this directory's processes by their command lines. */
   id: string
   /** Of the database's owner. */
   password: string
@@ -35,7 +35,7 @@ export async function makeDataDir(given: string | undefined): Promise<DataDir> {
     if (given === undefined) return { path: await realpath(await mkdtemp(join(tmpdir(), 'pawl-stack-'))), kind: 'fresh' }
     await mkdir(given, { recursive: true })
     const path = await realpath(resolve(given))
-    // It holds a password and databases: nothing for a repository.
+    // It contains a password and databases, which do not belong in a repository.
     await writeFile(join(path, '.gitignore'), '*\n')
     return { path, kind: 'kept' }
   } catch (error) {
@@ -43,7 +43,7 @@ export async function makeDataDir(given: string | undefined): Promise<DataDir> {
   }
 }
 
-/** Reads what the data directory remembers; begins a new memory if there is none. @throws StackError `data_dir_unusable`. */
+/** Reads the settings of a data directory, or creates them. @throws StackError `data_dir_unusable`. */
 export async function openState(dir: DataDir): Promise<StateFile> {
   const file = join(dir.path, 'stack.json')
   try {
@@ -52,7 +52,7 @@ export async function openState(dir: DataDir): Promise<StateFile> {
       throw error
     })
     let current = known === undefined ? newState() : (JSON.parse(known) as StackState)
-    // One write at a time: both servers remember their ports as they start, and there is one place for what is next.
+    // One write at a time: both servers store their ports as they start, and share one temporary file.
     let written = Promise.resolve()
     const write = async () => {
       await writeFile(`${file}.next`, `${JSON.stringify(current, null, 2)}\n`, { mode: 0o600 })
@@ -82,7 +82,7 @@ function newState(): StackState {
 function unusable(path: string, cause: unknown): StackError {
   return new StackError(
     'data_dir_unusable',
-    `The data directory ${path} cannot be used: ${reasonOf(cause)}. Give a folder that this user may write to, or remove the broken one.`,
+    `The data directory ${path} cannot be used: ${reasonOf(cause)}. Choose a folder that this user may write to, or remove the broken one.`,
     { cause },
   )
 }

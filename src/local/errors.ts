@@ -1,4 +1,4 @@
-// What the local stack throws: nothing to be had, nothing answers, or a data directory that cannot be used.
+// Errors of the local stack.
 import { PawlError } from '../session/errors.ts'
 
 /** The codes of `StackError`. */

@@ -1,4 +1,4 @@
-// The local stack: what `pawl dev`, the demo and tests start when nobody gives them a Temporal and a Postgres.
+// The local stack: `pawl dev`, the demo and tests start it if no Temporal and Postgres are configured.
 export { startStack, type PostgresWay, type Stack, type StackOptions } from './stack.ts'
 export { StackError } from './errors.ts'
 export type { StackServer } from './server.ts'

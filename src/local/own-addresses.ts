@@ -1,4 +1,4 @@
-// Addresses in the environment that name a folder's own servers: what `pawl dev` prints is exported, and outlives the servers.
+// Addresses in the environment that name a folder's own servers: users export what `pawl dev` prints, and the variables outlive the servers.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,8 +11,8 @@ import type { Say } from './progress.ts'
 const PATIENCE_MS = 15_000
 
 /**
- * The environment without the addresses of servers that a stack with this folder has run and does not run now: those are to be started,
- * not looked for. While another process runs them, the addresses stay, and the servers are found like any others.
+ * The environment without the addresses of this folder's own servers that do not run now, because they must be started. While another
+ * process runs them, the addresses stay, and the servers are found like any others.
  */
 export async function withoutOwnAddresses(env: NodeJS.ProcessEnv, dataDir: string, say: Say): Promise<NodeJS.ProcessEnv> {
   const known = await readState(dataDir)
@@ -23,7 +23,7 @@ export async function withoutOwnAddresses(env: NodeJS.ProcessEnv, dataDir: strin
   const ownPostgres = isOwnPostgres(postgres, known)
   const own = [...(ownTemporal ? ['TEMPORAL_ADDRESS'] : []), ...(ownPostgres ? ['DATABASE_URL'] : [])]
   if (own.length === 0) return env
-  say(`${own.join(' and ')} ${own.length > 1 ? 'name' : 'names'} what ran in ${dataDir}: starting it`)
+  say(`${own.join(' and ')} ${own.length > 1 ? 'name' : 'names'} a server of ${dataDir} that does not run: starting it`)
   return {
     ...rest,
     ...(temporal !== undefined && !ownTemporal && { TEMPORAL_ADDRESS: temporal }),

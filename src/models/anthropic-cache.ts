@@ -1,8 +1,8 @@
-// Where Anthropic's prompt cache may stop and start again: at most four breakpoints a request.
+// Breakpoints of Anthropic's prompt cache: at most four per request.
 import type { TextBlockParam, Tool } from '@anthropic-ai/sdk/resources/messages'
 import type { WireMessage } from './anthropic-messages.ts'
 
-/** The parts of a request that a breakpoint can stand on. */
+/** The parts of a request that can have a breakpoint. */
 export interface CacheableParams {
   system?: TextBlockParam[]
   tools?: Tool[]
@@ -13,7 +13,7 @@ const EPHEMERAL = { type: 'ephemeral' } as const
 
 /**
  * The same with breakpoints on the last tool, the system prompt, the last message and the user's message before it.
- * The last but one is where the call before this one ended: the API looks only about 20 blocks back from a breakpoint,
+ * The last but one is where the previous call ended: the API looks only about 20 blocks back from a breakpoint,
  * which a turn of many parallel calls exceeds. Tools have their own, because instructions made from the state change.
  */
 export function withCacheBreakpoints<P extends CacheableParams>(params: P): P {

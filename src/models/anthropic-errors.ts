@@ -1,26 +1,27 @@
-// Why a call to Anthropic's API failed: one ModelError that says whether and when to try again.
+// Converts errors of Anthropic's API to a ModelError that says whether and when to retry.
 import { ModelError } from '../agent/errors.ts'
 
-/** Errors of an HTTP answer that another try may not meet; every 5xx is one too (529: overloaded). */
+/** Retryable HTTP statuses, besides every 5xx (529: overloaded). */
 const RETRYABLE_STATUS = new Set([408, 409, 429])
 
-/** The same inside a stream, whose HTTP status was 200 long ago: only the type tells. */
+/** Retryable error types inside a stream, whose HTTP status was 200. */
 const RETRYABLE_TYPES = new Set(['overloaded_error', 'api_error', 'rate_limit_error', 'timeout_error'])
 
-const TRIED_AGAIN = 'It is tried again as the agent’s `retry` says; if it goes on, look at status.claude.com and at the network.'
+const TRIED_AGAIN = 'pawl retries it according to the agent’s `retry`; if it persists, check status.claude.com and the network.'
 
 const WHAT_NEXT: Record<string, string> = {
-  authentication_error: 'Check ANTHROPIC_API_KEY, or the client given to anthropic().',
-  billing_error: 'Check the plan and the credit of the Anthropic organization.',
-  connection_error: 'It is tried again as the agent’s `retry` says; if it goes on, check the network, the proxy and ANTHROPIC_BASE_URL.',
-  invalid_request_error: 'Correct what it names: options of anthropic(), instructions, tools or messages.',
+  authentication_error: 'Check ANTHROPIC_API_KEY, or the client passed to anthropic().',
+  billing_error: 'Check the plan and the credit balance of the Anthropic organization.',
+  connection_error:
+    'pawl retries it according to the agent’s `retry`; if it persists, check the network, the proxy and ANTHROPIC_BASE_URL.',
+  invalid_request_error: 'Correct the part that it names: options of anthropic(), instructions, tools or messages.',
   not_found_error: 'Check the name of the model and ANTHROPIC_BASE_URL.',
-  permission_error: 'Check what the API key may use.',
-  rate_limit_error: 'It is tried again when the API allows it; if it goes on, run fewer sessions at once or ask for a higher limit.',
+  permission_error: 'Check the permissions of the API key.',
+  rate_limit_error: 'pawl retries it when the API allows; if it persists, run fewer sessions at once or request a higher limit.',
   request_too_large: 'Make the messages, images or tool results smaller.',
 }
 
-/** What is known of an error that the SDK threw. Read by its shape: a client of the user may come from another copy of the SDK. */
+/** An error of the SDK, recognised by its shape, because a user's client may come from another copy of the SDK. */
 interface Thrown {
   name: string
   message: string
@@ -48,28 +49,30 @@ export function modelErrorOf(error: unknown, model: string, phase: CallPhase): M
   })
 }
 
-/** The answer stopped coming before its end. */
+/** The stream ended before the answer was complete. */
 export function streamCut(model: string): ModelError {
-  return new ModelError('stream_cut', sentence(`${model}: the answer broke off before its end.`, 'stream_cut', true), { retryable: true })
+  return new ModelError('stream_cut', sentence(`${model}: the stream ended before the answer was complete.`, 'stream_cut', true), {
+    retryable: true,
+  })
 }
 
-/** Nothing came for `ms` milliseconds. */
+/** No data arrived for `ms` milliseconds. */
 export function callTimedOut(model: string, ms: number): ModelError {
-  return new ModelError('timeout', sentence(`${model}: nothing came for ${ms} ms.`, 'timeout', true), { retryable: true })
+  return new ModelError('timeout', sentence(`${model}: no data arrived for ${ms} ms.`, 'timeout', true), { retryable: true })
 }
 
 /** No credentials were found. */
 export function noApiKey(): ModelError {
   return new ModelError(
     'no_api_key',
-    'There is no API key for Anthropic: set ANTHROPIC_API_KEY in the worker’s environment, or give anthropic() an `apiKey` or a `client`.',
+    'There is no API key for Anthropic: set ANTHROPIC_API_KEY in the worker’s environment, or pass an `apiKey` or a `client` to anthropic().',
     { retryable: false },
   )
 }
 
 /**
- * Whether the error is that the API refused thinking that an earlier call returned. Newer models bind their thinking to all that stood before it:
- * system prompt, tools, messages. Instructions made from the state, or a deploy with another tool, change that.
+ * Whether the API refused thinking that an earlier call returned. Newer models bind their thinking to everything before it (system prompt,
+ * tools, messages), which instructions made from the state, or a deploy with another tool, change.
  */
 export function isThinkingRefused(error: unknown): boolean {
   const { status, message } = thrownOf(error)
@@ -80,7 +83,7 @@ export function isThinkingRefused(error: unknown): boolean {
   )
 }
 
-/** Milliseconds that `retry-after-ms` or `retry-after` (seconds or an HTTP date) ask for; undefined where they say nothing usable. */
+/** Milliseconds that `retry-after-ms` or `retry-after` (seconds or an HTTP date) request; undefined without a usable value. */
 export function retryAfterMsOf(headers: Headers, now: number = Date.now()): number | undefined {
   const ms = numberOf(headers.get('retry-after-ms'))
   if (ms !== undefined && ms >= 0) return untilIn(ms, ms, now)
@@ -92,11 +95,11 @@ export function retryAfterMsOf(headers: Headers, now: number = Date.now()): numb
   return Number.isNaN(date) ? undefined : Math.max(0, date - now)
 }
 
-/** Thirty years, in milliseconds: nobody asks for as long. */
+/** Thirty years in milliseconds: a longer wait must be a timestamp. */
 const TOO_LONG_MS = 1e12
 const FAR_FUTURE_MS = 1e14
 
-/** Some proxies answer with a moment: seconds, or milliseconds, since 1970. */
+/** Some proxies send a timestamp: seconds or milliseconds since 1970. */
 function untilIn(ms: number, given: number, now: number): number {
   if (ms < TOO_LONG_MS) return Math.ceil(ms)
   return Math.max(0, Math.ceil(ms < FAR_FUTURE_MS ? ms : given) - now)
@@ -125,7 +128,7 @@ function thrownOf(error: unknown): Thrown {
   }
 }
 
-/** The API's own sentence where there is one; for lost connections the innermost cause, which names host and errno. */
+/** The API's own message if there is one; for lost connections the innermost cause, which has host and errno. */
 function detailOf(thrown: Thrown, error: unknown): string {
   const said = (error as { apiMessage?: unknown } | null | undefined)?.apiMessage
   if (typeof said === 'string' && said !== '') return thrown.status === undefined ? said : `${thrown.status} ${said}`
@@ -136,7 +139,7 @@ function detailOf(thrown: Thrown, error: unknown): string {
     .slice(0, 2000)
 }
 
-/** undici ends a body that is silent for 5 minutes, and a request without an answer, with errors of its own. */
+/** undici's own errors for a body that is silent for 5 minutes and for a request without a response. */
 function isSocketTimeout(error: unknown): boolean {
   return causesOf(error).some((cause) =>
     /^UND_ERR_(BODY|HEADERS|CONNECT)_TIMEOUT$|^ETIMEDOUT$/.test(String((cause as { code?: unknown }).code)),
@@ -154,7 +157,7 @@ function causesOf(error: unknown): Error[] {
 }
 
 function sentence(what: string, code: string, retryable: boolean): string {
-  const next = WHAT_NEXT[code] ?? (retryable ? TRIED_AGAIN : 'It is not tried again: correct what it names.')
+  const next = WHAT_NEXT[code] ?? (retryable ? TRIED_AGAIN : 'pawl does not retry it: correct the part that it names.')
   return `${what.replace(/\.?$/, '.')} ${next}`
 }
 

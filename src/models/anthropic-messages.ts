@@ -1,15 +1,15 @@
-// A transcript as Anthropic's API takes it: the same transcript always gives the same bytes, and nothing that the API refuses.
+// Converts a transcript for Anthropic's API: the same transcript always yields the same bytes, and nothing that the API refuses.
 import type { ContentBlockParam, ToolResultBlockParam } from '@anthropic-ai/sdk/resources/messages'
 import type { ContentBlock, ImageBlock, Message, TextBlock, ToolResultBlock } from '../session/content.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 
-/** A message of the API in its long form, which is the only one sent: where a cache breakpoint stands changes nothing else. */
+/** A message in the API's long form, the only one sent, so that a cache breakpoint changes nothing else. */
 export interface WireMessage {
   role: 'user' | 'assistant'
   content: ContentBlockParam[]
 }
 
-/** The transcript for the API: messages of one role that meet are one, what is empty is left out. */
+/** The transcript for the API: adjacent messages of one role are merged, and empty ones are left out. */
 export function wireMessages(messages: readonly Message[]): WireMessage[] {
   const merged: WireMessage[] = []
   for (const message of messages) {
@@ -22,7 +22,7 @@ export function wireMessages(messages: readonly Message[]): WireMessage[] {
   return merged.map((message) => (message.role === 'user' ? { ...message, content: resultsFirst(message.content) } : message))
 }
 
-/** The messages without any thinking; those that consisted of nothing else are left out. */
+/** The messages without thinking; messages with nothing else are left out. */
 export function withoutThinking(messages: readonly Message[]): Message[] {
   return messages.map((message) =>
     message.role === 'assistant' ? { ...message, content: message.content.filter((block) => !isThinking(block)) } : message,
@@ -50,7 +50,7 @@ function wireBlock(block: ContentBlock): ContentBlockParam | undefined {
     case 'image':
       return wireImage(block)
     case 'thinking':
-      // Thinking whose signature never came cannot go back. Empty thinking with one can: newer models keep the text to themselves.
+      // Thinking without a signature cannot be sent back. Empty thinking with one can: newer models do not reveal the text.
       return block.signature === '' ? undefined : { type: 'thinking', thinking: block.thinking, signature: block.signature }
     case 'redacted_thinking':
       return block.data === '' ? undefined : { type: 'redacted_thinking', data: block.data }
@@ -63,7 +63,7 @@ function wireBlock(block: ContentBlock): ContentBlockParam | undefined {
   }
 }
 
-/** The API takes nothing but objects here; arguments that are none go back wrapped, as Anthropic's documentation has it. */
+/** The API accepts only objects here; other arguments are wrapped, as Anthropic's documentation recommends. */
 function wireInput(input: Json): JsonObject {
   if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input
   return { INVALID_JSON: typeof input === 'string' ? input : JSON.stringify(input) }
@@ -73,7 +73,7 @@ function wireResult(block: ToolResultBlock): ToolResultBlockParam {
   const content = typeof block.content === 'string' ? block.content : block.content.filter((part) => !isBlank(part)).map(wirePart)
   const result: ToolResultBlockParam = { type: 'tool_result', tool_use_id: block.tool_use_id, content }
   if (block.is_error !== true) return result
-  // The API refuses an error that says nothing.
+  // The API refuses an empty error.
   return { ...result, content: content.length === 0 ? 'failed' : content, is_error: true }
 }
 
@@ -91,7 +91,7 @@ function wireImage({ source }: ImageBlock) {
   }
 }
 
-/** The API wants the results of a turn's calls before anything else that the user said. */
+/** The API requires the results of a turn's calls before other content of the user. */
 function resultsFirst(blocks: ContentBlockParam[]): ContentBlockParam[] {
   const isResult = (block: ContentBlockParam) => block.type === 'tool_result'
   return [...blocks.filter(isResult), ...blocks.filter((block) => !isResult(block))]

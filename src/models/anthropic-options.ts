@@ -1,4 +1,4 @@
-// What a user says about a Claude model, and what of it cannot work.
+// The options of a Claude model, and their checks.
 import type {
   MessageCreateParamsStreaming,
   OutputConfig,
@@ -10,7 +10,7 @@ import { DeclarationError } from '../agent/errors.ts'
 import { checkOptions, duration, integer, oneOf, options, where } from '../options/check.ts'
 import type { Duration } from '../session/duration.ts'
 
-/** What pawl needs of a client of the Anthropic SDK; those for Bedrock and Vertex have it too. */
+/** The part of an Anthropic SDK client that pawl uses; those for Bedrock and Vertex have it, too. */
 export interface MessagesClient {
   /** The client's `messages`, of which `create` is used. */
   messages: {
@@ -23,9 +23,9 @@ export interface MessagesClient {
 
 /** Options of `anthropic`. */
 export interface AnthropicOptions {
-  /** Upper bound of output tokens of a call, thinking included: an integer from 1. Default 32,000, or `thinking.budget_tokens` + 16,000 if that is more. */
+  /** Maximum output tokens of a call, thinking included: an integer from 1. Default 32,000, or `thinking.budget_tokens` + 16,000 if that is more. */
   maxTokens?: number
-  /** How the model thinks. Default: as the model does by itself. */
+  /** The model's thinking. Default: the model's own. */
   thinking?: ThinkingConfigParam
   /** How much effort the model puts into its answer. Default: the model's own. */
   effort?: NonNullable<OutputConfig['effort']>
@@ -33,15 +33,15 @@ export interface AnthropicOptions {
   temperature?: number
   /** Whether prompt-cache breakpoints are set on tools, system prompt and messages. Default `on`. */
   cache?: 'on' | 'off'
-  /** How long nothing may come from the API before the call fails as `timeout`. At most 24 days. Default `'10m'`. */
+  /** Longest silence of the API before the call fails as `timeout`. At most 24 days. Default `'10m'`. */
   timeout?: Duration
   /** Key of the API. Default: `ANTHROPIC_API_KEY`. */
   apiKey?: string
-  /** Address of the API. Default: `ANTHROPIC_BASE_URL`, else Anthropic's own. */
+  /** Address of the API. Default: `ANTHROPIC_BASE_URL`, otherwise Anthropic's own. */
   baseURL?: string
-  /** A client of yours, instead of `apiKey` and `baseURL`: for a proxy, other headers, Bedrock, Vertex. Default: one is made at the first call. */
+  /** Your own client instead of `apiKey` and `baseURL`: for a proxy, other headers, Bedrock, Vertex. Default: one is made at the first call. */
   client?: MessagesClient
-  /** Anything else of a Messages request: `stop_sequences`, `metadata`, `service_tier`, … Default: nothing. */
+  /** Other parameters of a Messages request: `stop_sequences`, `metadata`, `service_tier`, … Default: nothing. */
   params?: Partial<Omit<MessageCreateParamsStreaming, 'model' | 'messages' | 'system' | 'tools' | 'stream' | 'max_tokens' | 'thinking'>>
 }
 

@@ -6,7 +6,7 @@ import { wireMessages } from './anthropic-messages.ts'
 import type { AnthropicOptions } from './anthropic-options.ts'
 
 const DEFAULT_MAX_TOKENS = 32_000
-/** What a thinking budget leaves for the answer itself, where nobody said how long it may be. */
+/** Default tokens for the answer itself beside a thinking budget. */
 const TOKENS_AFTER_THINKING = 16_000
 
 /** `temperature` is no longer in the SDK's types; older models still take it. */

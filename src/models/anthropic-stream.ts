@@ -1,4 +1,4 @@
-// The events of a streamed answer of Anthropic's API, put together to one ModelResponse.
+// Assembles the events of a streamed answer of Anthropic's API into one ModelResponse.
 import type { RawContentBlockDelta, RawContentBlockStartEvent, RawMessageStreamEvent } from '@anthropic-ai/sdk/resources/messages'
 import type { ModelDelta, ModelResponse } from '../agent/model.ts'
 import type { AssistantBlock, RedactedThinkingBlock, StopReason, TextBlock, ThinkingBlock, Usage } from '../session/content.ts'
@@ -36,7 +36,7 @@ const STOP_REASONS: readonly string[] = [
   'model_context_window_exceeded',
 ] satisfies StopReason[]
 
-/** Begins to put an answer together; `onDelta` is told of each piece. */
+/** Starts assembling an answer; `onDelta` is called for each piece. */
 export function assemble(onDelta: (delta: ModelDelta) => void): Assembly {
   const drafts = new Map<number, Draft>()
   let usage: Usage = NO_USAGE
@@ -84,8 +84,8 @@ export function assemble(onDelta: (delta: ModelDelta) => void): Assembly {
 }
 
 /**
- * The beginning of a block. Blocks that pawl has no word for are left out: they come from tools that run at Anthropic,
- * which pawl never offers, and have no meaning without each other.
+ * The beginning of a block. Unknown blocks are left out: they come from server-side tools, which pawl never offers, and have no
+ * meaning without each other.
  */
 function draftOf(block: RawContentBlockStartEvent['content_block']): Draft | undefined {
   switch (block.type) {
@@ -117,7 +117,7 @@ function grow(draft: Draft, index: number, delta: RawContentBlockDelta, onDelta:
   }
 }
 
-/** Empty text says nothing and may not be sent back. A refused answer asks for nothing that may be run. */
+/** Drops empty text, which must not be sent back, and the calls of a refused answer, which must not run. */
 function finish(draft: Draft, stopReason: StopReason): AssistantBlock[] {
   if (draft.type === 'text') return draft.text === '' ? [] : [draft]
   if (draft.type !== 'tool_use') return [draft]
@@ -126,8 +126,8 @@ function finish(draft: Draft, stopReason: StopReason): AssistantBlock[] {
 }
 
 /**
- * The arguments of a call. Text that is no JSON stays the text it is, so that the call is answered with an error result
- * that the model can learn from. No text at all means no arguments, but only if the model got to the end of its call.
+ * The arguments of a call. Text that is not JSON stays text, so that the call gets an error result from which the model can learn.
+ * Empty text means no arguments, but only if the model completed its call.
  */
 function inputOf(draft: ToolUseDraft, stopReason: StopReason): Json {
   if (draft.json.trim() === '') {
@@ -143,13 +143,13 @@ function inputOf(draft: ToolUseDraft, stopReason: StopReason): Json {
   }
 }
 
-/** A reason that this version does not know is read as the plain end of the answer: of its calls, or of all that it has to say. */
+/** An unknown stop reason counts as the end of the answer: `tool_use` with calls, otherwise `end_turn`. */
 function stopReasonOf(stop: string | null, drafts: ReadonlyMap<number, Draft>): StopReason {
   if (stop !== null && STOP_REASONS.includes(stop)) return stop as StopReason
   return [...drafts.values()].some((draft) => draft.type === 'tool_use') ? 'tool_use' : 'end_turn'
 }
 
-/** Counters are totals so far; null or absent says nothing new. */
+/** Counters are totals so far; null or absent means no change. */
 function mergeUsage(before: Usage, given: Partial<Record<keyof Usage, number | null>> | null | undefined): Usage {
   const pick = (key: keyof Usage) => (typeof given?.[key] === 'number' ? given[key] : before[key])
   return {

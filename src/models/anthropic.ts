@@ -1,4 +1,4 @@
-// Claude as a Model: one streamed call of Anthropic's Messages API, never retried here (Temporal does that).
+// Claude as a Model: one streamed call of Anthropic's Messages API, never retried here (the workflow does that).
 import Anthropic from '@anthropic-ai/sdk'
 import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
 import { type CallPhase, callTimedOut, isThinkingRefused, modelErrorOf, noApiKey, streamCut } from './anthropic-errors.ts'
@@ -12,11 +12,11 @@ import { guardSilence } from './silence.ts'
 const CLOSING_MS = 2000
 
 /**
- * A Claude model. Nothing is read from the environment, and no client made, before the first call.
+ * A Claude model. It reads the environment and creates a client with the first call.
  *
  * `generate` throws a `ModelError` whose `code` is Anthropic's error type, or `http_<status>`, `connection_error`, `timeout`,
  * `stream_cut`, `no_api_key`, `model_call_failed`; if the signal aborts, it throws the signal's reason.
- * Arguments of a call that are no JSON come back as the text they are.
+ * Arguments of a call that are not JSON are returned as text.
  * @throws DeclarationError `invalid_model`.
  */
 export function anthropic(model: string, options: AnthropicOptions = {}): Model {
@@ -43,7 +43,7 @@ export function anthropic(model: string, options: AnthropicOptions = {}): Model 
 
 const named = new Map<string, Model>()
 
-/** The model that an agent's `model: 'claude-…'` means: `anthropic(name)`, the same one every time. */
+/** The model for an agent's `model: 'claude-…'`: `anthropic(name)`, cached by name. */
 export function modelOf(name: string): Model {
   const model = named.get(name) ?? anthropic(name)
   named.set(name, model)

@@ -1,4 +1,4 @@
-// `pawl/models`: the models that come with pawl, and what an adapter for another one needs.
+// `pawl/models`: pawl's models, and the types for adapters.
 export { ModelError } from '../agent/errors.ts'
 export type { Model, ModelCallContext, ModelDelta, ModelRequest, ModelResponse, ToolDefinition } from '../agent/model.ts'
 export type {

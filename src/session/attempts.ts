@@ -1,20 +1,20 @@
-// What a lost attempt of a call says about the call: how many may be lost before it is given up.
+// Lost attempts of a call: how they are recorded, and how many may be lost before the call is given up.
 import type { FailedAttempt } from './events.ts'
 import type { Json } from './json.ts'
 
-/** Attempts of one call that may die with their worker before the call is given up. */
+/** A call is given up after this many attempts died with their worker. */
 export const MAX_DEATHS = 5
 
 /**
- * Attempts of one call that may be handed to nobody. A process that is paused or gone stands in the server's queue for about a minute,
- * with ten polls, and each poll may be handed an attempt.
+ * A call is given up after the server assigned this many of its attempts to processes that never reported. The polls of a frozen or dead
+ * process stay in the server's queue for about a minute, ten of them, and the server may assign an attempt to each.
  */
 export const MAX_UNHEARD = 50
 
-/** The code of an attempt that nobody was ever heard of; from a call's second attempt on, none begins unheard. */
+/** The code of an attempt from which no heartbeat ever came. From a call's second attempt on, such an attempt has not begun. */
 const UNHEARD = 'not_begun'
 
-/** The attempt as a row of errors, of which the last that was heard is `heard`, if anything was. */
+/** The lost attempt as a row of `errors`. `heard`: the last report of the activity, if there was one. */
 export function lostAttempt(attempt: number, heard: { attempt: number; worker: string } | undefined): FailedAttempt {
   const said = { attempt, class: 'HeartbeatTimeout', retryable: true } as const
   const wasHeard = heard?.attempt === attempt
@@ -24,7 +24,7 @@ export function lostAttempt(attempt: number, heard: { attempt: number; worker: s
   return { ...said, message: 'The worker was not heard of again.', ...(wasHeard && { worker: heard.worker }) }
 }
 
-/** Whether the attempt took its worker with it, or threw, or never began. */
+/** Whether the attempt died with its worker, threw, or never began. */
 export function fateOf(attempt: FailedAttempt): 'death' | 'failure' | 'unheard' {
   if (attempt.class !== 'WorkerDied' && attempt.class !== 'HeartbeatTimeout') return 'failure'
   return attempt.code === UNHEARD ? 'unheard' : 'death'
@@ -38,13 +38,13 @@ export interface AttemptReport {
   /** Failed attempts of this activity so far. */
   failed: FailedAttempt[]
   worker: string
-  /** The last that the body said of how far it is. */
+  /** The last progress that the body reported. */
   progress?: Json
 }
 
 /** Details of the failure `WorkerDied`. */
 export interface DeathReport extends AttemptReport {
-  /** `neighbour`: the process was killed because of another call that it held. */
+  /** `neighbour`: the process was killed because of another call. */
   cause: 'crash' | 'stuck_loop' | 'overdue' | 'neighbour'
 }
 
@@ -55,8 +55,8 @@ export interface Thrown {
 }
 
 /**
- * The report in heartbeat details or in those of `WorkerDied`. A body was not entered if a readable report says so, or if there was none:
- * not if there is one that cannot be read.
+ * Reads the report in heartbeat details or in those of `WorkerDied`. `begun` is false if a readable report says so, or if there is none;
+ * an unreadable report counts as begun.
  */
 export function readReport(details: unknown): { report: AttemptReport | DeathReport | undefined; begun: boolean } {
   if (details === undefined || details === null) return { report: undefined, begun: false }

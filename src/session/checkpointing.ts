@@ -1,10 +1,10 @@
-// When a checkpoint is due: decided from the events alone, by the policy that the newest turn's agent declared.
+// When a checkpoint is due: decided from the events alone, by the policy of the newest turn's agent.
 import type { CheckpointPolicy, SessionEvent } from './events.ts'
 import type { SessionState } from './state.ts'
 
 /**
- * Why a checkpoint is due after `event`, which `state` has folded already; undefined if none is. `isTime`: the time that a policy by
- * time (`everyMs`) sets between two checkpoints has passed.
+ * The reason why a checkpoint is due after `event`, which `state` has already folded; undefined if none is due. `isTime`: the interval of a
+ * policy by time (`everyMs`) has passed.
  */
 export function checkpointDue(state: SessionState, event: SessionEvent, isTime: boolean): string | undefined {
   if (event.type === 'checkpoint_made') return undefined
@@ -18,7 +18,7 @@ export function checkpointDue(state: SessionState, event: SessionEvent, isTime: 
   return isTime ? 'every_ms' : undefined
 }
 
-/** When a policy by time wants the next checkpoint, in milliseconds since 1970; undefined for any other policy. */
+/** When the next checkpoint of a policy by time is due, in milliseconds since 1970; undefined for any other policy. */
 export function checkpointAt({ checkpointPolicy: policy, checkpoint, createdAt }: SessionState): number | undefined {
   return typeof policy === 'object' && 'everyMs' in policy ? (checkpoint?.at ?? createdAt) + policy.everyMs : undefined
 }
@@ -29,7 +29,7 @@ function matches(trigger: { type: string; tool?: string; milestone?: string }, e
   return trigger.milestone === undefined || (event.type === 'milestone_reached' && event.name === trigger.milestone)
 }
 
-/** After the last result of a turn, or the end of a run: there nothing of the transcript is open. */
+/** After the last result of a turn or the end of a run, when no call in the transcript is open. */
 function endsTurn(state: SessionState, event: SessionEvent): boolean {
   if (event.type === 'run_completed' || event.type === 'run_interrupted') return state.turns > (state.checkpoint?.turns ?? 0)
   return endsCall(event) && state.current?.phase === 'turn_due'

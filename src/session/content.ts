@@ -1,4 +1,4 @@
-// The shapes of Anthropic's Messages API that a session is made of: blocks, messages, stop reasons, usage.
+// The types of Anthropic's Messages API that sessions use: blocks, messages, stop reasons, usage.
 import type { Json } from './json.ts'
 
 /** Text of a user or an assistant. */
@@ -19,7 +19,7 @@ export interface ImageBlock {
     | { type: 'url'; url: string }
 }
 
-/** What the model thought before it answered; goes back to the model with its signature. */
+/** The model's thinking before its answer; sent back to the model with its signature. */
 export interface ThinkingBlock {
   /** Always `thinking`. */
   type: 'thinking'
@@ -29,7 +29,7 @@ export interface ThinkingBlock {
   signature: string
 }
 
-/** Thinking that only the provider can read; goes back to the model as it came. */
+/** Thinking that only the provider can read; sent back unchanged. */
 export interface RedactedThinkingBlock {
   /** Always `redacted_thinking`. */
   type: 'redacted_thinking'
@@ -37,7 +37,7 @@ export interface RedactedThinkingBlock {
   data: string
 }
 
-/** The model's request to run a tool. `input` is normally an object, but models are not to be relied on. */
+/** The model's request to run a tool. `input` should be an object, but models do not guarantee it. */
 export interface ToolUseBlock {
   /** Always `tool_use`. */
   type: 'tool_use'
@@ -61,16 +61,16 @@ export interface ToolResultBlock {
   is_error?: boolean
 }
 
-/** What a user may send. */
+/** The content of a user's message. */
 export type UserBlock = TextBlock | ImageBlock
 
-/** What a model may answer. */
+/** The content of a model's answer. */
 export type AssistantBlock = TextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock
 
 /** Every content block of a transcript. */
 export type ContentBlock = TextBlock | ImageBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ToolResultBlock
 
-/** One message of a transcript, as the model is sent it. */
+/** One message of a transcript, as sent to the model. */
 export type Message = { role: 'user'; content: string | ContentBlock[] } | { role: 'assistant'; content: AssistantBlock[] }
 
 /** Why the model stopped. */
@@ -123,7 +123,7 @@ const MEDIA_TYPES: readonly unknown[] = ['image/jpeg', 'image/png', 'image/gif',
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 const WEB_ADDRESS = /^https?:\/\/\S+$/
 
-/** Whether it is an image that a model can be sent: one that is none would fail every later model call of its session. */
+/** Whether the block is a valid image. An invalid one would fail every later model call of the session. */
 export function isImageSource(source: unknown): source is ImageBlock['source'] {
   if (source === null || typeof source !== 'object') return false
   const { type, media_type, data, url } = source as Record<string, unknown>

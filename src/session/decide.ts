@@ -1,4 +1,4 @@
-// What a session does next, from its state alone. The shell in `workflows/` carries it out and records what came of it.
+// Decides a session's next step from its state alone. The shell in `workflows/` carries it out and records the outcome.
 import { shortHash } from './digest.ts'
 import type { StopReason, Usage } from './content.ts'
 import { hasEnded, isWaiting } from './fold-calls.ts'
@@ -6,37 +6,37 @@ import type { CallState, QueuedMessage, RunState, SessionState } from './state.t
 
 /** The next step of a session. */
 export type Decision =
-  /** Nothing to do until a message, a person or an alarm says something. */
+  /** Nothing to do until a message, a decision or an alarm arrives. */
   | { do: 'wait' }
   | { do: 'start_run'; run: number; message: QueuedMessage }
   | { do: 'start_turn'; run: number; turn: number; takes: string[] }
   | { do: 'call_model'; run: number; turn: number }
-  /** Calls that need somebody outside before they go on: each is to be asked for. */
+  /** Calls that need an approval or a client's answer: each is to be requested. */
   | { do: 'ask'; calls: { call: CallState; for: 'approval' | 'answer' }[] }
-  /** Nobody answered for this call in time. */
+  /** No answer for this call came in time. */
   | { do: 'expire'; call: CallState }
-  /** Calls that may run side by side now. */
+  /** Calls that may run in parallel now. */
   | { do: 'run_calls'; run: number; turn: number; calls: CallState[] }
   | { do: 'complete_run'; run: number; turns: number; stopReason: StopReason; usage: Usage }
   | { do: 'fail_run'; run: number; code: string; reason: string }
 
-/** How many reads of a turn run side by side. */
+/** How many reads of a turn run in parallel. */
 export const READS_AT_ONCE = 20
 
-/** Which due times have come. */
+/** Which due times have passed. */
 export interface Due {
-  /** Nobody has answered for the call in time. */
+  /** No answer for the call came in time. */
   call(call: CallState): boolean
   /** The run has taken longer than its limit. */
   run(run: RunState): boolean
 }
 
-/** The due times that have come by a clock, in milliseconds since 1970. A replay may be given another time: not for the workflow. */
+/** The due times that have passed at `now`, in milliseconds since 1970. Not for the workflow: its replay may see another time. */
 export function dueAt(now: number): Due {
   return { call: (call) => expiryOf(call) <= now, run: (run) => deadlineOf(run) <= now }
 }
 
-/** A run is going on, also while it waits, and while the session is in an error that it leaves by itself. */
+/** Whether a run is in progress. It is also while it waits, and while the session is in an error that it leaves by itself. */
 export function isGoingOn({ status, error, current }: SessionState): boolean {
   return current !== null && (status === 'running' || status === 'waiting' || (status === 'error' && error?.strategy === 'automatic'))
 }
@@ -45,7 +45,7 @@ export function isGoingOn({ status, error, current }: SessionState): boolean {
 export function decide(state: SessionState, due: Due): Decision {
   const run = state.current
   if (state.status === 'error') {
-    // An error that pawl leaves by itself keeps its run going; after any other one only a new message starts a new run.
+    // After an error that pawl leaves by itself, the run continues; after any other error, only a message starts a new run.
     if (state.error?.strategy !== 'automatic') return nextRun(state)
   }
   if (!run) return nextRun(state)
@@ -64,7 +64,7 @@ export function decide(state: SessionState, due: Due): Decision {
   }
 }
 
-/** The limit that forbids the run another turn, if one does. */
+/** The limit that prevents another turn of the run, if one does. */
 function limitExceeded(run: RunState, due: Due): { code: string; reason: string } | undefined {
   const { maxTurns } = run.limits ?? {}
   if (maxTurns !== undefined && run.turn >= maxTurns) {
@@ -78,12 +78,12 @@ function deadlineExceeded(run: RunState, due: Due): { code: string; reason: stri
   return { code: 'deadline_exceeded', reason: `The run took longer than ${run.limits?.deadlineMs} ms, its limit (limits.deadline).` }
 }
 
-/** When the run's limit is reached; endlessly late if it has none. */
+/** When the run's deadline is; infinity without one. */
 export function deadlineOf({ startedAt, limits }: RunState): number {
   return limits?.deadlineMs === undefined ? Number.POSITIVE_INFINITY : startedAt + limits.deadlineMs
 }
 
-/** When nobody is waited for any longer; endlessly late if somebody always is. */
+/** When the call stops waiting for an answer; infinity if it never does. */
 export function expiryOf({ asked }: CallState): number {
   return asked?.expiresAt ?? Number.POSITIVE_INFINITY
 }
@@ -109,7 +109,7 @@ function goOnWithCalls(state: SessionState, run: RunState, due: Due): Decision {
   return { do: 'wait' }
 }
 
-/** What the call needs from outside before anything else; nobody is asked about a call that would not be executed. */
+/** What the call needs from outside first. Nothing is requested for a call that would not be executed. */
 function needOf(state: SessionState, call: CallState): 'approval' | 'answer' | undefined {
   const { resolution, status, approved } = call
   if (status !== 'requested' && status !== 'issued') return undefined
@@ -120,8 +120,8 @@ function needOf(state: SessionState, call: CallState): 'approval' | 'answer' | u
 }
 
 /**
- * Reads run side by side up to the next call that is none; all others one after another, in the model's order.
- * An effect that waits for somebody holds up the effects after it, but no read; one that is answered outside holds up nothing.
+ * Reads run in parallel up to the next call that is not a read; all other calls run one after another, in the model's order.
+ * An effect that waits for a person blocks the effects after it, but no reads; a client tool blocks nothing.
  */
 function nextCalls(open: readonly CallState[]): CallState[] {
   const reads: CallState[] = []
@@ -140,22 +140,22 @@ function nextCalls(open: readonly CallState[]): CallState[] {
   return reads
 }
 
-/** What a call is answered with before it is run. */
+/** How a call is handled before it is run. */
 export type CallAdmission =
   | { as: 'execute' }
   | { as: 'invalid'; code: string; message: string }
-  /** The key's effect completed before, in this call. */
+  /** The effect with this key has already completed, in call `of`. */
   | { as: 'replay'; of: string }
-  /** The same intent as this call, whose outcome is unknown. */
+  /** The call has the same intent as call `of`, whose outcome is unknown. */
   | { as: 'verify_first'; of: string }
 
-/** Whether a call may be executed, by its resolution and by what the session has done before. */
+/** Whether a call may be executed, given its resolution and the session's earlier effects. */
 export function admit(state: SessionState, call: CallState): CallAdmission {
   const { resolution } = call
   if (resolution.invalid) return { as: 'invalid', ...resolution.invalid }
   if (resolution.effect === 'read') return { as: 'execute' }
   if (resolution.key !== undefined) {
-    // The state knows what has completed since the call was resolved; the resolution, all that had before.
+    // The state knows the effects that completed after the call was resolved; the resolution knows all earlier ones.
     const of = state.keys[shortHash(resolution.key)] ?? resolution.replayOf
     if (of !== undefined) return { as: 'replay', of }
   }

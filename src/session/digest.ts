@@ -1,4 +1,4 @@
-// The rolling digest over a session's events: tells whether two holders of "the first n events" hold the same ones.
+// The rolling digest over a session's events: shows whether two processes have the same first n events.
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import type { LogEntry } from './events.ts'
@@ -8,8 +8,8 @@ const WITH_DUE_TIME = new Set(['approval_requested', 'answer_requested'])
 
 /**
  * The digest after the event `json`, given the digest before it. 128 bits, hex.
- * The times are left out: after a workflow task that no worker took in time (a sticky queue's timeout), the SDK
- * gives the task that follows an older time than it gives on each replay of it.
+ * The digest leaves out times: after a workflow task that timed out in a sticky queue, the SDK gives the following task an older
+ * time than it gives on each replay of it.
  */
 export function nextDigest(prev: string, json: string): string {
   return bytesToHex(sha256(utf8ToBytes(prev + timeless(json))).subarray(0, 16))
@@ -22,7 +22,7 @@ function timeless(json: string): string {
   return before + type + (WITH_DUE_TIME.has(name) ? rest.replace(/,"expiresAt":\d+/, '') : rest)
 }
 
-/** Whether `entries` are contiguous, continue `from`, and carry the digests that their text gives. */
+/** Whether `entries` are contiguous, continue `from`, and have the digests of their text. */
 export function continues(from: { seq: number; digest: string }, entries: readonly LogEntry[]): boolean {
   let { seq, digest } = from
   for (const entry of entries) {
@@ -33,7 +33,7 @@ export function continues(from: { seq: number; digest: string }, entries: readon
   return true
 }
 
-/** 64 bits of a digest of some text, hex: for sets that only ask "seen before?". */
+/** A 64-bit digest of a text, as hex: for sets that only check membership. */
 export function shortHash(text: string): string {
   return nextDigest('', text).slice(0, 16)
 }

@@ -13,10 +13,10 @@ const UNIT_MS: Record<string, number> = {
   w: 7 * DAY_MS,
   y: 365 * DAY_MS,
 }
-/** Timers count in 32 bits: 24.8 days. */
+/** Timers use 32 bits: 24.8 days. */
 export const LONGEST_MS = 2 ** 31 - 1
 
-/** The milliseconds of a duration; undefined for what is not one, or is below 0 or above `most`. Zero only where `least` allows it. */
+/** The milliseconds of a duration; undefined if the value is not a duration, or is out of bounds. Zero is one only if `least` is 0. */
 export function milliseconds(
   duration: unknown,
   { least = 1, most = LONGEST_MS }: { least?: number; most?: number } = {},

@@ -1,4 +1,4 @@
-// The base of every error that pawl throws at its callers: a stable code, what went wrong, what to do next.
+// The base class of every error that pawl throws: a stable code, what went wrong, what to do next.
 
 /** An error of pawl. `code` is stable across releases; `message` ends with what to do next. */
 export class PawlError extends Error {

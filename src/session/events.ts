@@ -1,77 +1,77 @@
-// The events of a session. The session's events, in `seq` order, *are* the session: all else is folded from them.
+// The events of a session. In `seq` order, they *are* the session: everything else is folded from them.
 import type { AssistantBlock, ImageBlock, StopReason, TextBlock, Usage, UserBlock } from './content.ts'
 import type { Json, JsonObject } from './json.ts'
 
-/** What a tool does to the world, and so what may be done after a crash. See DESIGN: "Tool execution, exactly". */
+/** What a tool does to the outside world, and therefore what may be repeated after a crash. */
 export type Effect = 'read' | 'idempotent' | 'external'
 
-/** How a session in `error` may go on. */
+/** How a session in `error` can be recovered. */
 export type RecoveryStrategy = 'restart_run' | 'restart_from_last_effect' | 'selective' | 'manual' | 'abandon'
 
 /** One failed attempt of a model call or a tool call. */
 export interface FailedAttempt {
   /** Counted from 1 over all of the call's activities. */
   attempt: number
-  /** Class name of what was thrown, or `WorkerDied`, `HeartbeatTimeout`, `Timeout`. */
+  /** Class name of the thrown error, or `WorkerDied`, `HeartbeatTimeout`, `Timeout`. */
   class: string
-  /** The error's own code, where it has one (`rate_limit_error`, `ECONNRESET`, …). */
+  /** The error's own code, if it has one (`rate_limit_error`, `ECONNRESET`, …). */
   code?: string
   /** What went wrong. */
   message: string
   /** Whether another attempt was allowed. */
   retryable: boolean
-  /** How long until the next attempt, in milliseconds, if one followed. */
+  /** Milliseconds until the next attempt, if one followed. */
   nextDelayMs?: number
-  /** Which worker process it was (`host:pid`), where known. */
+  /** The worker process (`host:pid`), if known. */
   worker?: string
 }
 
-/** How long after an outcome became unknown `verify`'s "it did not happen" counts, where a tool says nothing else. */
+/** Default of `settleAfter`: how long after an outcome became unknown "it did not happen" from `verify` counts. */
 export const SETTLE_AFTER_MS = 5_000
 
-/** What the worker that made the model call says of a tool call that the model asked for: recorded, so deterministic. */
+/** How the worker that made the model call resolved a tool call that the model requested. Recorded, and therefore deterministic. */
 export interface Resolution {
-  /** Place of the call among the turn's calls, from 0. */
+  /** Position of the call among the turn's calls, from 0. */
   index: number
   /** The tool's name. */
   tool: string
-  /** Why the call cannot run at all: the model gets this as an error result. */
+  /** Why the call cannot run: the model gets this as an error result. */
   invalid?: { code: 'unknown_tool' | 'invalid_arguments' | 'invalid_idempotency_key'; message: string }
   /** The tool's effect. */
   effect: Effect
-  /** The idempotency key; never for `read`. */
+  /** The idempotency key; absent for `read`. */
   key?: string
-  /** The call that completed this key's effect before, where one did. */
+  /** The call that already completed the effect with this key, if there is one. */
   replayOf?: string
-  /** Digest of tool name and canonical raw arguments: tells that two calls are the same intent. */
+  /** Digest of tool name and canonical raw arguments: two calls with the same digest have the same intent. */
   inputDigest: string
   /** Digest of the tool's input schema, so that another build notices a change. */
   schemaDigest: string
-  /** Milliseconds that one execution of the body may take. */
+  /** Milliseconds that one attempt of the body may take. */
   timeoutMs: number
   /** How attempts that threw are repeated. */
   retry: { maxRetries: number; baseDelayMs: number }
   /** Whether the tool has a `verify`. */
   verify: boolean
-  /** Of one asking of `verify`, where it differs from what holds for the body. */
+  /** Milliseconds that one call of `verify` may take, if not `timeoutMs`. */
   verifyTimeoutMs?: number
-  /** How long "it did not happen" is not believed yet, where it is not `SETTLE_AFTER_MS`. */
+  /** How long "it did not happen" does not count yet, if not `SETTLE_AFTER_MS`. */
   settleAfterMs?: number
   /** How often a `verify` that threw is called again. */
   verifyRetries?: number
-  /** What happens to a call whose outcome stays unknown. Absent: the model is told. */
+  /** What happens if the outcome stays unknown. Absent: the model is told. */
   onUnknown?: 'ask' | 'tell_model'
-  /** A person has to agree before the call is executed. */
+  /** A person must approve the call before it is executed. */
   approval?: ApprovalTerms
-  /** The call is not executed by a worker: somebody outside answers it. */
+  /** A client answers the call; no worker executes it. */
   client?: { timeoutMs?: number }
 }
 
-/** On what terms a call needs a person's approval. */
+/** The terms of an approval. */
 export interface ApprovalTerms {
-  /** Why, as the tool says it. */
+  /** The tool's reason. */
   reason?: string
-  /** Milliseconds from the request to its expiry. */
+  /** Milliseconds until the request expires. */
   expiresMs: number
   /** What becomes of a call whose request expires. */
   onExpiry: 'deny' | 'error'
@@ -87,13 +87,13 @@ export interface CheckpointTrigger {
   milestone?: string
 }
 
-/** When checkpoints are made: data, so that it can be recorded. See `checkpoint` of `defineAgent`. */
+/** When checkpoints are made. Data, so that it can be recorded. See `checkpoint` of `defineAgent`. */
 export type CheckpointPolicy = 'turn' | 'tool_call' | { everyTurns: number } | { everyMs: number } | { on: readonly CheckpointTrigger[] }
 
-/** A point of a session's past: a checkpoint by its version, or the moment before a message was taken in or a run began. */
+/** A point of a session's past: a checkpoint by its version, or the moment before a message was accepted or a run began. */
 export type Target = { checkpoint: number } | { message: string } | { run: number }
 
-/** An effect that going back does not undo. */
+/** An effect that a rollback does not undo. */
 export interface EffectReport {
   /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
@@ -105,28 +105,28 @@ export interface EffectReport {
   effectId?: string
 }
 
-/** Where a value too large for history lies: in the side store, by the sha256 of its JSON text. */
+/** Reference to a value too large for history: it is in the side store under the sha256 of its JSON text. */
 export interface BlobRef {
   /** Of the JSON text, in hex. */
   sha256: string
   /** Of the JSON text, in UTF-8. */
   bytes: number
-  /** How it begins. */
+  /** The beginning of the value. */
   preview: string
 }
 
-/** The limits of a run, as the agent of the serving worker declares them. */
+/** The limits of a run, as declared by the agent of the worker that made the model call. */
 export interface RunLimits {
   /** Model calls that the run may make. */
   maxTurns: number
-  /** Milliseconds from the run's start; absent: none. */
+  /** Milliseconds from the run's start; absent: no deadline. */
   deadlineMs?: number
 }
 
-/** Text or blocks that stand in a tool result for the model. */
+/** Text or blocks of a tool result. */
 export type ResultContent = string | (TextBlock | ImageBlock)[]
 
-/** What happened, without its place in the session. */
+/** An event without its position in the session. */
 export type EventBody =
   | {
       type: 'session_started'
@@ -136,12 +136,12 @@ export type EventBody =
       tags: string[]
       executionId: string
       coreVersion: number
-      /** It was there before, but what it had said can be read nowhere any more: numbers go on from this run. */
+      /** The session existed before, but its events can no longer be read: numbers continue from this run. */
       after?: { run: number; checkpoint: number; origin: Watermark }
     }
-  /** A session whose workflow had closed resumes in a new chain of executions. `resetOf`: the execution that an operator has reset. */
+  /** A session whose workflow had closed resumes in a new chain of executions. `resetOf`: the execution that an operator reset. */
   | { type: 'session_resumed'; executionId: string; fromEpoch: string; coreVersion: number; resetOf?: string }
-  /** `blob`: the content as a whole; `content` is then only how it begins. */
+  /** `blob`: the whole content; `content` is then only its beginning. */
   | { type: 'message_received'; messageId: string; content: string | UserBlock[]; metadata?: JsonObject; blob?: BlobRef }
   | { type: 'message_rejected'; messageId?: string; code: string; reason: string }
   | { type: 'run_started'; run: number; messageId: string }
@@ -154,7 +154,7 @@ export type EventBody =
       turn: number
       attempt: number
       model: string
-      /** As the model gave it, its own tool_use ids included. */
+      /** As the model sent it, with the model's tool_use ids. */
       content: AssistantBlock[]
       stopReason: StopReason
       usage: Usage
@@ -162,7 +162,7 @@ export type EventBody =
       limits: RunLimits
       /** Absent: every turn. */
       checkpoint?: CheckpointPolicy
-      /** Of the message that opened the run, with the run's first answer: from here on its tools have it. */
+      /** The metadata of the message that opened the run, in the run's first answer: its tools see it from here on. */
       metadata?: JsonObject
     }
   /** The call is about to be dispatched (or to be answered without being run). */
@@ -178,7 +178,7 @@ export type EventBody =
       /** The raw arguments, as the model gave them. */
       input: Json
       inputDigest: string
-      /** Another build's resolution, which took the place of the one that came with the request: the call is issued once more. */
+      /** Another build's resolution, which replaces the one in `model_completed`: the call is issued again. */
       resolution?: Resolution
     }
   | { type: 'tool_attempt_failed'; run: number; turn: number; callId: string; tool: string; error: FailedAttempt }
@@ -191,22 +191,22 @@ export type EventBody =
       attempt: number
       /** What `execute` returned; absent for a replay. */
       value?: Json
-      /** What the model is given, where it is not `value` itself. */
+      /** What the model sees, if not `value` itself. */
       content?: ResultContent
-      /** The effect's name in the outside world (a refund's id). */
+      /** The effect's id in the outside world, such as a refund's id. */
       effectId?: string
-      /** Value and content, as the JSON text of `{ value, content }`, where they are too large for history. */
+      /** Value and content as the JSON text of `{ value, content }`, if they are too large for history. */
       blob?: BlobRef
-      /** The call whose completed effect this one asked for again: nothing was executed. */
+      /** The call whose completed effect this one requested again: nothing was executed. */
       replayOf?: string
       startedAt?: number
       worker?: string
     }
-  /** An error result for the model: it did not happen, or it is safe to say that it failed. */
+  /** An error result for the model: the effect did not happen, or it is safe to report a failure. */
   | { type: 'tool_failed'; run: number; turn: number; callId: string; tool: string; attempt: number; code: string; message: string }
   /**
-   * Nobody knows whether the effect happened. `again`: the same intent as an earlier unknown call, not executed.
-   * `ask`: the session waits for a person to say. `aliveForMs`: for so long, from this event, its body may still be at work.
+   * It is unknown whether the effect happened. `again`: the same intent as an earlier unknown call, not executed.
+   * `ask`: the session waits for a person. `aliveForMs`: for this long after the event, the body may still be running.
    */
   | {
       type: 'tool_unknown'
@@ -220,7 +220,7 @@ export type EventBody =
       ask?: true
       aliveForMs?: number
     }
-  /** `verify`, a person, or the worker itself, late, said what became of a call whose outcome was unknown. */
+  /** An unknown outcome was resolved by `verify`, by a person, or by a late result of the worker itself. */
   | {
       type: 'tool_resolved'
       run: number
@@ -228,21 +228,21 @@ export type EventBody =
       callId: string
       tool: string
       by: 'verify' | 'person' | 'worker'
-      /** Whether it happened; a person who does not know either may have it executed again, or left undone. */
+      /** Whether it happened. A person who does not know either can have it executed again (`retry`) or leave it (`skip`). */
       happened: boolean
       decision?: 'retry' | 'skip'
       value?: Json
       content?: ResultContent
       blob?: BlobRef
       effectId?: string
-      /** Which person, and why. */
+      /** The person, and the reason. */
       decidedBy?: string
       note?: string
     }
-  /** The last that a call's attempt said of how far it is; the next attempt is given it. */
+  /** The last progress that an attempt reported; the next attempt gets it. */
   | { type: 'tool_progress'; run: number; turn: number; callId: string; tool: string; attempt: number; value: Json }
   | { type: 'milestone_reached'; run: number; turn: number; callId: string; tool: string; name: string }
-  /** A person has to agree to exactly these arguments (`digest`: the call's `inputDigest`). */
+  /** A person must approve exactly these arguments (`digest`: the call's `inputDigest`). */
   | {
       type: 'approval_requested'
       run: number
@@ -265,23 +265,23 @@ export type EventBody =
       approved: boolean
       by?: string
       note?: string
-      /** For the model, where it was denied. */
+      /** Of a denial, for the model. */
       reason?: string
-      /** Nobody decided in time. */
+      /** No decision came in time. */
       expired?: true
-      /** Approved with these arguments in place of the model's, and how they were resolved. */
+      /** Approved with these arguments instead of the model's, and their resolution. */
       input?: Json
       resolution?: Resolution
     }
-  /** Somebody outside has to answer the call. */
+  /** A client must answer the call. */
   | { type: 'answer_requested'; run: number; turn: number; callId: string; tool: string; expiresAt?: number }
-  /** The answer itself stands in the `tool_completed` that follows. */
+  /** The answer itself is in the `tool_completed` that follows. */
   | { type: 'answer_received'; run: number; turn: number; callId: string; tool: string; by?: string }
-  /** A point to go back to or fork from. `lastMessageId`: the last message of the transcript there. */
+  /** A point for rollbacks and forks. `lastMessageId`: the last message of the transcript at that point. */
   | { type: 'checkpoint_made'; version: number; run?: number; turn?: number; reason: string; by?: string; lastMessageId?: string }
   /**
-   * The session is again where it was after event `toSeq`, but for what only grows. Messages that no turn had taken are archived too
-   * if they came up to `upToSeq`. `keepsRun`: only the turn that was going on is left behind; its run goes on.
+   * The session is back at event `toSeq`, except for what only grows. Messages that no turn had taken are archived too
+   * if they came up to `upToSeq`. `keepsRun`: only the current turn is abandoned; its run continues.
    */
   | {
       type: 'rolled_back'
@@ -292,11 +292,11 @@ export type EventBody =
       lastMessageId?: string
       by?: string
       reason?: string
-      /** Not undone by it; at most 100, the newest. */
+      /** Effects that are not undone: the newest 100 at most. */
       effects: EffectReport[]
       moreEffects?: number
     }
-  /** The events up to here are another session's: this one goes on from there on its own. */
+  /** The events before this one are another session's; the fork continues from there independently. */
   | {
       type: 'forked'
       sessionId: string
@@ -304,7 +304,7 @@ export type EventBody =
       coreVersion: number
       from: { sessionId: string; seq: number }
       target?: Target
-      /** Whether what the other session has completed counts as completed here. */
+      /** Whether effects that the other session completed count as completed here. */
       keys: 'carried' | 'forgotten'
       tags?: string[]
       by?: string
@@ -361,12 +361,12 @@ export type ToolCallStatus =
   | 'replayed'
   | 'skipped'
 
-/** Our own identity of a tool call: the place of its request. Also its id on the wire to the model. */
+/** pawl's own id of a tool call: the position of its request. The model sees this id, too. */
 export function callIdOf(run: number, turn: number, index: number): string {
   return `t_${run}_${turn}_${index}`
 }
 
-/** The message id of what the model answered in a turn. */
+/** The message id of the model's answer in a turn. */
 export function answerIdOf({ run, turn }: { run: number; turn: number }): string {
   return `m_${run}_${turn}`
 }

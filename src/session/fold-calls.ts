@@ -1,4 +1,4 @@
-// The part of the fold that is about tool calls: their states, what they wait for, and which effects they leave.
+// The fold of tool calls: their states, what they wait for, and the effects that they leave.
 import { shortHash } from './digest.ts'
 import { type Effect, type EventOf, type Resolution, resultsIdOf } from './events.ts'
 import { jsonBytes } from './json.ts'
@@ -6,13 +6,13 @@ import { SNAPSHOT_BYTES } from './snapshot.ts'
 import type { CallState, RunState, SessionState, UnknownCall } from './state.ts'
 import { defined } from './defined.ts'
 
-// A snapshot is twice in every execution's history: what grows with the session is bounded.
+// Every execution's history has two snapshots, so everything that grows with the session is bounded.
 const KEYS_KEPT = 100
 const EFFECTS_KEPT = 10
 const UNKNOWN_KEPT = 50
 const UNKNOWN_INPUT_BYTES = 4_000
 
-/** Changes one call of the turn that is going on, if there is such a call. */
+/** Changes one call of the current turn, if it exists. */
 export function updateCall(state: SessionState, callId: string, change: (call: CallState, run: RunState) => void): void {
   const run = state.current
   const call = run?.calls.find((one) => one.callId === callId)
@@ -33,17 +33,17 @@ function endCall(state: SessionState, callId: string, status: 'completed' | 'fai
   settleStatus(state)
 }
 
-/** Whether the call has its result (or will never have another). */
+/** Whether the call has its final result. */
 export function hasEnded(call: CallState): boolean {
   return call.status === 'completed' || call.status === 'failed' || call.status === 'unknown'
 }
 
-/** Whether somebody outside has to say something before the call can go on. */
+/** Whether the call waits for a person or a client. */
 export function isWaiting(call: Pick<CallState, 'status'>): boolean {
   return call.status === 'awaiting_approval' || call.status === 'awaiting_answer' || call.status === 'awaiting_resolution'
 }
 
-/** A run waits when none of its calls can go on without somebody outside. */
+/** A run waits if none of its calls can continue without a person or a client. */
 export function settleStatus(state: SessionState): void {
   if (state.status !== 'running' && state.status !== 'waiting') return
   const calls = state.current?.phase === 'tools' ? state.current.calls : []
@@ -51,7 +51,7 @@ export function settleStatus(state: SessionState): void {
   state.status = waitForSomebody(steps) ? 'waiting' : 'running'
 }
 
-/** Whether somebody outside has to speak before any of a turn's calls, in their order, goes on: `decide` runs them so. */
+/** Whether none of the turn's calls, in the order in which `decide` runs them, can continue without a person or a client. */
 export function waitForSomebody(calls: readonly (Pick<CallState, 'status'> & { effect: Effect; isClient: boolean })[]): boolean {
   let isHeldUp = false
   let someWait = false
@@ -66,7 +66,7 @@ export function waitForSomebody(calls: readonly (Pick<CallState, 'status'> & { e
   return someWait
 }
 
-/** The call waits for somebody outside. */
+/** The call waits for a person or a client. */
 export function waitFor(
   state: SessionState,
   callId: string,
@@ -82,7 +82,7 @@ export function waitFor(
   settleStatus(state)
 }
 
-/** The run has failed: nobody is asked any more, what would be said now could not be carried out, and what was agreed to is not. */
+/** The run has failed: its pending requests are withdrawn, because no decision could be carried out, and approved calls are not executed. */
 export function leaveOpen(state: SessionState): void {
   for (const call of (state.current?.calls ?? []).filter((one) => one.status === 'issued' || isWaiting(one))) {
     call.status = call.status === 'awaiting_resolution' ? 'unknown' : 'failed'
@@ -114,7 +114,7 @@ export function completeCall(state: SessionState, event: EventOf<'tool_completed
   endCall(state, event.callId, 'completed')
 }
 
-/** A failed external call surely did not happen; an idempotent one whose body was entered may have, and only this run has its key. */
+/** A failed external call certainly did not happen. An idempotent one whose body was entered may have, and only this run has its key. */
 export function failCall(state: SessionState, event: EventOf<'tool_failed'>): void {
   const mayHaveBegun = event.attempt > 0 || event.code === 'interrupted'
   updateCall(state, event.callId, (call, run) => {
@@ -137,12 +137,12 @@ function removeEffect(run: RunState, callId: string): void {
   run.effects = kept
 }
 
-/** Whether the run has done, or may have done, what a restart would repeat. */
+/** Whether the run has effects, or may have, that a restart would repeat. */
 export function hasEffects(run: RunState): boolean {
   return run.effects.length + run.moreEffects > 0
 }
 
-/** Whether the run's messages can be taken again by a new run. */
+/** Whether a new run can take the run's messages again. */
 export function canRestart(run: RunState): boolean {
   return !hasEffects(run) && !run.tookMore
 }
@@ -159,13 +159,13 @@ function dropOldest(entries: Record<string, unknown>, kept: number): void {
   for (const name of names.slice(0, Math.max(0, names.length - kept))) delete entries[name]
 }
 
-/** Nobody knows whether the call happened. */
+/** It is unknown whether the call happened. */
 export function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>): void {
   const { run: number, turn, attempt, aliveForMs } = event
   updateCall(state, event.callId, (call, run) => {
     if (event.again !== undefined) return
     const { input = null, resolution } = call
-    // One too large to be carried along was asked about when it was made; later only its digest is known.
+    // `verify` was called with arguments too large to keep when the call was made; later only their digest is known.
     const kept = jsonBytes(input) <= UNKNOWN_INPUT_BYTES ? { input } : {}
     state.unknown[event.callId] = {
       run: number,
@@ -183,13 +183,13 @@ export function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>)
   else endCall(state, event.callId, 'unknown')
 }
 
-/** What `verify` needs of it: on what terms it was agreed to does not matter any longer. */
+/** The part that `verify` needs: the terms of its approval no longer matter. */
 function withoutTerms(resolution: Resolution): Resolution {
   const { approval: _, client: __, invalid: ___, ...needed } = resolution
   return needed
 }
 
-/** Arguments are dropped first, the oldest before the newer ones: without them `verify` cannot be asked, but the intent is still known. */
+/** Arguments are dropped first, the oldest ones before newer ones: without them `verify` cannot be called, but the intent is still known. */
 function keepUnknownWithinBounds(unknown: Record<string, UnknownCall>): void {
   dropOldest(unknown, UNKNOWN_KEPT)
   for (const call of Object.values(unknown)) {
@@ -201,11 +201,11 @@ function keepUnknownWithinBounds(unknown: Record<string, UnknownCall>): void {
   }
 }
 
-/** Somebody knows, or has decided, what became of an unknown call. */
+/** The outcome of an unknown call was found out or decided. */
 export function resolveCall(state: SessionState, event: EventOf<'tool_resolved'>): void {
   const known = state.unknown[event.callId]
   if (!known) return
-  // Left undone, it is as unknown as before: its `tool_failed` follows.
+  // After a skip, the outcome is as unknown as before: its `tool_failed` follows.
   if (event.decision === 'skip') return
   delete state.unknown[event.callId]
   if (!event.happened) {

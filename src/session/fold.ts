@@ -1,4 +1,4 @@
-// The fold: what each event does to a session's state. The same code in the workflow, the activities and the store's rebuild.
+// The fold: applies each event to a session's state. The workflow, the activities and the store's rebuild share this code.
 import { addUsage, NO_USAGE } from './content.ts'
 import { shortHash } from './digest.ts'
 import type { EventOf, SessionEvent } from './events.ts'
@@ -18,10 +18,10 @@ import { queue, requeue, take } from './queue.ts'
 import type { RunState, SessionState } from './state.ts'
 import { defined } from './defined.ts'
 
-/** Message ids whose hashes a state keeps. */
+/** How many message ids a state keeps, as hashes. */
 export const ACCEPTED_KEPT = 2_000
 
-/** The state that a session's first event gives. */
+/** The state after a session's first event. */
 export function initialState(event: EventOf<'session_started'>): SessionState {
   return {
     v: 1,
@@ -48,7 +48,7 @@ export function initialState(event: EventOf<'session_started'>): SessionState {
   }
 }
 
-/** Numbers only grow, also over a past that can be read nowhere any more. */
+/** Numbers only grow, even after a past that can no longer be read. */
 function goingOn(
   { seq, at }: EventOf<'session_started'>,
   { run, checkpoint, origin }: NonNullable<EventOf<'session_started'>['after']>,
@@ -56,7 +56,7 @@ function goingOn(
   return { run, checkpoint: { version: checkpoint, seq, at, turns: 0 }, origin }
 }
 
-/** The state after `events`; `state` is the caller's own and is changed in place. */
+/** The state after `events`; `state` belongs to the caller and is changed in place. */
 export function fold(state: SessionState | undefined, events: Iterable<SessionEvent>): SessionState | undefined {
   let folded = state
   for (const event of events) {
@@ -66,7 +66,7 @@ export function fold(state: SessionState | undefined, events: Iterable<SessionEv
   return folded
 }
 
-/** Applies one event to the state, in place. Events that do not fit the state (there are none in a sound log) change little. */
+/** Applies one event to the state, in place. Events that do not match the state (a correct log has none) change little. */
 export function apply(state: SessionState, event: SessionEvent): void {
   state.seq = event.seq
   state.updatedAt = event.at
@@ -239,7 +239,7 @@ function startRecovery(state: SessionState, event: EventOf<'recovery_started'>):
   if (event.strategy === 'abandon') state.current = null
 }
 
-/** Back to an earlier point. What only grows stays: numbers, accepted ids, completed and unknown effects, what was spent. */
+/** Goes back to an earlier point. What only grows stays: numbers, accepted ids, completed and unknown effects, usage. */
 function rollBack(state: SessionState, event: EventOf<'rolled_back'>): void {
   if (event.lastMessageId === undefined) delete state.lastMessageId
   else state.lastMessageId = event.lastMessageId
@@ -259,7 +259,7 @@ function rollBack(state: SessionState, event: EventOf<'rolled_back'>): void {
   )
 }
 
-/** What was another session's until here is this one's past, but what that one spent, and whom it had accepted, is not. */
+/** The other session's events become this session's past, but not its usage and its accepted messages. */
 function becomeFork(state: SessionState, event: EventOf<'forked'>): void {
   const { sessionId, executionId, from, keys, tags } = event
   const keysOf = state.keysOf ?? from.sessionId

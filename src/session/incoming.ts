@@ -1,4 +1,4 @@
-// What somebody sends into a session, checked: the client does it before it sends, the workflow because anyone can signal it.
+// Checks of messages, contexts and tags. The client checks before it sends; the workflow checks because any client can signal it.
 import { isImageSource, type UserBlock } from './content.ts'
 import type { BlobRef } from './events.ts'
 import { isTooDeep, type Json, jsonBytes, type JsonObject, MAX_DEPTH } from './json.ts'
@@ -7,7 +7,7 @@ import { MAX_MESSAGE_ID, plainOf } from './requests.ts'
 import { Undecodable } from './undecodable.ts'
 import { defined } from './defined.ts'
 
-/** Bytes of JSON that a message's content and metadata may have. */
+/** Limits of a message's content and metadata, in bytes of JSON. */
 export const MAX_MESSAGE_BYTES = 1_000_000
 const MAX_METADATA_BYTES = 16_000
 
@@ -17,7 +17,7 @@ export interface Refusal {
   reason: string
 }
 
-/** Checks what was sent as a message. */
+/** Checks the argument of a message. */
 export function checkMessage(raw: unknown): { message: MessageSignal } | { refusal: Refusal; messageId?: string } {
   if (raw instanceof Undecodable) return refuse('undecodable', `The signal's payload cannot be decoded: ${raw.reason}.`)
   if (isTooDeep(raw)) return refuse('undecodable', `The message is nested deeper than ${MAX_DEPTH} levels: flatten it.`)
@@ -104,7 +104,7 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
 
-/** Bytes of JSON that a session's context and its tags may have: they are carried along for as long as it lives. */
+/** Limits of a session's context and tags, in bytes of JSON: every continue-as-new carries them. */
 export const MAX_CONTEXT_BYTES = 100_000
 export const MAX_TAGS_BYTES = 16_000
 
@@ -122,7 +122,7 @@ export function tagsProblem(tags: unknown): string | undefined {
   return `The session's tags must be a list of text, at most ${MAX_TAGS_BYTES} bytes of JSON.`
 }
 
-/** Bytes of JSON; of what has none, endlessly many. */
+/** Bytes of JSON; infinity for a value without a JSON form. */
 function bytesOf(value: unknown): number {
   try {
     return jsonBytes(value)

@@ -1,4 +1,4 @@
-// JSON as a type, and how deep it may be: what may cross a process or stand in an event.
+// The JSON type of values that cross processes or are part of events, and how deep they may be nested.
 
 /** Any value that survives `JSON.parse(JSON.stringify(value))` unchanged. */
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
@@ -6,10 +6,10 @@ export type Json = string | number | boolean | null | Json[] | { [key: string]: 
 /** A JSON object. */
 export type JsonObject = { [key: string]: Json }
 
-/** How deep a value may be nested. `JSON.stringify` overflows the stack at some thousands, and in the workflow nothing may throw. */
+/** How deep a value may be nested. `JSON.stringify` overflows the stack at several thousand levels, and the workflow must not throw. */
 export const MAX_DEPTH = 500
 
-/** Whether a value is nested deeper than so many levels. */
+/** Whether a value is nested deeper than the given number of levels. */
 export function isTooDeep(value: unknown, maxDepth = MAX_DEPTH): boolean {
   let level: unknown[] = [value]
   for (let depth = 0; level.length > 0; depth++) {

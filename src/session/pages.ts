@@ -1,4 +1,4 @@
-// Pages of the query `events` as the log entries that they were.
+// Converts pages of the query `events` back to log entries.
 import { nextDigest } from './digest.ts'
 import type { LogEntry } from './events.ts'
 import type { EventsPage } from './protocol.ts'

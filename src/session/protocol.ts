@@ -1,4 +1,4 @@
-// How the outside speaks with a session's workflow: names and JSON of its signals, queries and updates. Documented in docs/protocol.md.
+// The protocol of a session's workflow: names and JSON of its signals, queries and updates. Documented in docs/protocol.md.
 import type { UserBlock } from './content.ts'
 import type { BlobRef, EffectReport, ResultContent, SessionEvent, Target, Watermark } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
@@ -6,16 +6,16 @@ import type { SessionError, SessionState } from './state.ts'
 
 /** Workflow type of a session. */
 export const WORKFLOW_TYPE = 'pawlSession'
-/** Task queue where nobody says another. */
+/** The default task queue. */
 export const DEFAULT_TASK_QUEUE = 'pawl'
-/** The task queue of pawl's own activities, beside that of a worker. */
+/** The task queue of pawl's own activities, beside the worker's. */
 export function ownTaskQueue(taskQueue: string): string {
   return `${taskQueue}:pawl`
 }
 
-/** A workflow task that was killed half way is noticed after this: the shortest that leaves a slow replay room. */
+/** Timeout of a workflow task, after which a killed one is noticed: as short as slow replays allow. */
 export const WORKFLOW_TASK_TIMEOUT_MS = 3_000
-/** Version of fold, decisions and event encoding; an execution keeps the one it started with. */
+/** Version of fold, decisions and event encoding; an execution keeps the version that it started with. */
 export const CORE_VERSION = 1
 
 export const SIGNALS = { message: 'message', interrupt: 'interrupt', close: 'close', lateResult: 'late_result' } as const
@@ -37,44 +37,44 @@ export function workflowIdOf(sessionId: string): string {
   return `pawl:${sessionId}`
 }
 
-/** The session of a workflow id. */
+/** The session id in a workflow id. */
 export function sessionIdOf(workflowId: string): string {
   return workflowId.slice('pawl:'.length)
 }
 
 const SESSION_ID = /^[A-Za-z0-9._:/@-]{1,200}$/
 
-/** Whether `id` may name a session: 1 to 200 of `[A-Za-z0-9._:/@-]`. */
+/** Whether `id` is a valid session id: 1 to 200 of `[A-Za-z0-9._:/@-]`. */
 export function isSessionId(id: unknown): id is string {
   return typeof id === 'string' && SESSION_ID.test(id)
 }
 
-/** What may name an agent. */
+/** Agent names. */
 const AGENT_NAME = /^[A-Za-z0-9._-]{1,100}$/
 
-/** Whether `name` may name an agent: 1 to 100 of `[A-Za-z0-9._-]`. */
+/** Whether `name` is a valid agent name: 1 to 100 of `[A-Za-z0-9._-]`. */
 export function isAgentName(name: unknown): name is string {
   return typeof name === 'string' && AGENT_NAME.test(name)
 }
 
-/** The one argument of the signal `message`. `agent` and `context` count when the session is new. */
+/** The argument of the signal `message`. `agent` and `context` are used when the session is new. */
 export interface MessageSignal {
   messageId?: string
   content: string | UserBlock[]
   metadata?: JsonObject
   agent?: string
   context?: Json
-  /** The content lies in the side store, for it is too large for a signal; `content` is then how it begins. */
+  /** The content is too large for a signal and is in the side store; `content` is then its beginning. */
   blob?: BlobRef
 }
 
-/** The one argument of the signals `interrupt` and `close`. */
+/** The argument of the signals `interrupt` and `close`. */
 export interface StopSignal {
   reason?: string
   by?: string
 }
 
-/** The one argument of the signal `late_result`: an attempt that had been given up for lost has completed. Workers send it. */
+/** The argument of the signal `late_result`: an attempt that had been given up has completed. Only workers send it. */
 export interface LateResultSignal {
   callId: string
   attempt: number
@@ -92,10 +92,10 @@ export interface RecoverRequest {
   by?: string
 }
 
-/** How a session stands, in few words: the answer of the updates `resume` and `recover`. The query `state` tells more. */
+/** A short summary of a session: the answer of the updates `resume` and `recover`. The query `state` returns more. */
 export type SessionSummary = Pick<SessionState, 'sessionId' | 'agent' | 'status' | 'seq' | 'run' | 'turns' | 'error'>
 
-/** The answer of the query `state` before the session is open. `error`: why it is not open yet, where that takes long. */
+/** The answer of the query `state` before the session is open. `error`: the reason, if opening takes long. */
 export type Unopened = { status: 'loading'; error?: undefined } | { status: 'error'; error: SessionError }
 
 /** The argument of the update `checkpoint`; answers `{ version }`. */
@@ -104,27 +104,27 @@ export interface CheckpointRequest {
   by?: string
 }
 
-/** The argument of the update `rollback`; answers `Moved`. A run that is going on is interrupted first. */
+/** The argument of the update `rollback`; answers `Moved`. A run in progress is interrupted first. */
 export interface RollbackRequest {
   target: Target
   reason?: string
   by?: string
 }
 
-/** What going back left behind. */
+/** The result of a rollback. */
 export interface Moved {
-  /** The last event that counts. */
+  /** The event to which the session went back. */
   toSeq: number
-  /** Effects that completed, or may have, and are not undone: the newest 100. */
+  /** Effects that completed, or may have, and were not undone: the newest 100. */
   effects: EffectReport[]
   /** How many more there are. */
   moreEffects: number
 }
 
-/** The argument of the update `fork` of the session that is forked from; answers `ForkPoint`. */
+/** The argument of the update `fork`, sent to the original session; answers `ForkPoint`. */
 export interface ForkRequest {
   target?: Target
-  /** Whether a run that is going on is stopped first. Default true. */
+  /** Whether a run in progress is interrupted first. Default true. */
   interrupt?: boolean
   by?: string
 }
@@ -134,27 +134,27 @@ export interface ForkPoint extends Moved {
   digest: string
 }
 
-/** Decides a call that awaits approval. `digest`: of the arguments that were looked at, as `approval_requested` says. */
+/** Approves a call. `digest`: that of the arguments that the person has seen, as in `approval_requested`. */
 export interface ApproveRequest {
   callId: string
   digest: string
   by?: string
   note?: string
-  /** Other arguments to execute it with, in place of the model's. */
+  /** Arguments to execute it with instead of the model's. */
   input?: Json
 }
 
-/** Denies a call that awaits approval. */
+/** Denies a call. */
 export interface DenyRequest {
   callId: string
   digest: string
   by?: string
   note?: string
-  /** What the model is told. */
+  /** Shown to the model. */
   reason?: string
 }
 
-/** Says what became of a call whose outcome is unknown. */
+/** Resolves a call whose outcome is unknown. */
 export interface ResolveRequest {
   /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
@@ -177,47 +177,47 @@ export interface AnswerRequest {
 export interface EventsQuery {
   /** Only events above this `seq`. Default 0. */
   after?: number
-  /** About how many bytes of JSON at most; at least one event is given. Default 1,000,000. */
+  /** Approximate maximum bytes of JSON; at least one event is returned. Default 1,000,000. */
   maxBytes?: number
 }
 
-/** The answer of the query `events`: what this execution holds. */
+/** The answer of the query `events`: the events of this execution. */
 export interface EventsPage {
   epoch: string
   executionId: string
-  /** The last event before this execution's own ones; older events are in the store and in `previous` executions. */
+  /** The last event before this execution's own events; older events are in the store and in `previous` executions. */
   base: Watermark
   events: SessionEvent[]
-  /** The place before the first of `events`, and of the last one. */
+  /** The positions before the first of `events` and of the last one. */
   from: Watermark
   to: Watermark
-  /** Whether there is more above `to`. */
+  /** Whether there are more events above `to`. */
   more: boolean
   /** The execution before this one in the chain. */
   previous?: string
 }
 
-/** What a session is when its workflow starts; all but `sessionId` is optional for a foreign client. */
+/** The argument of the workflow's start; all but `sessionId` is optional for foreign clients. */
 export interface SessionStart {
   sessionId: string
   agent?: string
   context?: Json
   tags?: string[]
-  /** The session does not exist yet: no look-up in the store is needed. */
+  /** The session has never existed: no lookup in the store is needed. */
   isNew?: true
   settings?: SessionSettings
-  /** The session must exist: it is to be gone on with, not started. */
+  /** The session must exist: it is to be resumed, not started. */
   mustExist?: true
-  /** It is a fork of another session. */
+  /** The session is a fork of another one. */
   fork?: ForkStart
-  /** From the execution before, at continue-as-new. */
+  /** From the previous execution, at continue-as-new. */
   carried?: Carried
 }
 
-/** Of what a session is a fork. */
+/** The origin of a fork. */
 export interface ForkStart {
   from: string
-  /** The last event of the other session that is this one's past too. */
+  /** The last event of the other session that the fork inherits. */
   seq: number
   digest: string
   target?: Target
@@ -225,27 +225,27 @@ export interface ForkStart {
   by?: string
 }
 
-/** What may be set for a session at its start. */
+/** Settings of a session. */
 export interface SessionSettings {
   idleTimeoutMs?: number
   notServedAfterMs?: number
 }
 
-/** What continue-as-new carries over. */
+/** What continue-as-new carries to the next execution. */
 export interface Carried {
   coreVersion: number
-  /** What the session was when it decided to go on, bounded (`snapshotOf`); the events up to there are in the store. */
+  /** The state when the session decided to continue as new, bounded (`snapshotOf`); the events up to then are in the store. */
   state: SessionState
-  /** Of the last event that is folded into `state`. */
+  /** The last event that is folded into `state`. */
   digest: string
-  /** The events since, which came while the store took those before them; absent: none. */
+  /** Later events, which arrived during the last flush; absent: none. */
   tail?: SessionEvent[]
   previous: string
-  /** Somebody asked for the session to be closed. */
+  /** The session was asked to close. */
   closing?: Closing
 }
 
-/** That a session is to be closed: when nothing is left to do, or now, with what waits left for whoever resumes it. */
+/** How a session is to be closed: when nothing is left to do, or now, so that pending work waits until the session is resumed. */
 export interface Closing {
   when: 'idle' | 'now'
   by?: string

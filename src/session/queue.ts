@@ -1,4 +1,4 @@
-// The messages that wait in a session: so many that a snapshot of the session still fits with them, and no more are accepted.
+// The messages that wait in a session. No more are accepted than fit into a snapshot of the session.
 import { MAX_CONTEXT_BYTES, MAX_TAGS_BYTES } from './incoming.ts'
 import { jsonBytes } from './json.ts'
 import { SNAPSHOT_BYTES } from './snapshot.ts'
@@ -9,20 +9,20 @@ export function hasRoomFor(state: SessionState, messageId: string): boolean {
   return fits(state.inboxBytes + bytesOf(messageId), state)
 }
 
-/** The message waits from now on. */
+/** Adds a message to the inbox. */
 export function queue(state: SessionState, message: QueuedMessage): void {
   state.inbox.push(message)
   state.inboxBytes += bytesOf(message.messageId)
   keepTakenWithinBounds(state)
 }
 
-/** These messages wait in place of those before. */
+/** Replaces the messages in the inbox. */
 export function requeue(state: SessionState, messages: QueuedMessage[]): void {
   state.inbox = messages
   state.inboxBytes = sumOf(messages)
 }
 
-/** The run takes the messages of these ids. */
+/** Moves the messages with these ids from the inbox to the run. */
 export function take(state: SessionState, messageIds: readonly string[]): void {
   const run = state.current
   if (!run) return
@@ -37,7 +37,7 @@ export function take(state: SessionState, messageIds: readonly string[]): void {
   keepTakenWithinBounds(state)
 }
 
-/** A run that has taken more messages than the state can hold cannot be restarted: what waits comes first. */
+/** A run that has taken more messages than the state can hold cannot be restarted: waiting messages have priority. */
 function keepTakenWithinBounds(state: SessionState): void {
   const run = state.current
   if (!run || run.taken.length === 0) return
@@ -47,7 +47,7 @@ function keepTakenWithinBounds(state: SessionState): void {
   run.tookMore = true
 }
 
-/** Whether so many bytes fit into what the session's context and tags leave of their common share. They are measured only where they may matter. */
+/** Whether the bytes fit into the share that context and tags leave. These are measured only if they may matter. */
 function fits(bytes: number, { context, tags }: SessionState): boolean {
   if (bytes <= SNAPSHOT_BYTES.messages - MAX_CONTEXT_BYTES - MAX_TAGS_BYTES) return true
   return bytes <= SNAPSHOT_BYTES.messages - jsonBytes(context) - jsonBytes(tags)

@@ -1,14 +1,14 @@
-// The arguments of signals, updates and starts as anyone may send them: made plain JSON, so that looking at a member cannot throw.
+// Arguments of signals, updates and starts from untrusted clients, converted to plain JSON so that reading a member cannot throw.
 import type { Target } from './events.ts'
 import { isTooDeep, type Json } from './json.ts'
 import { Undecodable } from './undecodable.ts'
 
-/** Characters of a message's id. */
+/** Maximum characters of a message id. */
 export const MAX_MESSAGE_ID = 200
 
 /**
- * A value from outside as its JSON text would give it; undefined for what has none, or is nested too deep. What JSON calls 1e999 is
- * Infinity here and null in an event's text, and a user's own payload converter may decode to anything.
+ * An outside value, as parsing its JSON text would return it; undefined if it has no JSON form or is nested too deep. The number 1e999
+ * parses to Infinity, which an event's text would turn into null, and a user's own payload converter may decode to anything.
  */
 export function plainOf(raw: unknown): Json | undefined {
   if (raw instanceof Undecodable || ArrayBuffer.isView(raw) || isTooDeep(raw)) return undefined
@@ -21,16 +21,16 @@ export function plainOf(raw: unknown): Json | undefined {
 }
 
 /**
- * The one argument of a request, with the members that it should have; an empty object if it is not an object. `T` is what a sender
- * was asked for: each member is still to be checked.
+ * The argument of a request; an empty object if it is not an object. `T` is the type that a sender should send: each member must still
+ * be checked.
  */
 export function requestOf<T extends object>(raw: unknown): T {
   const plain = plainOf(raw)
   return (isObject(plain) ? plain : {}) as T
 }
 
-/** What a sender is told whose target is not one. */
-export const SAY_WHERE_TO = 'Say where to: { checkpoint: version }, { message: messageId } or { run: number }.'
+/** The message for an invalid target. */
+export const SAY_WHERE_TO = 'Name one target: { checkpoint: version }, { message: messageId } or { run: number }.'
 
 /** The target that a value names; undefined if it names none, or several. */
 export function targetIn(raw: unknown): Target | undefined {
@@ -42,12 +42,12 @@ export function targetIn(raw: unknown): Target | undefined {
   return typeof message === 'string' && message !== '' && message.length <= MAX_MESSAGE_ID ? { message } : undefined
 }
 
-/** Whether it counts something from 1. */
+/** Whether the value is a positive integer. */
 export function isOrdinal(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0
 }
 
-/** Whether it is an object, and not a list. */
+/** Whether the value is an object, not an array. */
 export function isObject(value: unknown): value is object {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
 }

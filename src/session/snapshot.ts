@@ -1,47 +1,47 @@
-// A session's state where it is carried along, loaded or shown: bounded, whatever the session holds. All that grows with what clients,
-// models and tools say has its share of the bytes; arguments of open calls that exceed theirs are left out, and read from the events again.
+// A session's state for continue-as-new, loading and queries, bounded in size. Everything that clients, models and tools can make grow has
+// a share of the bytes. Arguments of open calls that exceed their share are left out and read from the events again.
 import { jsonBytes } from './json.ts'
 import type { SessionSummary } from './protocol.ts'
 import type { CallState, LeftOutCall, RunState, SessionState } from './state.ts'
 import { cutText } from './texts.ts'
 
 /**
- * Bytes of JSON that a snapshot has at most, and the shares of what can be large in it. `messages`: the session's context and tags, which
- * never change, and the ids of messages in what these leave. What has no share is bounded where it enters, and fits into the rest.
+ * Maximum bytes of JSON of a snapshot, and the shares of its large parts. `messages`: the session's context and tags, which never change,
+ * and message ids in the remaining space. Parts without a share are bounded when they enter, and fit into the rest.
  */
 export const SNAPSHOT_BYTES = { total: 256_000, messages: 140_000, calls: 50_000, unknown: 16_000 } as const
 
-/** Calls that one answer of a model may ask for: so many references fit into the share of the calls. */
+/** Maximum calls in one answer of a model: their references fit into the share of the calls. */
 export const MAX_CALLS = 256
 
-/** As long as the name of a tool may be, with its quotes; what a model asks for may be no tool's name. */
+/** Maximum bytes of a tool's name with its quotes; a model may request any name. */
 const TOOL_BYTES = 66
 
-/** The state within its bounds: the same one if it is, else one in which some calls are left out. */
+/** The state within its bounds: the same object if it fits, otherwise a copy without some calls. */
 export function snapshotOf(state: SessionState): SessionState {
   const { current } = state
   if (!current || jsonBytes(current.calls) <= SNAPSHOT_BYTES.calls) return state
   return { ...state, current: withoutLargeCalls(current) }
 }
 
-/** How a session stands, in few words. */
+/** A short summary of a session. */
 export function summaryOf({ sessionId, agent, status, seq, run, turns, error }: SessionState): SessionSummary {
   return { sessionId, agent, status, seq, run, turns, error }
 }
 
-/** Whether calls are missing in the state that its next steps need. */
+/** Whether the state lacks calls that its next steps need. */
 export function lacksCalls({ current }: SessionState): boolean {
   return current?.leftOut !== undefined && current.phase === 'tools'
 }
 
-/** Puts the turn's calls back into a state that lacks some, in place. */
+/** Restores the missing calls of the turn, in place. */
 export function putCallsBack({ current }: SessionState, calls: readonly CallState[]): void {
   if (!current) return
   current.calls = [...calls]
   delete current.leftOut
 }
 
-/** Every call has room for a reference; as many as fit stay whole, the first ones first. */
+/** Keeps as many calls whole as fit, the first ones first; there is always room for references to the others. */
 function withoutLargeCalls(run: RunState): RunState {
   let left = SNAPSHOT_BYTES.calls - jsonBytes(run.calls.map(referenceTo))
   const calls: CallState[] = []

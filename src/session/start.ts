@@ -1,21 +1,21 @@
-// What an execution was started with: anyone can start a workflow, so all of it is checked, and what makes no sense is left out.
+// The start argument of an execution. Any client can start a workflow, so every member is checked, and invalid ones are ignored.
 import { type Carried, type ForkStart, isAgentName, isSessionId, type SessionSettings, type SessionStart } from './protocol.ts'
 import { isObject, isOrdinal, requestOf, targetIn } from './requests.ts'
 import { Undecodable } from './undecodable.ts'
 import { defined } from './defined.ts'
 
-/** Longer than that a timer of the server need not be. */
+/** The longest timer that is useful. */
 const TEN_YEARS_MS = 10 * 365 * 24 * 3_600_000
 
-/** A start that was read: what made sense of it. */
+/** A start argument after the checks. */
 export interface Start extends Omit<SessionStart, 'sessionId'> {
-  /** Why nothing did. */
+  /** Why the argument was refused. */
   undecodable?: string
 }
 
-/** Reads a start's argument. `continuedFrom`: the execution that this one follows, as the server says. */
+/** Reads a start argument. `continuedFrom`: the execution that this one continues, as reported by the server. */
 export function checkStart(raw: unknown, continuedFrom: string | undefined): Start {
-  // A state is as large and as deep as a session may be: it is checked by whom it comes from.
+  // A carried state may be as large and deep as a session: its origin is checked instead.
   const { carried: given, ...outside } = (isObject(raw) ? raw : {}) as { carried?: unknown }
   const { agent, context, tags, isNew, settings, mustExist, fork } = requestOf<Partial<SessionStart>>(outside)
   const carried = carriedIn(given, continuedFrom)
@@ -24,7 +24,7 @@ export function checkStart(raw: unknown, continuedFrom: string | undefined): Sta
     ...(isAgentName(agent) && { agent }),
     ...defined({ context }),
     ...(Array.isArray(tags) && { tags: tags.filter((tag) => typeof tag === 'string') }),
-    // A schedule, or a retry, starts an execution with the arguments of the one before.
+    // A schedule or a retry starts an execution with the arguments of the previous one.
     ...(isNew === true && continuedFrom === undefined && { isNew }),
     ...(mustExist === true && { mustExist }),
     ...(forked && { fork: forked }),
@@ -34,7 +34,7 @@ export function checkStart(raw: unknown, continuedFrom: string | undefined): Sta
   }
 }
 
-/** What continue-as-new carried over: only the execution before this one knew its own id when the arguments were made. */
+/** The carried state, if continue-as-new made it: only the previous execution could name its own id in the arguments. */
 function carriedIn(given: unknown, continuedFrom: string | undefined): Carried | undefined {
   const { previous, coreVersion, state, digest, tail } = (isObject(given) ? given : {}) as Partial<Carried>
   if (continuedFrom === undefined || previous !== continuedFrom) return undefined

@@ -1,18 +1,18 @@
-// A state as it was written down, read again: checked, and brought to the version that this code folds.
+// Reads a stored state: checks it and upgrades it to the version that this code folds.
 import { PawlError } from './errors.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { SessionState } from './state.ts'
 
-/** The version of states that this code writes; `v` of `SessionState`. */
+/** The state version that this code writes; `v` of `SessionState`. */
 export const STATE_VERSION = 1
 
-/** What brings a state of each version to the next one: never edited once a version was released. */
+/** Upgrades from each version to the next. Never edited after a release. */
 const UPGRADES: Readonly<Record<number, Upgrade>> = {}
 
-/** Makes a state of one version one of the next. */
+/** Upgrades a state to the next version. */
 export type Upgrade = (state: JsonObject) => JsonObject
 
-/** A written state cannot be used. Code `unreadable_state`. */
+/** A stored state cannot be used. Code `unreadable_state`. */
 export class UnreadableState extends PawlError {
   override readonly name = 'UnreadableState'
 
@@ -22,7 +22,7 @@ export class UnreadableState extends PawlError {
 }
 
 /**
- * The state in `text`, which was written by `version`. Without `accepted`, unless that was written too: it lies elsewhere.
+ * The state in `text`, written with `version`. Without `accepted`, unless it was written too: it is stored elsewhere.
  * @throws UnreadableState.
  */
 export function readState(
@@ -36,11 +36,11 @@ export function readState(
   }
   for (let from = version; from < known.version; from++) {
     const upgrade = known.upgrades[from]
-    if (!upgrade) throw new UnreadableState(`nothing is known of version ${from}`)
+    if (!upgrade) throw new UnreadableState(`version ${from} is unknown`)
     state = upgrade(state)
   }
   const wrong = Object.entries(SHAPE).find(([name, fits]) => !fits(state[name]))
-  if (wrong) throw new UnreadableState(`its ${wrong[0]} makes no sense`)
+  if (wrong) throw new UnreadableState(`its ${wrong[0]} is invalid`)
   return { ...(state as unknown as SessionState), accepted: Array.isArray(state.accepted) ? (state.accepted as string[]) : [] }
 }
 
@@ -51,9 +51,9 @@ function parsed(text: string): JsonObject {
   try {
     state = JSON.parse(text) as Json
   } catch (cause) {
-    throw new UnreadableState('it is no JSON', { cause })
+    throw new UnreadableState('it is not JSON', { cause })
   }
-  if (!isObject(state)) throw new UnreadableState('it is no object')
+  if (!isObject(state)) throw new UnreadableState('it is not an object')
   return state
 }
 
@@ -63,7 +63,7 @@ const isObject = (value: Json | undefined): value is JsonObject => value !== nul
 const isText: Fits = (value) => typeof value === 'string'
 const isCount: Fits = (value) => Number.isSafeInteger(value) && Number(value) >= 0
 
-/** What the fold goes by, member by member. */
+/** Checks of the members that the fold relies on. */
 const SHAPE: Readonly<Record<string, Fits>> = {
   sessionId: isText,
   agent: isText,

@@ -1,88 +1,88 @@
-// The state of a session: what folding its events gives. Plain JSON, so that it is also a snapshot.
+// The state of a session: the result of folding its events. Plain JSON, so that it can serve as a snapshot.
 import type { StopReason, Usage } from './content.ts'
 import type { CheckpointPolicy, RecoveryStrategy, Resolution, RunLimits, SessionStatus, Watermark } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
 
-/** One tool call of the turn that is going on. */
+/** One tool call of the current turn. */
 export interface CallState {
   /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
   /** Place of the call among the turn's calls, from 0. */
   index: number
-  /** The raw arguments; dropped when the call has ended. */
+  /** The raw arguments; removed when the call has ended. */
   input?: Json
   /** What the worker said of the call when the model asked for it. */
   resolution: Resolution
   /** How the call stands. */
   status:
     | 'requested'
-    /** Dispatched, or to be dispatched: it may be executed. */
+    /** Dispatched, or about to be. */
     | 'issued'
     | 'awaiting_approval'
     | 'awaiting_answer'
-    /** Unknown, and a person has to say what became of it. */
+    /** The outcome is unknown, and a person must resolve it. */
     | 'awaiting_resolution'
     | 'completed'
     | 'failed'
     | 'unknown'
-  /** What the call waits for: until when (milliseconds since 1970), and on what terms. */
+  /** The terms of the request that the call waits for. Times are milliseconds since 1970. */
   asked?: { expiresAt?: number; onExpiry?: 'deny' | 'error'; digest?: string; reason?: string }
   /** A person has approved it. */
   approved?: true
-  /** Attempts that were made before the call was left waiting. */
+  /** Attempts before the call started waiting. */
   attempts?: number
-  /** The last that an attempt said of how far it is. */
+  /** The last progress that an attempt reported. */
   progress?: Json
 }
 
-/** The run that is going on, or the one that the session failed in. */
+/** The run in progress, or the one that failed. */
 export interface RunState {
   /** Number of the run within the session, from 1. */
   run: number
-  /** The message that opened it. */
+  /** The message that opened the run. */
   messageId: string
-  /** Of that message; empty until the run's first answer, which brings it. */
+  /** The message's metadata; empty until the run's first answer, which carries it. */
   metadata: JsonObject
   /** When it began, in milliseconds since 1970. */
   startedAt: number
   /** Number of the turn within the session, from 1. */
   turn: number
-  /** What has to happen next in it. */
+  /** The next step of the run. */
   phase: 'turn_due' | 'model' | 'tools' | 'answered'
   /** Its bounds, as its first answer brought them. */
   limits?: RunLimits
   /** Calls of the newest turn. */
   calls: CallState[]
-  /** Calls of the turn that are not among `calls`, because a state that is carried, loaded or shown is bounded: the events have them. */
+  /** Calls of the turn that did not fit into `calls`, because a snapshot is bounded: the events have them. */
   leftOut?: LeftOutCall[]
   /** Why the model stopped last. */
   stopReason?: StopReason
   /** Tokens used by the run. */
   usage: Usage
-  /** The messages that the run's turns have taken, in order: what `restart_run` puts back into the inbox. */
+  /** The messages that the run's turns have taken, in order: `restart_run` puts them back into the inbox. */
   taken: QueuedMessage[]
-  /** Of their entries in `taken`. */
+  /** Bytes of the entries in `taken`. */
   takenBytes: number
-  /** They were too many to be kept in the state: the run cannot be restarted. */
+  /** The run took more messages than the state can hold, so it cannot be restarted. */
   tookMore?: true
-  /** Effects other than reads that completed, or may have, the newest 10: what `restart_run` would repeat. */
+  /** Effects other than reads that completed, or may have, the newest 10: `restart_run` would repeat them. */
   effects: string[]
   /** How many more there are. */
   moreEffects: number
-  /** `seq` of the newest `model_completed`, and the id of the transcript's last message before it. */
+  /** `seq` of the newest `model_completed`, and the id of the last message before it in the transcript. */
   answerSeq?: number
   /** Id of the transcript's last message before the newest answer. */
   beforeAnswer?: string
 }
 
-/** A call that a bounded state does not hold. */
+/** A reference to a call that a bounded state leaves out. */
 export type LeftOutCall = Pick<CallState, 'callId' | 'status'> & Pick<Resolution, 'tool' | 'inputDigest'>
 
-/** A message that was accepted. What it says, and its metadata, are in its `message_received`. */
+/** An accepted message. Its content and metadata are in its `message_received`. */
 export interface QueuedMessage {
   /** The message's id. */
   messageId: string
-  /** Of its `message_received`. */
+  /** `seq` of its `message_received`. */
   seq?: number
 }
 
@@ -96,11 +96,11 @@ export interface SessionError {
   run?: number
   /** When, in milliseconds since 1970. */
   at: number
-  /** `automatic`: pawl goes on by itself once the cause is gone. */
+  /** `automatic`: pawl continues by itself once the cause is gone. */
   strategy: RecoveryStrategy | 'automatic'
 }
 
-/** A call that may have happened; kept with what `verify` needs, so that it can be asked again. */
+/** A call that may have happened, with the data that `verify` needs to check again. */
 export interface UnknownCall {
   /** Number of the run within the session, from 1. */
   run: number
@@ -108,15 +108,15 @@ export interface UnknownCall {
   turn: number
   /** The attempt whose outcome is unknown. */
   attempt: number
-  /** Absent: too large to be kept. */
+  /** Absent: too large to keep. */
   input?: Json
   /** What the worker said of the call when the model asked for it. */
   resolution: Resolution
-  /** For so long after its workflow was lost its body may still be at work, for nobody saw it die. */
+  /** How long after its workflow was lost the body may still be running, because nobody saw it die. */
   aliveForMs?: number
 }
 
-/** The newest checkpoint, as the next one needs it. */
+/** The data of the newest checkpoint that the next one needs. */
 export interface CheckpointState {
   /** The checkpoint's number. */
   version: number
@@ -124,7 +124,7 @@ export interface CheckpointState {
   seq: number
   /** When it was made, in milliseconds since 1970. */
   at: number
-  /** Of the session by then. */
+  /** The session's turns at that point. */
   turns: number
 }
 
@@ -150,7 +150,7 @@ export interface SessionState {
   createdAt: number
   /** When its last event happened, in milliseconds since 1970. */
   updatedAt: number
-  /** Number of the last run. */
+  /** Number of the newest run. */
   run: number
   /** The run that is going on, or the one that the session failed in. */
   current: RunState | null
@@ -158,11 +158,11 @@ export interface SessionState {
   error: SessionError | null
   /** Received messages that no turn has taken yet, in order. */
   inbox: QueuedMessage[]
-  /** Bytes of JSON of their entries in `inbox`: only so many can wait. */
+  /** Bytes of JSON of the entries in `inbox`, which are limited. */
   inboxBytes: number
   /** Short hashes of the newest 2,000 message ids accepted, for deduplication. */
   accepted: string[]
-  /** By short hash of the idempotency key, the newest 100: effects that completed. Older ones are found when a call is resolved. */
+  /** Completed effects by short hash of their idempotency key, the newest 100. Older ones are found when a call is resolved. */
   keys: Record<string, string>
   /** Calls whose outcome is unknown, by call id. */
   unknown: Record<string, UnknownCall>
@@ -174,12 +174,12 @@ export interface SessionState {
   lastMessageId?: string
   /** The newest checkpoint. */
   checkpoint?: CheckpointState
-  /** Of the newest turn's agent; absent: every turn. */
+  /** The policy of the newest turn's agent; absent: every turn. */
   checkpointPolicy?: CheckpointPolicy
-  /** What lies before it can be read nowhere any more; absent: nothing is missing. */
+  /** Events before this point can no longer be read; absent: none are missing. */
   origin?: Watermark
   /** The session that it was forked from, and the last event that is that one’s. */
   forkedFrom?: { sessionId: string; seq: number }
-  /** The session whose name is in idempotency keys that count for a whole session; absent: this one. */
+  /** The session whose id is in idempotency keys of a whole session; absent: this session. */
   keysOf?: string
 }

@@ -1,4 +1,4 @@
-// Points of a session's past, for going back and for forks: where they are, and which effects lie behind them.
+// Points of a session's past, for rollbacks and forks: finding them, and the effects after them.
 import { PawlError } from './errors.ts'
 import { answerIdOf, type EffectReport, resultsIdOf, type SessionEvent, type Target } from './events.ts'
 import { SAY_WHERE_TO, targetIn } from './requests.ts'
@@ -7,22 +7,22 @@ import { defined } from './defined.ts'
 
 /** A target that was found. */
 export interface Place {
-  /** The last event that belongs to it. Nothing of the transcript is open there: an answer whose calls had not all ended is left out. */
+  /** The last event that belongs to the target. The transcript has no open calls there: an answer with unfinished calls is left out. */
   seq: number
   digest: string
-  /** Id of the transcript's last message there. */
+  /** Id of the transcript's last message at that point. */
   lastMessageId?: string
 }
 
-/** The target is not there. Codes: `checkpoint_not_found`, `message_not_found`, `run_not_found`, `target_archived`, `invalid_target`. */
+/** The target does not exist or cannot be used. Codes: `checkpoint_not_found`, `message_not_found`, `run_not_found`, `target_archived`, `invalid_target`. */
 export class TargetRefused extends PawlError {
   override readonly name = 'TargetRefused'
 }
 
-/** Effects that a report names; there may be more. */
+/** Maximum effects that a report lists. */
 const EFFECTS_REPORTED = 100
 
-/** Checks that a value from outside is a target. */
+/** Checks that an outside value is a target. */
 export function checkTarget(raw: unknown): Target {
   const target = targetIn(raw)
   if (!target) throw new TargetRefused('invalid_target', SAY_WHERE_TO)
@@ -30,7 +30,7 @@ export function checkTarget(raw: unknown): Target {
 }
 
 /**
- * Finds a target among all of a session's events; without one, the newest place. `archived`: also in a past that was left behind (a fork may begin there).
+ * Finds a target among all events of a session; without a target, the newest place. `archived`: also in a past that a rollback has left (a fork may begin there).
  * @throws TargetRefused.
  */
 export function locate(
@@ -66,18 +66,18 @@ export function locate(
   if (!found || !target) {
     const newest = boundaries.at(-1)
     if (!target && newest) return newest
-    throw target ? notFound(target) : new TargetRefused('session_not_found', 'The session has no events.')
+    throw target ? notFound(target) : new TargetRefused('session_not_found', 'The session has no events: check its id.')
   }
   const { seq, live } = found
   if (!live && !options.archived) {
-    throw new TargetRefused('target_archived', `The session has gone back behind ${nameOf(target)} since: fork from it instead.`)
+    throw new TargetRefused('target_archived', `A rollback has gone back behind ${nameOf(target)}: fork from it instead.`)
   }
   const place = boundaries.findLast((boundary) => boundary.seq <= seq)
-  if (!place) throw new TargetRefused(notFound(target).code, `Nothing lies before ${nameOf(target)}: start a new session instead.`)
+  if (!place) throw new TargetRefused(notFound(target).code, `There is nothing before ${nameOf(target)}: start a new session instead.`)
   return place
 }
 
-/** The completed and possibly completed effects above `seq`, the newest ones last. */
+/** The effects above `seq` that completed or may have, newest last. */
 export function effectsAfter(events: Iterable<SessionEvent>, seq: number): { effects: EffectReport[]; more: number } {
   const byCall = new Map<string, EffectReport>()
   const effectOf = new Map<string, string>()
@@ -97,7 +97,7 @@ export function effectsAfter(events: Iterable<SessionEvent>, seq: number): { eff
         else if (event.decision !== 'skip') byCall.delete(callId)
         break
       case 'tool_failed':
-        // An idempotent call that failed after its body was entered may have done its work.
+        // An idempotent call that failed after its body was entered may have taken effect.
         if (effectOf.get(callId) === 'idempotent' && (event.attempt > 0 || event.code === 'interrupted')) {
           byCall.set(callId, { callId, tool, status: 'unknown' })
         }
@@ -113,12 +113,12 @@ function named(effectId: string | undefined): { effectId?: string } {
   return effectId === undefined ? {} : { effectId }
 }
 
-/** The last event that belongs to the target, if this event tells. */
+/** The last event that belongs to the target, if this event determines it. */
 function seqOf(event: SessionEvent, target: Target): number | undefined {
   if ('checkpoint' in target) return event.type === 'checkpoint_made' && event.version === target.checkpoint ? event.seq : undefined
   if ('run' in target) return event.type === 'run_started' && event.run === target.run ? event.seq - 1 : undefined
   if (event.type === 'message_received' && event.messageId === target.message) return event.seq - 1
-  // What came between its arrival and the turn that took it in is older than it, to the model.
+  // For the model, events between the message's arrival and the turn that took it are older than the message.
   if (event.type === 'turn_started' && event.takes.includes(target.message)) return event.seq - 1
   return undefined
 }

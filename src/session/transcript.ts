@@ -1,16 +1,16 @@
-// The transcript: the messages that a model is sent, folded from a session's events.
+// The transcript: the messages that are sent to a model, folded from a session's events.
 import { type AssistantBlock, type ContentBlock, isImageSource, type Message, type ToolResultBlock, type UserBlock } from './content.ts'
 import { placeholderOf } from './blobs.ts'
 import type { EventOf, ResultContent, SessionEvent } from './events.ts'
 import { callIdOf } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
 
-/** What the model is told of a call that its run was stopped before. */
-const NEVER_RAN = 'This call was not run: the run was stopped before it.'
-/** What it is told of a call of which nobody had said what became of it when the run was stopped. */
+/** The model's result for a call that had not begun when its run was stopped. */
+const NEVER_RAN = 'This call was not run: the run was stopped first.'
+/** The model's result for a call whose outcome was still unknown when its run was stopped. */
 const NEVER_KNOWN =
-  'The outcome of this call is unknown: it may or may not have taken effect, and nobody had said which when the run was stopped. ' +
-  'Do not ask for it again; tell the user, or check with a read.'
+  'The outcome of this call is unknown: it may or may not have taken effect, and this was not resolved when the run was stopped. ' +
+  'Do not request it again; tell the user, or check with a read.'
 
 /** A tool's result as the model sees it. */
 export interface ToolResult {
@@ -21,22 +21,22 @@ export interface ToolResult {
 /** A transcript that grows by events. */
 export interface Transcript {
   messages: Message[]
-  /** Of each message, the `seq` of the event that put it there. */
+  /** For each message, the `seq` of the event that added it. */
   seqs: number[]
   /** Received messages that no turn has taken. */
   waiting: Map<string, WaitingMessage>
   /**
-   * The calls of the newest assistant message, and the results so far; null once they stand in `messages`.
-   * `asked`: those of unknown outcome that a person is asked about.
+   * The calls of the newest assistant message, and the results so far; null once they are in `messages`.
+   * `asked`: unknown calls that a person has to resolve.
    */
   open: { callIds: string[]; results: Map<string, ToolResult>; asked: Set<string> } | null
-  /** By idempotency key: the calls that completed it. */
+  /** By idempotency key: the call that completed it. */
   keys: Map<string, string>
-  /** Keys of calls that have no outcome yet, by call. */
+  /** Keys of calls without an outcome yet, by call. */
   pendingKeys: Map<string, string>
   /** Results of completed effects, for replays of their key. */
   completed: Map<string, ResultContent>
-  /** Of the newest run: where it begins in `messages`, the messages it took, and the metadata that its code is given. */
+  /** The newest run: where it begins in `messages`, the messages that it took, and the metadata for its code. */
   newestRun: NewestRun
 }
 
@@ -115,7 +115,7 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
       addResult(transcript, event, resultOf(event))
       return
     case 'tool_unknown':
-      // One that a person is asked about has its result when that person has said.
+      // A call that a person has to resolve gets its result with the resolution.
       if (event.ask) transcript.open?.asked.add(event.callId)
       else addResult(transcript, event, resultOf(event))
       return
@@ -138,7 +138,7 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
   }
 }
 
-/** Approved with other arguments, it is another effect that the call completes. */
+/** A call that was approved with other arguments completes another effect. */
 function replacePendingKey({ pendingKeys }: Transcript, callId: string, key: string | undefined): void {
   if (key === undefined) pendingKeys.delete(callId)
   else pendingKeys.set(callId, key)
@@ -165,7 +165,7 @@ function resultOf(event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unknow
   return { content: [{ type: 'text', text: note }, ...replayed], isError: false }
 }
 
-/** What the model is given of a completed call; of a large result that was not put back in, how it begins. */
+/** What the model sees of a completed call; for a large result that was not restored, its beginning. */
 function contentOf({ content, value, blob }: EventOf<'tool_completed' | 'tool_resolved'>): ResultContent {
   if (content !== undefined) return content
   return value === undefined && blob ? placeholderOf(blob) : resultText(value ?? null)
@@ -178,8 +178,8 @@ export function resultText(value: Json): ResultContent {
   return JSON.stringify(value)
 }
 
-/** Tools return data that only looks like blocks: what is to be sent as blocks has all that they have, and nothing else. */
-/** Whether a value is blocks that may stand in a tool result. */
+/** Tools may return data that resembles blocks: a block must have all members of its type and no others. */
+/** Whether a value is a list of blocks that a tool result may contain. */
 export function isBlocks(value: Json): value is Json & ResultContent & unknown[] {
   return Array.isArray(value) && value.length > 0 && value.every(isBlock)
 }
@@ -234,7 +234,7 @@ function addResult(transcript: Transcript, { callId, seq }: { callId: string; se
   if (open.results.size === open.callIds.length) closeCalls(transcript, seq)
 }
 
-/** Writes the results message. The API refuses a tool_use without its result, so a call that never ran gets one that says so. */
+/** Adds the message with the results. The API refuses a tool_use without a result, so a call that never ran gets one that says so. */
 function closeCalls(transcript: Transcript, seq: number): void {
   const { open } = transcript
   if (!open) return
@@ -248,7 +248,7 @@ function closeCalls(transcript: Transcript, seq: number): void {
   })
 }
 
-/** The block that stands for a result in the transcript. */
+/** The block for a result in the transcript. */
 function resultBlock(callId: string, result: ToolResult): ToolResultBlock {
   return { type: 'tool_result', tool_use_id: callId, content: result.content, ...(result.isError && { is_error: true }) }
 }
@@ -266,7 +266,7 @@ function truncate(transcript: Transcript, length: number): void {
   transcript.seqs.length = length
 }
 
-/** Leaves behind what came into the transcript after `toSeq`; results of completed effects stay, for replays. */
+/** Removes what was added after `toSeq`; results of completed effects stay, for replays. */
 function rollBack(transcript: Transcript, { toSeq, upToSeq, keepsRun }: EventOf<'rolled_back'>): void {
   const kept = transcript.seqs.findIndex((seq) => seq > toSeq)
   if (kept >= 0) truncate(transcript, kept)

@@ -1,9 +1,9 @@
-// The calls of one turn, folded from the events of that turn alone: for a state that could not hold them.
+// The calls of one turn, folded from the events of that turn alone, for a state that could not hold them.
 import type { SessionEvent } from './events.ts'
 import { apply, initialState } from './fold.ts'
 import type { CallState } from './state.ts'
 
-/** What came before the turn does not matter to its calls. */
+/** An empty state: events before the turn do not affect its calls. */
 const BEFORE = {
   v: 1,
   seq: 0,
@@ -16,7 +16,7 @@ const BEFORE = {
   coreVersion: 1,
 } as const
 
-/** The calls that the first of the events, a `model_completed`, asks for, as they are after the last one. */
+/** The calls that the first event, a `model_completed`, requests, as they are after the last event. */
 export function callsOfTurn([answer, ...events]: readonly SessionEvent[]): CallState[] {
   if (answer?.type !== 'model_completed') return []
   const { run, turn, seq, at } = answer

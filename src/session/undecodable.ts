@@ -1,4 +1,4 @@
-// What the payload converter gives in place of a value that it cannot decode.
+// The payload converter's result for a value that it cannot decode.
 
 /** A value that cannot be decoded. A class, because no payload decodes to an instance of it: a member of an object could be forged. */
 export class Undecodable {

@@ -1,4 +1,4 @@
-// Values too large for history: kept by the sha256 of their JSON text, each once a session, and put back into rows by readers.
+// Values too large for history: stored by the sha256 of their JSON text, once per session, and restored into rows by readers.
 import { createHash } from 'node:crypto'
 import type { Message, UserBlock } from '../session/content.ts'
 import type { Blob } from '../session/blobs.ts'
@@ -11,16 +11,16 @@ import type { Schema } from './postgres/schema.ts'
 import type { MessageRow, ToolCallRow } from './rows.ts'
 import { safeKey } from './postgres/sanitise.ts'
 
-/** What one statement reads. */
+/** Maximum size that one statement reads. */
 const READ_BYTES = 16_000_000
 
 /** The large values of the store. Every method rejects with `StoreError` (`store_unavailable`, `schema_behind`, …). */
 export interface Blobs {
-  /** Keeps a value for a session, whether or not the session has a row yet. Repeated, it changes nothing. */
+  /** Stores a value for a session, whether or not the session has a row yet. Repeatable. */
   put(sessionId: string, blob: Blob): Promise<void>
-  /** The JSON texts that are there, by sha256; one whose text is not that of its sha256 counts as gone. */
+  /** The stored JSON texts, by sha256; a text that does not match its sha256 counts as missing. */
   get(sessionId: string, refs: readonly Pick<BlobRef, 'sha256' | 'bytes'>[]): Promise<Map<string, string>>
-  /** Gives another session its own copies of those that are there. */
+  /** Copies the existing values to another session. */
   copy(from: string, to: string, sha256s: readonly string[]): Promise<void>
 }
 
@@ -44,7 +44,7 @@ export function blobsOf(
 }
 
 async function putBlob(database: Queryable, schema: Schema, sessionId: string, { ref, json }: Blob): Promise<void> {
-  // Made young again, for pruning spares what somebody may be about to refer to.
+  // Renews the age, because pruning spares young values that a new event may refer to.
   await database.query(
     `insert into ${schema.table('blobs')} (session_id, sha256, bytes, content) values ($1, $2, $3, $4)
      on conflict (session_id, sha256) do update set created_at = now()`,
@@ -69,7 +69,7 @@ async function getBlobs(
   return found
 }
 
-/** Each sha256 once, in lists that one statement can read. */
+/** Each sha256 once, in batches that one statement can read. */
 function batchesOf(refs: readonly Pick<BlobRef, 'sha256' | 'bytes'>[]): string[][] {
   const batches: string[][] = []
   let room = 0
@@ -95,7 +95,7 @@ async function copyBlobs(database: Queryable, schema: Schema, from: string, to: 
   )
 }
 
-/** The rows with their large values put back in; what is gone stays a placeholder. `places` are those of each row. */
+/** The rows with their large values restored; missing values stay placeholders. `places`: the positions of the values in a row. */
 export async function hydrateMessageRows<R extends Pick<MessageRow, 'content'>>(
   database: Queryable,
   schema: Schema,
@@ -124,7 +124,7 @@ function withValues(content: Message['content'], places: readonly BlobPlace[], t
   return hydrated
 }
 
-/** What a tool result is kept as. */
+/** The stored form of a tool result. */
 interface LargeResult {
   value?: Json
   content?: ResultContent
@@ -132,7 +132,7 @@ interface LargeResult {
 
 const REPLAY_NOTE = /^\[idempotent replay of [^\]\n]*\](?=\n)/
 
-/** The result as the model sees it; a replay says so before it, as it did before the placeholder. */
+/** The result as the model sees it; the note of a replay stays before it. */
 function resultContent(placeholder: unknown, { value = null, content }: LargeResult): ResultContent {
   const whole = content ?? resultText(value)
   const [note] = typeof placeholder === 'string' ? (REPLAY_NOTE.exec(placeholder) ?? []) : []
@@ -140,7 +140,7 @@ function resultContent(placeholder: unknown, { value = null, content }: LargeRes
   return typeof whole === 'string' ? (whole ? `${note}\n${whole}` : note) : [{ type: 'text', text: note }, ...whole]
 }
 
-/** The calls with their large results put back in; of one that is gone the result is null, and `blob` says where it lay. */
+/** The calls with their large results restored; if a value is missing, the result is null and `blob` has its reference. */
 export async function hydrateCalls<C extends Pick<ToolCallRow, 'result'>>(
   database: Queryable,
   schema: Schema,

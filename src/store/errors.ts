@@ -1,14 +1,14 @@
-// The store's one error class, which lies in connect, and how what Postgres and its driver throw is told apart.
+// Classifies errors of Postgres and its driver. The store's error class is defined in connect.
 import { StoreError } from '../connect/errors.ts'
 
 export { StoreError }
 
-/** SQLSTATE of an undefined table and an undefined schema: nobody migrated, or somebody dropped the schema. */
+/** SQLSTATE of an undefined table and an undefined schema: it was not migrated, or was dropped. */
 const MISSING = new Set(['42P01', '3F000', '42703'])
-/** Classes of SQLSTATE that say that a statement or its data is wrong: trying again does not help. */
+/** SQLSTATE classes of wrong statements or data: a retry does not help. */
 const OUR_FAULT = new Set(['09', '0A', '21', '22', '23', '27', '38', '39', '42', '44', '54', 'P0', 'XX'])
 
-/** Makes a `StoreError` of whatever was thrown while the store at `address` was used. */
+/** Converts any error of the store at `address` to a `StoreError`. */
 export function asStoreError(error: unknown, address?: string): StoreError {
   if (error instanceof StoreError) return error
   const options = { cause: error }
@@ -16,33 +16,37 @@ export function asStoreError(error: unknown, address?: string): StoreError {
   if (state !== undefined && MISSING.has(state)) {
     return new StoreError(
       'schema_behind',
-      `The side store lacks tables (${reasonOf(error)}): a worker makes them at its first flush (migrate: 'auto'), or run \`pawl migrate\`.`,
+      `The side store lacks tables (${reasonOf(error)}): a worker creates them at its first flush (migrate: 'auto'), or run \`pawl migrate\`.`,
       options,
     )
   }
   if (state === '42501') {
-    return new StoreError('permission_denied', `Postgres refuses: ${reasonOf(error)}. Grant the role what it needs on the schema.`, options)
+    return new StoreError(
+      'permission_denied',
+      `Postgres refuses: ${reasonOf(error)}. Grant the role the missing right on the Postgres schema; \`pawl migrate --app-role\` does that.`,
+      options,
+    )
   }
   if (isBug(error) || (state !== undefined && OUR_FAULT.has(state.slice(0, 2)))) {
-    return new StoreError('store_failed', `The side store failed: ${reasonOf(error)}. Please report it with the cause.`, options)
+    return new StoreError('store_failed', `The side store failed: ${reasonOf(error)}. Please report this with the cause.`, options)
   }
   return new StoreError(
     'store_unavailable',
-    `Postgres${address === undefined ? '' : ` at ${address}`} is unavailable: ${reasonOf(error)}. Check that it is up; the next call tries again.`,
+    `Postgres${address === undefined ? '' : ` at ${address}`} is unavailable: ${reasonOf(error)}. Check that it is running; the next call retries.`,
     options,
   )
 }
 
-/** Classes of SQLSTATE for values that a column cannot hold. */
+/** SQLSTATE classes of values that a column cannot hold. */
 const ABOUT_VALUES = new Set(['21', '22', '23', '54'])
 
-/** Whether the values that were to be written caused the error: they will cause it again. */
+/** Whether the written values caused the error, so that a retry would fail, too. */
 export function isAboutValues(error: unknown): boolean {
   if (!(error instanceof StoreError)) return false
   return isBug(error.cause) || ABOUT_VALUES.has(sqlState(error.cause)?.slice(0, 2) ?? '')
 }
 
-/** Whether a statement took longer than it may. */
+/** Whether a statement exceeded its time limit. */
 export function isTooSlow(error: unknown): boolean {
   return error instanceof StoreError && sqlState(error.cause) === '57014'
 }
@@ -58,7 +62,7 @@ function isBug(error: unknown): boolean {
 
 /** Why something failed, on one line. */
 export function reasonOf(error: unknown): string {
-  // A refused connection to a name with several addresses has its text in the parts only.
+  // For a name with several addresses, only the nested errors have a text.
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ')
   return error instanceof Error ? error.message : String(error)
 }

@@ -1,4 +1,4 @@
-// The side store: opens Postgres on first use, migrates it once, and hands reading and writing to their modules.
+// The side store: connects to Postgres on first use, migrates once, and delegates reading and writing to their modules.
 import type { Pool } from 'pg'
 import type { Logger } from '../agent/tool.ts'
 import type { TellWait } from '../connect/waits.ts'
@@ -25,28 +25,28 @@ export type * from './read/lists/index.ts'
 export type * from './store.ts'
 export type * from './maintenance/upkeep.ts'
 
-/** What `openStore` takes. */
+/** Options of `openStore`. */
 export interface StoreOptions {
-  /** A URL, or a pool of yours, which stays yours to close. */
+  /** A URL, or your own pool, which you close yourself. */
   postgres: string | Pool
-  /** Postgres schema of pawl's own. Default `pawl`. */
+  /** The Postgres schema of pawl's tables. Default `pawl`. */
   schema?: string
   /**
-   * `auto` (default) applies missing migrations with the first successful connection, `check` refuses to write where some are missing,
-   * `off` looks at nothing.
+   * `auto` (default) applies missing migrations with the first successful connection, `check` refuses to write if any are missing,
+   * `off` checks nothing.
    */
   migrate?: 'auto' | 'check' | 'off'
-  /** Told when Postgres is lost, and when it is back. */
+  /** Logs when Postgres is lost, and when it is back. */
   logger?: Logger
-  /** `always`: Postgres is asked from the start and at intervals, so that a process that waits for work notices an outage too. Default `in_use`. */
+  /** `always` checks Postgres from the start and at intervals, so that an idle process notices an outage, too. Default `in_use`. */
   watch?: WatchWhen
-  /** Told when Postgres takes long. */
+  /** Called when Postgres takes long. */
   onWait?: TellWait
 }
 
 /**
- * The side store. Nothing is connected before the first call; a call that finds Postgres away rejects with `store_unavailable`
- * and the next one tries again. A statement may take 10 s.
+ * The side store. It connects with the first call. A call that cannot reach Postgres rejects with `store_unavailable`, and the next one
+ * retries. The time limit of a statement is 10 s.
  * @throws StoreError `invalid_store_options`, `invalid_postgres_url`.
  */
 export function openStore(options: StoreOptions): Store {
@@ -66,11 +66,14 @@ export function openStore(options: StoreOptions): Store {
     }
     const pending = await pendingMigrations(database, schema)
     if (pending.length === 0) return
-    throw new StoreError('schema_behind', `The schema "${schema.name}" lacks ${pending.join(', ')}: run \`pawl migrate\`, then try again.`)
+    throw new StoreError(
+      'schema_behind',
+      `The Postgres schema "${schema.name}" lacks ${pending.join(', ')}: run \`pawl migrate\`, then try again.`,
+    )
   }
 
   let names: Promise<string[]> | undefined
-  /** `off` looks at nothing: there may be no files to look at. */
+  /** With `off`, the migration files may not exist. */
   const known = async (): Promise<string[] | undefined> => (mode === 'off' ? undefined : (names ??= migrationNames()))
   const writing = { database, schema, kept: keptStates(), notifier, known, logger }
 
@@ -79,13 +82,13 @@ export function openStore(options: StoreOptions): Store {
     try {
       return await work()
     } catch (error) {
-      // Somebody dropped the schema meanwhile: the next call looks again.
+      // The Postgres schema was dropped meanwhile: the next call prepares it again.
       if (error instanceof StoreError && error.code === 'schema_behind') ready.forget()
       throw error
     }
   }
 
-  /** Under `check` a store that is behind may still be read. */
+  /** With `check`, a store with missing migrations may still be read. */
   const reading = <T>(work: () => Promise<T>): Promise<T> => (mode === 'check' ? work() : prepared(work))
 
   return {
@@ -111,7 +114,7 @@ export function openStore(options: StoreOptions): Store {
   }
 }
 
-/** Runs `work` until it has succeeded once; calls meanwhile share one try. */
+/** Runs `work` until it has succeeded once; parallel calls share one try. */
 function onceItSucceeds(work: () => Promise<void>): { reached(): Promise<void>; forget(): void } {
   let tried: Promise<void> | undefined
   const forget = (): void => {

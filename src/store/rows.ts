@@ -1,9 +1,9 @@
-// The rows that readers of the side store are given.
+// The rows that readers of the side store get.
 import type { Message, Usage } from '../session/content.ts'
 import type { SessionEvent, SessionStatus, ToolCallStatus, Watermark } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 
-/** How far a session's events are stored: its head. */
+/** A session's head: how far its events are stored. */
 export interface StoredHead extends Watermark {
   epoch: string
 }
@@ -40,7 +40,7 @@ export interface SessionRow {
 
 /** One row of `messages`: a message of the transcript, as the model sees it. */
 export interface MessageRow {
-  /** The caller's `messageId` for what a user said; `m_<run>_<turn>` for the model's, `r_<run>_<turn>` for tool results. */
+  /** The caller's `messageId` for a user's message, `m_<run>_<turn>` for the model's, `r_<run>_<turn>` for tool results. */
   messageId: string
   /** The event that brought it. */
   seq: number
@@ -60,7 +60,7 @@ export interface MessageRow {
   at: Date
 }
 
-/** One row of `tool_calls`: the ledger. */
+/** One row of `tool_calls`. */
 export interface ToolCallRow {
   /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
@@ -128,19 +128,19 @@ export interface ErrorRow {
 
 /** A session in a list. */
 export interface ListedSession extends SessionRow {
-  /** The session that it was forked from, and the last event that is that one's. */
+  /** The session that it was forked from, and the last inherited event. */
   parent: string | null
   /** The last event that the session has from `parent`. */
   forkedSeq: number | null
-  /** Of the newest turn. */
+  /** The model of the newest turn. */
   model: string | null
   /** Provider of that model. */
   provider: string | null
-  /** What its turns have cost, in US dollars; null where no price is known. */
+  /** Cost in US dollars; null without a known price. */
   usd: number | null
-  /** Version of the newest checkpoint; 0: there is none. */
+  /** Version of the newest checkpoint; 0: none. */
   checkpoint: number
-  /** Calls that wait for somebody outside. */
+  /** Calls that wait for a person or a client. */
   waiting: number
   /** When its events were stored last. */
   flushedAt: Date
@@ -150,7 +150,7 @@ export interface ListedSession extends SessionRow {
   erasedAt: Date | null
 }
 
-/** Where a content block of a message lies whose value is too large for the row. */
+/** Reference to a content block whose value is too large for the row. */
 export interface BlobPlace {
   /** Index of the block; null: the whole content. */
   block: number | null
@@ -166,7 +166,7 @@ export interface ListedMessage extends MessageRow {
   sessionId: string
   /** The agent's name. */
   agent: string
-  /** The tool calls that an answer asked for, or whose results these are. */
+  /** The tool calls that an answer requested, or whose results the message has. */
   callIds: string[]
   /** Values that are too large for the row. */
   blobs: BlobPlace[]
@@ -174,7 +174,7 @@ export interface ListedMessage extends MessageRow {
 
 /** A message that is no longer part of the transcript. */
 export interface ArchivedMessage extends ListedMessage {
-  /** The event that took it out of the transcript; null: it stood there when it was pruned. */
+  /** The event that removed it from the transcript; null: it was in the transcript when the session was pruned. */
   archivedSeq: number | null
   /** When it was archived; null: before pawl noted that. */
   archivedAt: Date | null
@@ -198,7 +198,7 @@ export interface ListedCheckpoint {
   seq: number
   /** The last event before it. */
   upToSeq: number
-  /** Id of the transcript's last message there; null: none. */
+  /** Id of the transcript's last message at that point; null: none. */
   lastMessageId: string | null
   /** Why it was made. */
   reason: string
@@ -208,7 +208,7 @@ export interface ListedCheckpoint {
   stateVersion: number
   /** When it was created. */
   createdAt: Date
-  /** The event that went back behind it; null: it lies in the session's present. A fork may begin at either. */
+  /** The rollback that went back behind the checkpoint; null: none did. A fork may begin at either kind. */
   archivedSeq: number | null
 }
 
@@ -220,15 +220,15 @@ export interface ListedToolCall extends ToolCallRow {
   agent: string
   /** When the newest attempt began. */
   startedAt: Date | null
-  /** The last that an attempt said of how far it is. */
+  /** The last progress that an attempt reported. */
   progress: Json
-  /** Until when it waits for somebody outside. */
+  /** When its wait for a person or a client expires. */
   waitingUntil: Date | null
-  /** What was asked of whom, and how it was decided. */
+  /** The request for approval and the decision. */
   approval: Json
   /** sha256 of a result that is too large for the row. */
   resultBlob: string | null
-  /** `verify` or a person's name: who said what became of an unknown call. */
+  /** Who resolved an unknown outcome: `verify` or a person's name. */
   resolvedBy: string | null
   /** What that person said about it. */
   note: string | null
@@ -236,10 +236,10 @@ export interface ListedToolCall extends ToolCallRow {
   milestones: string[]
 }
 
-/** For what a call waits: approval, a client's answer, or somebody who knows what became of it. */
+/** What a call waits for: an approval, a client's answer, or the resolution of an unknown outcome. */
 export type PendingKind = 'approval' | 'client' | 'unknown'
 
-/** A call that waits for somebody. */
+/** A call that waits for a person or a client. */
 export interface ListedPending {
   /** For what it waits. */
   kind: PendingKind
@@ -261,17 +261,17 @@ export interface ListedPending {
   effect: string
   /** The model's arguments. */
   input: Json
-  /** Of tool and arguments: what `approve` and `deny` want. */
+  /** Digest of tool and arguments, for `approve` and `deny`. */
   digest: string | null
-  /** Why approval is needed, as the tool says it; or what is known of an unknown call. */
+  /** The tool's reason for the approval, or the message of an unknown outcome. */
   reason: string | null
-  /** Attempts that were made. */
+  /** Number of attempts. */
   attempt: number
   /** Since when it waits. */
   waitingSince: Date
-  /** Null: it waits without end. */
+  /** Null: no limit. */
   expiresAt: Date | null
-  /** What becomes of a request for approval then; null for other kinds. */
+  /** What happens to a request for approval at its expiry; null for other kinds. */
   onExpiry: 'deny' | 'error' | null
 }
 
@@ -285,7 +285,7 @@ export interface ListedError extends ErrorRow {
   nextDelayMs: number | null
 }
 
-/** What usage can be added up by. */
+/** How usage can be grouped. */
 export type UsageBy = 'agent' | 'day' | 'model' | 'session'
 
 /** Usage of one agent, day (UTC, `2026-11-21`), model or session. */
@@ -296,7 +296,7 @@ export interface UsageSum {
   calls: number
   /** Tokens used. */
   usage: Usage
-  /** US dollars, of the calls whose price is known. */
+  /** US dollars of the calls whose price is known. */
   usd: number
   /** Calls whose price is not known: they are not in `usd`. */
   unpriced: number
@@ -312,22 +312,22 @@ export interface FeedItem {
   event: SessionEvent
 }
 
-/** Part of a list's order: where the next page begins. */
+/** A position in a list's order: where the next page begins. */
 export type Key = (string | number | null)[]
 
-/** Rows of a list, and where the next ones begin; no `next`: these are the last. */
+/** Rows of a list, and where the next page begins; absent `next`: there are no more. */
 export interface Rows<T> {
   items: T[]
   next?: Key
 }
 
-/** How much of a list is read. */
+/** Paging. */
 export interface Paging {
   limit: number
   after?: Key
 }
 
-/** A span of time: from `since` on, before `until`. */
+/** A time span: from `since`, before `until`. */
 export interface Span {
   since?: Date
   until?: Date
@@ -354,7 +354,7 @@ export interface ToolCallFilter extends Span {
   tool?: string
 }
 
-/** Which calls that wait. */
+/** Which pending calls. */
 export interface PendingFilter {
   kind?: PendingKind[]
   agent?: string
@@ -363,7 +363,7 @@ export interface PendingFilter {
   session?: string
 }
 
-/** Which usage, and by what it is added up. */
+/** Which usage, and its grouping. */
 export interface UsageFilter extends Span {
   by: UsageBy
   session?: string

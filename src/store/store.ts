@@ -1,4 +1,4 @@
-// What the side store is to the rest of pawl: a place to flush events to, and rows to read.
+// The interface of the side store: flushing events and reading rows.
 import type { LogEntry, SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { Blobs } from './blobs.ts'
@@ -10,11 +10,11 @@ import type { MessageRow, StoredHead } from './rows.ts'
 
 export type { Watched }
 
-/** What a flush tells besides the events. */
+/** Options of a flush. */
 export interface FlushOptions {
-  /** The events are the past of a fork, copied from this session: they count nothing here. */
+  /** The events are the inherited past of a fork, copied from this session: they do not count in sums. */
   inherited?: string
-  /** Earlier tries to flush these events failed: said of the newest checkpoint among them, in `errors`. */
+  /** Earlier flushes of these events failed: noted in `errors` for the newest checkpoint among them. */
   late?: LateFlush
   /** The execution that the events were read from. */
   executionId?: string
@@ -28,21 +28,21 @@ export interface LateFlush {
   attempts: number
 }
 
-/** What a session whose workflow had closed goes on from: its state at the head; or, where neither a checkpoint nor the events can be
- * read any more (`lost`), what its row says of it. */
+/** What a session resumes from after its workflow had closed: its state at the head or, if neither a checkpoint nor the events can be
+ * read (`lost`), the data of its row. */
 export type Resumed = { seq: number; digest: string; warnings: string[] } & (
   | { lost?: undefined; state: SessionState }
-  /** `erased`: on request, so that it is anybody's to begin anew. */
+  /** `erased`: on request, so that any client may start it again. */
   | { lost: true; erased?: true; agent: string; context: Json; tags: string[]; run: number; checkpoint: number }
 )
 
-/** The side store. Every method rejects with `StoreError` (`store_unavailable`, …) when Postgres cannot be had. */
+/** The side store. Every method rejects with `StoreError` (`store_unavailable`, …) if Postgres is unavailable. */
 export interface Store {
-  /** How far the session is stored; null for a session that the store does not know. */
+  /** How far the session is stored; null for an unknown session. */
   head(sessionId: string): Promise<StoredHead | null>
   /**
-   * Applies to all projections, in one transaction under the session's row lock, just those of `entries` that lie above the
-   * stored head and continue its digest; answers with the new head. Late and repeated flushes change nothing.
+   * Applies to all projections, in one transaction under the session's row lock, only those of `entries` that are above the
+   * stored head and continue its digest; returns the new head. Late and repeated flushes change nothing.
    * Values that columns cannot hold are adjusted, and noted in `events.adjusted`. Where Postgres refuses the events themselves, or they
    * are too many for a statement's time, they are applied in several transactions.
    * A batch of another epoch is taken only if it begins with `session_resumed` (or a second `session_started`) on the stored digest; else it is set aside
@@ -51,20 +51,20 @@ export interface Store {
   flush(sessionId: string, epoch: string, entries: readonly LogEntry[], options?: FlushOptions): Promise<StoredHead>
   /**
    * The session's state at the stored head, from its newest readable checkpoint and the events above it, else from its events;
-   * null for a session that the store does not know. What was passed over is told in `warnings`. `executionId`: of the execution that
+   * null for an unknown session. `warnings` lists unreadable parts. `executionId`: of the execution that
    * loads it, which `lastExecution` names from then on.
    */
   resume(sessionId: string, executionId?: string): Promise<Resumed | null>
-  /** The execution that loaded the session or wrote events last, or the first of its chain; null for a session that the store does not know. */
+  /** The execution that loaded the session or wrote events last, or the first of its chain; null for an unknown session. */
   lastExecution(sessionId: string): Promise<string | null>
   /** Best effort: writes `running`, the attempt and the worker to the call's row; nothing depends on it. */
   markRunning(sessionId: string, callId: string, attempt: number, worker: string): Promise<void>
-  /** Best effort: writes to the row of a call that runs what its attempt says of how far it is; nothing depends on it. */
+  /** Best effort: writes the reported progress to the row of a running call; nothing depends on it. */
   markProgress(sessionId: string, callId: string, attempt: number, value: Json): Promise<void>
 
   /** Stored events above `after`, at most `limit` (default 1,000) or about 4 MB, in `seq` order. */
   events(sessionId: string, options?: { after?: number; limit?: number }): Promise<SessionEvent[]>
-  /** The same as they were flushed, text and digests. */
+  /** The same as they were flushed, with text and digests. */
   entries(sessionId: string, options?: { after?: number; limit?: number }): Promise<LogEntry[]>
   messages(sessionId: string): Promise<MessageRow[]>
   /**
@@ -73,16 +73,16 @@ export interface Store {
    */
   locateMessage(sessionId: string, messageId: string): Promise<number>
 
-  /** Asking over sessions. */
+  /** Lists over sessions. */
   readonly lists: Lists
   /** Values too large for history. */
   readonly blobs: Blobs
-  /** Pruning, erasing, and what restoring rows needs. */
+  /** Pruning, erasing, and support for rebuilds. */
   readonly upkeep: Upkeep
 
-  /** Calls back when something of the session (`'*'`: of any) was committed, or may have been: wakes only, read from a cursor. */
+  /** Calls back when events of the session (`'*'`: of any) were committed, or may have been. It only wakes: read from a cursor. */
   watch(sessionId: string, wake: () => void, which?: Watched): () => void
-  /** Whether a notification of any session has come within the last `ms`: then its writers write, and wakes arrive. */
+  /** Whether a notification of any session arrived within the last `ms`: then workers write to the store, and notifications work. */
   hasHeardWithin(ms: number): boolean
   close(): Promise<void>
 }

@@ -1,18 +1,18 @@
-// `crashTest`, whose machinery is loaded when it is called: worker processes load `pawl/testing` too, for `scripted`.
+// `crashTest`. Its code is loaded when it is called, because worker processes also load `pawl/testing`, for `scripted`.
 import type { CrashTestOptions, CrashTestResult } from './crash/types.ts'
 
-/** A world's address stands in the environment of this process: one test after another. */
+/** One test at a time, because a world's address is in the environment of this process. */
 let last: Promise<unknown> = Promise.resolve()
 
 function ignore(): void {}
 
 /**
- * Runs a scripted conversation once in peace, then once for every boundary of it with a real SIGKILL of the worker process there, then
- * with random kills, pauses, and restarts of Postgres and Temporal, and compares transcript, world and effects with the peaceful run.
+ * Runs a scripted conversation without kills, then once for every boundary with a SIGKILL of the worker process there, then with random
+ * kills, pauses, and restarts of Postgres and Temporal. Compares transcript, world and effects with the run without kills.
  *
- * The boundaries are found, not listed: before, during and after each model call, each tool call (during: whenever the outside has
- * answered it, by fetch, node:http or pg, and when its body has ended), each flush to the side store, and each checkpoint. Workers run
- * supervised, on a Temporal and a Postgres of the test's own; the agent's code does not know. Takes about two seconds a boundary.
+ * The test finds the boundaries itself: before, during and after each model call, each tool call (during: at each response from outside
+ * by fetch, node:http or pg, and when its body has ended), each flush to the side store, and each checkpoint. Workers run supervised, on
+ * the test's own Temporal and Postgres; the agent's code runs unchanged. Takes about two seconds per boundary.
  *
  * For any test runner: `expect(result.ok, result.table).toBe(true)`. The model must be deterministic (`scripted`).
  *

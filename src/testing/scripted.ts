@@ -5,14 +5,14 @@ import type { AssistantBlock, ToolUseBlock } from '../session/content.ts'
 import { NO_USAGE } from '../session/content.ts'
 import type { Json } from '../session/json.ts'
 
-/** What a script may answer: text, content blocks, or a whole response with the rest left out. */
+/** A script's answer: text, content blocks, or a response with optional members. */
 export type ScriptedAnswer = string | AssistantBlock[] | (Partial<ModelResponse> & { content: AssistantBlock[] })
 
 /**
- * A `Model` from a function of the request. It must be a function of the request alone, so that a repeated call answers the same.
+ * A `Model` from a function of the request. It must depend on the request alone, so that a repeated call gets the same answer.
  * Without a `stopReason`, an answer with tool_use blocks stops with `tool_use`, any other with `end_turn`; without `usage` it used nothing.
- * Each block is streamed as one delta. What the function throws is thrown: a `ModelError` says whether it may be retried.
- * `generate` throws ModelError `invalid_script` for an answer that is none of these.
+ * Each block is streamed as one delta. Errors of the function are rethrown: a `ModelError` says whether the call may be retried.
+ * `generate` throws ModelError `invalid_script` for any other answer.
  */
 export function scripted(
   answer: (request: ModelRequest, ctx: ModelCallContext) => ScriptedAnswer | Promise<ScriptedAnswer>,
@@ -38,7 +38,7 @@ export function scripted(
   }
 }
 
-/** A request to run a tool, for a script's answer. The id means nothing to pawl, which gives a call its own. */
+/** A request to run a tool, for a script's answer. pawl replaces the id with its own. */
 export function toolUse(name: string, input: Json = {}, id = `toolu_${name}`): ToolUseBlock {
   return { type: 'tool_use', id, name, input }
 }
@@ -49,7 +49,7 @@ function responseOf(given: ScriptedAnswer, name: string): Partial<ModelResponse>
   if (Array.isArray(given?.content)) return given
   throw new ModelError(
     'invalid_script',
-    `The script of model "${name}" answered ${given === undefined ? 'nothing' : JSON.stringify(given)}: return text, content blocks or { content }.`,
+    `The script of model "${name}" returned ${given === undefined ? 'nothing' : JSON.stringify(given)}: return text, content blocks or { content }.`,
     { retryable: false },
   )
 }

@@ -1,4 +1,4 @@
-// A stack for tests: the local stack, with a tester's defaults.
+// A stack for tests: the local stack with defaults for tests.
 import { startStack as startLocalStack, type Stack, type StackOptions } from '../local/index.ts'
 
 export type { PostgresWay, Stack, StackOptions, StackServer, TemporalWay } from '../local/index.ts'
@@ -6,7 +6,7 @@ export { StackError } from '../local/index.ts'
 
 /**
  * Starts a real Temporal and a real Postgres for tests (or uses those that TEMPORAL_ADDRESS and DATABASE_URL name), without
- * the web UI, in a temporary folder that is removed at the end. For the global setup of any test runner; with vitest:
+ * the web UI, in a temporary folder that is removed at the end. Call it in the global setup of a test runner; with Vitest:
  *
  * ```ts
  * // vitest.config.ts: test: { globalSetup: './test/stack.ts' }
@@ -20,9 +20,9 @@ export { StackError } from '../local/index.ts'
  * }
  * ```
  *
- * `stack.createDatabase()` gives a test file a database of its own; `stack.postgres.stop()` and `.start()` take Postgres away
- * in the middle of a test and bring it back, and `stack.temporal` does the same. Ready in about two seconds; the first time on
- * a machine that has no Temporal it may be built, which takes about three minutes and is told on stderr.
+ * `stack.createDatabase()` creates a database for a test file. `stack.postgres.stop()` and `.start()` simulate an outage of Postgres
+ * during a test, and `stack.temporal` does the same. Ready in about two seconds; on a machine without Temporal, the first start may
+ * build it, which takes about three minutes and is reported on stderr.
  *
  * @throws InvalidOption `invalid_option`; StackError `temporal_not_found` (with the four ways to get one), `postgres_not_found`, `temporal_unreachable`, ….
  */

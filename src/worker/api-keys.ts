@@ -1,15 +1,15 @@
-// API keys that are rotated: the user's function runs here, and whoever holds a connection is told of each new key.
+// Rotating API keys: the user's function runs here, and each new key is passed to the processes that hold a connection.
 
 const ASK_EVERY_MS = 60_000
 
 /** A key that may change. */
 export interface ApiKeys {
-  /** The newest one, where there is any. */
+  /** The newest key, if there is one. */
   newest(): { apiKey?: string }
   end(): void
 }
 
-/** Asks for keys; `tell` is called with each later one. */
+/** Calls the user's function regularly; `tell` is called with each later key. */
 export function startApiKeys(apiKey: string | (() => string) | undefined, tell: (newest: string) => void): ApiKeys {
   if (typeof apiKey !== 'function') return { newest: () => (apiKey === undefined ? {} : { apiKey }), end: () => undefined }
   let known = apiKey()

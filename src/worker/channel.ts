@@ -1,11 +1,11 @@
-// Messages over a stream: each one a frame of its length and its structured clone. Bytes cross as they are, without being parsed.
+// Messages over a stream: each one is a frame of its length and its structured clone. Buffers are passed on unparsed.
 import { AsyncResource } from 'node:async_hooks'
 import type { Socket } from 'node:net'
 import { deserialize, serialize } from 'node:v8'
 
-/** One end of a line. */
+/** One end of a channel. */
 export interface Channel<In, Out> {
-  /** A message to an end that has gone is dropped. */
+  /** Messages to a closed end are dropped. */
   send(message: Out): void
   onMessage(listener: (message: In) => void): void
   /** Called once, after the last message; with the error if one could not be decoded. */
@@ -14,7 +14,7 @@ export interface Channel<In, Out> {
 }
 
 const HEADER_BYTES = 4
-/** A frame larger than this is not one of ours. */
+/** Larger frames are not ours. */
 const MAX_FRAME_BYTES = 1_000_000_000
 
 /** A channel over a socket. */
@@ -23,7 +23,7 @@ export function socketChannel<In, Out>(socket: Socket): Channel<In, Out> {
   let closed: (broken?: Error) => void = () => undefined
   let broken: Error | undefined
   const received = frames((frame) => {
-    // What follows in the same chunk is not to be believed either.
+    // The rest of the chunk cannot be trusted either.
     if (broken) return
     try {
       listener(deserialize(frame) as In)
@@ -67,13 +67,13 @@ function frameOf(message: unknown): Buffer {
   return frame
 }
 
-/** Cuts a stream of chunks into frames. @throws RangeError for a length that cannot be one. */
+/** Splits a stream of chunks into frames. @throws RangeError for an invalid length. */
 function frames(onFrame: (frame: Buffer) => void): (chunk: Buffer) => void {
   let chunks: Buffer[] = []
   let held = 0
   let needed = HEADER_BYTES
 
-  /** The bytes held, as one buffer: joined only once a frame is whole. */
+  /** The pending bytes as one buffer, joined only once a frame is complete. */
   const joined = (): Buffer => {
     const [only] = chunks
     const all = chunks.length === 1 && only ? only : Buffer.concat(chunks, held)
@@ -99,7 +99,7 @@ function frames(onFrame: (frame: Buffer) => void): (chunk: Buffer) => void {
   }
 }
 
-/** Two ends in one process. Messages are handed over as they are, never within the call that sends them. */
+/** Two ends in one process. Messages are passed on unchanged, but never within the call that sends them. */
 export function loopback<A, B>(): [Channel<A, B>, Channel<B, A>] {
   type End<In> = { listener(message: In): void; closed(): void }
   const ends: [End<A>, End<B>] = [
@@ -116,7 +116,7 @@ export function loopback<A, B>(): [Channel<A, B>, Channel<B, A>] {
     send: (message) => {
       if (isOpen) queueMicrotask(() => other.listener(message))
     },
-    // In a context of its own, as a message of another process is: the sender's ends with the sender.
+    // In its own async context, like a message of another process: the sender's context must not leak.
     onMessage: (listener) => {
       own.listener = AsyncResource.bind(listener)
     },

@@ -1,9 +1,9 @@
-// What goes wrong when a worker starts.
+// Errors of starting a worker.
 import { defined } from '../session/defined.ts'
 import { PawlError } from '../session/errors.ts'
 
 /**
- * A worker that cannot serve. Codes: `no_postgres`, `module_not_found`, `module_failed`, `services_failed`,
+ * A worker that cannot run. Codes: `no_postgres`, `module_not_found`, `module_failed`, `services_failed`,
  * `module_hangs`, `module_exited`, `module_dies`, `no_typescript_loader`, `worker_start_failed`; of a reload, `reload_superseded`,
  * `worker_stopping`.
  */

@@ -1,4 +1,4 @@
-// `pawl/worker`: what serves agents.
+// `pawl/worker`: workers, which serve agents.
 export type { TemporalAddress } from '../connect/temporal.ts'
 export { ConnectError } from '../connect/errors.ts'
 export { InvalidOption } from '../options/errors.ts'

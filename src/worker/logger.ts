@@ -1,8 +1,8 @@
-// The logger where the user gives none.
+// The default logger.
 import { createRequire } from 'node:module'
 import type { Logger } from '../agent/tool.ts'
 
-/** pino on stderr, level `PAWL_LOG_LEVEL` or `warn`. It is loaded with the first line, which most processes never write at that level. */
+/** pino on stderr, level `PAWL_LOG_LEVEL` or `warn`. Loaded with the first line, because most processes never write one at that level. */
 export function defaultLogger(): Logger {
   let logger: Logger | undefined
   const load = (): Logger => {

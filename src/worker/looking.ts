@@ -1,17 +1,17 @@
-// Looks at other processes at an interval. Whoever judges others by the clock must know when it was itself that stood still.
+// Checks other processes at an interval. A process that judges others by the clock must notice when it was frozen itself.
 
-/** A look that comes so late says that this process was paused, or the machine asleep. */
+/** A check that is this late shows that this process was frozen, or the machine was asleep. */
 const STOOD_STILL_MS = 3_000
 
-/** What is done at an interval. */
+/** The callbacks. */
 export interface Looking {
   everyMs: number
   look(now: number): void
-  /** In place of a look after this process stood still for so long: what others have said meanwhile is not read yet. */
+  /** Called instead of a check after this process was frozen for that long: messages that arrived meanwhile are not read yet. */
   afterStandstill(ms: number, now: number): void
 }
 
-/** Starts looking; returns what ends it. */
+/** Starts the checks; returns the function that ends them. */
 export function startLooking({ everyMs, look, afterStandstill }: Looking): () => void {
   let lookedAt = Date.now()
   const looking = setInterval(() => {

@@ -1,4 +1,4 @@
-// What an orchestrator and its executors say to one another over a local socket, and what both say to their parent. Types only.
+// The messages between an orchestrator and its executors over a local socket, and between both and their parent. Types only.
 import type { CrossingError } from './errors.ts'
 import type { EventsAlong, JobOrder, Outcome } from '../jobs/contract.ts'
 import type { ReadTarget } from '../jobs/session-views.ts'
@@ -9,19 +9,19 @@ import type { SuperviseOptions, SupervisorEvent } from './options.ts'
 
 // ── orchestrator ↔ executor ──
 
-/** To an executor. */
+/** Messages to an executor. */
 export type ToExecutor =
   | { type: 'job'; job: string; order: JobOrder; along?: EventsAlong }
-  /** `moved`: another executor carries it out, and nobody waits for this one's answer. */
+  /** `moved`: another executor runs the job, and nobody waits for this one's answer. */
   | { type: 'stop'; job: string; why: 'cancelled' | 'lost' | 'moved' }
   | { type: 'answer'; request: number; value: unknown }
   | { type: 'refusal'; request: number; code: string; message: string }
 
-/** From an executor. */
+/** Messages from an executor. */
 export type FromExecutor =
-  /** The first message on a line. `holding`: what it holds from an earlier orchestrator. */
+  /** The first message on a channel. `holding`: the jobs from an earlier orchestrator. */
   | { type: 'hello'; executor: number; pid: number; worker: string; holding: Holding[] }
-  /** Its event loop turns. */
+  /** Its event loop is not blocked. */
   | { type: 'alive' }
   | { type: 'accepted'; job: string }
   | { type: 'entered'; job: string; timeoutMs: number }
@@ -29,7 +29,7 @@ export type FromExecutor =
   | { type: 'done'; job: string; outcome: Outcome }
   | { type: 'request'; request: number; ask: Ask }
 
-/** What an executor asks of its orchestrator. */
+/** Requests of an executor. */
 export type Ask =
   /** May the body be entered? */
   | { ask: 'begin'; job: string }
@@ -38,7 +38,7 @@ export type Ask =
   | { ask: 'put_value'; sessionId: string; ref: BlobRef; json: Uint8Array; waitMs?: number }
   | { ask: 'get_values'; sessionId: string; refs: readonly BlobRef[] }
 
-/** What each asking is answered with. */
+/** The answer to each request. */
 export interface Answers {
   begin: true
   still_mine: boolean
@@ -47,36 +47,36 @@ export interface Answers {
   get_values: Map<string, string>
 }
 
-/** A job that an executor holds when it meets a new orchestrator. */
+/** A job that an executor holds when it connects to a new orchestrator. */
 export interface Holding {
   job: string
   order: JobOrder
   /** Whether the body may have been entered. */
   begun: boolean
-  /** Milliseconds since the body was entered, and how many it may take. */
+  /** Milliseconds since the body was entered, and its timeout. */
   entered?: { agoMs: number; timeoutMs: number }
   progress?: Json
-  /** Its answer, if it has one. */
+  /** Its outcome, if it has ended. */
   outcome?: Outcome
 }
 
 // ── parent ↔ orchestrator ──
 
-/** What an orchestrator is started with; it crosses by IPC, never by the environment, which every process of a tool inherits. */
+/** The start options of an orchestrator, sent by IPC and never in the environment, which every child process of a tool inherits. */
 export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' | 'schema' | 'migrate' | 'dataConverter' | 'interceptors'> {
-  /** What it leaves open, the environment says. */
+  /** Absent members come from the environment. */
   temporal: TemporalAddress & { apiKey?: string }
   postgres: string
   stuckLoopMs: number
-  /** Where executors find it. */
+  /** The socket for executors. */
   socketPath: string
-  /** Executions that an earlier orchestrator is known to have cached, newest first. */
+  /** Executions that an earlier orchestrator had cached, newest first. */
   cached: CachedExecution[]
   /** Pids of the parent's orchestrators that have died. */
   predecessors: number[]
-  /** Executors that may hold jobs of theirs. */
+  /** Executors that may hold jobs of the dead orchestrators. */
   executors: number[]
-  /** Whether log lines go to the parent, which has a logger of the user's. */
+  /** Whether log lines go to the parent, which has the user's logger. */
   logsToParent: boolean
 }
 
@@ -86,23 +86,23 @@ export interface CachedExecution {
   executionId: string
 }
 
-/** From the parent to the orchestrator. */
+/** Messages from the parent to the orchestrator. */
 export type ToOrchestrator =
   | { type: 'start'; options: OrchestratorOptions }
-  /** The process is dead: the parent has seen its end. */
+  /** The process is dead: the parent has seen its exit. */
   | { type: 'executor_exited'; executor: number; pid: number; code: number | null; signal: string | null }
-  /** No new jobs for these; `drained` tells when they hold none. */
+  /** No new jobs for these executors; `drained` follows when they have none. */
   | { type: 'retire'; executors: number[] }
   | { type: 'api_key'; apiKey: string }
   | { type: 'shutdown' }
 
-/** From the orchestrator to the parent. */
+/** Messages from the orchestrator to the parent. */
 export type FromOrchestrator =
   /** Temporal answers. */
   | { type: 'connected' }
   /** Executors can connect. */
   | { type: 'listening' }
-  /** It polls. */
+  /** It polls Temporal. */
   | { type: 'serving' }
   | { type: 'failed'; error: CrossingError }
   | { type: 'alive' }
@@ -114,17 +114,17 @@ export type FromOrchestrator =
   | { type: 'cached'; executions: (CachedExecution & { seq: number })[] }
   | { type: 'log'; level: 'debug' | 'info' | 'warn' | 'error'; fields: object; message: string }
 
-/** Why an executor is killed. `broken_line`: it sent what cannot be decoded, or hung up. */
+/** Why an executor is killed. `broken_line`: it sent a message that cannot be decoded, or closed the channel. */
 export type KillReason = 'stuck_loop' | 'overdue' | 'broken_line'
 
 // ── parent ↔ executor ──
 
-/** From the parent to an executor. */
+/** Messages from the parent to an executor. */
 export type ParentToExecutor = { pawl: 'connect'; path: string } | { pawl: 'shutdown' }
 
-/** From an executor to the parent. User code can send messages too: only these count. */
+/** Messages from an executor to the parent. User code can send messages, too: only these count. */
 export type ExecutorToParent =
   | { pawl: 'loaded' }
   | { pawl: 'start_failed'; error: CrossingError }
-  /** It has loaded these files of the user's, or misses them. */
+  /** It has loaded these files of the user's, or they are missing. */
   | { pawl: 'files'; files: string[] }

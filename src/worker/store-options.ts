@@ -1,8 +1,8 @@
-// Where a worker's side store is.
+// The options of a worker's side store.
 import { WorkerError } from './errors.ts'
 import { defined } from '../session/defined.ts'
 
-/** Where the side store is. Whether the address can be one of Postgres at all, the store itself says. @throws WorkerError `no_postgres`. */
+/** The options of the side store. The store itself checks the address. @throws WorkerError `no_postgres`. */
 export function storeOptions<P>(options: { postgres?: P; schema?: string; migrate?: 'auto' | 'check' | 'off' }): {
   postgres: P | string
   schema?: string
@@ -12,7 +12,7 @@ export function storeOptions<P>(options: { postgres?: P; schema?: string; migrat
   if (postgres === undefined || postgres === '') {
     throw new WorkerError(
       'no_postgres',
-      'No side store is configured: set DATABASE_URL, give { postgres }, or use `pawl dev`, which brings its own.',
+      'No side store is configured: set DATABASE_URL, give { postgres }, or use `pawl dev`, which starts one.',
     )
   }
   return {

@@ -1,4 +1,4 @@
-// How the workflow asks for activities: timeouts, retry policies, and what the failure of one says about it.
+// How the workflow schedules activities: timeouts, retry policies, and the meaning of their failures.
 import {
   ActivityCancellationType,
   ActivityFailure,
@@ -16,18 +16,18 @@ import { ownTaskQueue } from '../session/protocol.ts'
 import { Undecodable } from '../session/undecodable.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
 
-/** How much longer than its timeout an attempt may last: its event loop may stand still for a minute before it is killed. */
+/** How much longer than its timeout an attempt may last: a blocked event loop is killed only after a minute. */
 const STANDSTILL_MS = 120_000
 /**
- * How long after the last heartbeat an attempt is given up. The death of an executor is reported at once, so this bounds only what nobody
- * reports: a machine that is gone. Long enough for a server that is unavailable for some seconds, and few heartbeats are a low bill.
+ * How long after the last heartbeat an attempt is given up. The death of an executor is reported at once, so this matters only for deaths
+ * that nobody reports, such as a lost machine. Long enough to survive a server outage of some seconds, and to need few heartbeats.
  */
 const HEARTBEAT_TIMEOUT_MS = 10_000
-/** Longer than any model call; a dead worker is noticed by its heartbeats, long before. */
+/** Longer than any model call; missing heartbeats reveal a dead worker much earlier. */
 const MODEL_CALL_MS = 3_600_000
 
 const COMMON: ActivityOptions = { cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED }
-/** The wrappers say themselves when to try again and when it is enough; this bounds attempts that cannot say anything. */
+/** The wrappers decide about retries themselves; this policy applies to attempts that cannot answer. */
 const RETRIED = { initialInterval: 100, backoffCoefficient: 2, maximumInterval: 30_000 }
 
 /** Options of a `callModel` activity. */
@@ -37,7 +37,7 @@ export function modelCalls(how: 'first' | 'again' | 'until_served'): Pick<PawlAc
     startToCloseTimeout: MODEL_CALL_MS,
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     retry: { ...RETRIED, ...(how !== 'until_served' && { maximumAttempts: 1_000 }) },
-    // After "not served here" the next ask must be able to reach another worker.
+    // After `not_served`, the next activity must be able to reach another worker.
     ...(how !== 'first' && { allowEagerDispatch: false }),
   })
 }
@@ -70,14 +70,14 @@ export function verifications(resolution: Resolution, how: 'first' | 'again'): P
   })
 }
 
-/** What the sender of an update waits for: answered soon, or not at all. */
+/** For activities that the sender of an update waits for: they answer soon or fail. */
 const ANSWERED_SOON: ActivityOptions = {
   startToCloseTimeout: 60_000,
   heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
   retry: { initialInterval: 250, backoffCoefficient: 2, maximumAttempts: 5 },
 }
 
-/** The store comes back, and until then the session does without it. A worker's own death is noticed soon: it heartbeats every second. */
+/** The session does not need the store until it is back. Heartbeats every second reveal the death of a worker early. */
 const UNTIL_STORED: ActivityOptions = {
   startToCloseTimeout: 60_000,
   heartbeatTimeout: 5_000,
@@ -86,7 +86,7 @@ const UNTIL_STORED: ActivityOptions = {
 
 export const { resolveTool, checkAnswer } = proxyActivities<Pick<PawlActivities, 'resolveTool' | 'checkAnswer'>>(ANSWERED_SOON)
 
-/** pawl's own activities have a task queue of their own: user code that takes all slots of a worker must not starve them. */
+/** pawl's own activities have a separate task queue, so that user code cannot take all their slots. */
 type OwnActivities = Pick<PawlActivities, 'findPlace' | 'flush' | 'loadSession' | 'loadCalls' | 'loadFork'>
 
 export function findPlace(...input: Parameters<OwnActivities['findPlace']>): ReturnType<OwnActivities['findPlace']> {
@@ -113,18 +113,18 @@ function own(options: ActivityOptions): OwnActivities {
   return proxyActivities<OwnActivities>({ ...options, taskQueue: ownTaskQueue(workflowInfo().taskQueue) })
 }
 
-/** What became of an activity that did not give a result. */
+/** Why an activity has no result. */
 export type Lost =
   /** Cancelled before it could begin. */
   | { how: 'cancelled' }
-  /** No worker took it on, or one that does not know it: no body was entered. */
+  /** No worker started it, or one that does not know it did: no body was entered. */
   | { how: 'not_begun'; message: string }
-  /** Its worker died (`confirmed`: a supervisor saw it) or is silent. `begun`: whether a body may have been entered. */
+  /** Its worker died (`confirmed`: a supervisor saw it) or stopped responding. `begun`: whether a body may have been entered. */
   | { how: 'died'; confirmed: boolean; begun: boolean; report: DeathReport | undefined; message: string; failureClass: string }
   /** The wrapper itself failed. */
   | { how: 'failed'; message: string; failureClass: string }
 
-/** Reads the failure of an activity; throws on what is none. */
+/** Reads the failure of an activity; rethrows any other error. */
 export function whyLost(error: unknown): Lost {
   if (error instanceof CancelledFailure) return { how: 'cancelled' }
   if (error instanceof UndecodableAnswer) return { how: 'failed', message: error.message, failureClass: error.name }
@@ -158,25 +158,25 @@ export function whyLost(error: unknown): Lost {
   return { how: 'failed', message, failureClass: cause instanceof ApplicationFailure ? (cause.type ?? 'Error') : 'Error' }
 }
 
-/** What an attempt threw, should its failure say so. */
+/** The error of an attempt, if its failure carries one. */
 function thrownIn(cause: Error | undefined): string | undefined {
   const { message } = (cause instanceof ApplicationFailure && (cause.details?.[0] as Partial<Thrown> | undefined)) || {}
   return typeof message === 'string' ? message : undefined
 }
 
-/** An activity has answered, and this worker's payload converter cannot decode what. Asked again, it may have an effect again. */
+/** This worker's payload converter cannot decode an activity's result. Repeating the activity could repeat an effect. */
 class UndecodableAnswer extends Error {
   override readonly name = 'UndecodableAnswer'
 }
 
-/** The activity's result. Not asynchronous: a promise more would change the order of a task's commands. @throws UndecodableAnswer. */
+/** The activity's result. Not asynchronous: another promise would change the order of a task's commands. @throws UndecodableAnswer. */
 export function answerIn<T>(result: T): T {
   const given: unknown = result
   if (given instanceof Undecodable) throw new UndecodableAnswer(`The activity's result cannot be decoded: ${given.reason}.`)
   return result
 }
 
-/** Waits, and says whether an interrupt ended the wait. */
+/** Waits, and returns whether an interrupt ended the wait. */
 export async function interruptedWhile(wait: Promise<void>): Promise<boolean> {
   try {
     await wait

@@ -1,5 +1,5 @@
-// Due times in the workflow. One has come when its timer has fired, which history records, and never because the clock says so: a
-// replay may be given another time than the task had.
+// Due times in the workflow. A due time has passed when its timer has fired, which history records. The clock must not decide that,
+// because a replay may see another time than the task did.
 import { CancellationScope, sleep } from '@temporalio/workflow'
 import { checkpointAt } from '../session/checkpointing.ts'
 import { deadlineOf, type Due, expiryOf, isGoingOn } from '../session/decide.ts'
@@ -8,23 +8,23 @@ import type { CallState, RunState, SessionState } from '../session/state.ts'
 import type { Journal } from './journal.ts'
 import type { Stopping } from './stopping.ts'
 
-/** Longer than that a timer of the server need not be. */
+/** The longest timer that is useful. */
 const LONGEST_MS = 10 * 365 * 24 * 3_600_000
 
 /** The alarms of one execution. */
 export interface Alarms {
   readonly due: Due
-  /** Sets the alarms that the state asks for now, and takes back those that it does not any more. To be called before each decision. */
+  /** Sets the alarms that the state needs now and removes the others. To be called before each decision. */
   follow(): void
-  /** Whether the body of an unknown call, which nobody saw die, cannot be at work any more. */
+  /** Whether the body of an unknown call whose death nobody saw can no longer be running. */
   isDead(callId: string): boolean
-  /** Whether an alarm is set that has not gone off. */
+  /** Whether an alarm is set that has not fired. */
   areSet(): boolean
 }
 
-/** A moment that a state waits for: in milliseconds since 1970, or so long after it was first waited for. */
+/** A moment that a state waits for: in milliseconds since 1970, or as a duration from when it is first waited for. */
 type Moment = ({ at: number } | { forMs: number }) & {
-  /** What is to be done when it has come. */
+  /** Called when the moment has come. */
   come?: () => void
 }
 
@@ -48,7 +48,7 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
     for (const [name, moment] of wanted) if (!alarms.has(name)) set(name, moment)
   }
 
-  /** Only how long the timer is depends on the clock. */
+  /** Only the length of the timer depends on the clock. */
   function set(name: string, moment: Moment): void {
     const leftMs = 'at' in moment ? moment.at - Date.now() : moment.forMs
     const alarm: Alarm = { scope: new CancellationScope(), hasGoneOff: false }
@@ -58,17 +58,17 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
       .then(
         () => {
           alarm.hasGoneOff = true
-          // Nobody may wait for it any more, in the very task that brings it.
+          // The task that fires the timer may have removed its alarm.
           if (momentsOf(journal.state).has(name)) moment.come?.()
         },
         () => undefined,
       )
   }
 
-  /** What the state waits for. Names tell one moment from any other: times do not, for they may differ on a replay. */
+  /** The moments that the state waits for. They are identified by name, because their times may differ on a replay. */
   function momentsOf(state: SessionState): Map<string, Moment> {
     const moments = new Map<string, Moment>()
-    // Each execution waits anew: how long ago the call was lost would be a matter of clocks.
+    // Each execution waits from its start: the time since the loss would depend on clocks.
     for (const [callId, { aliveForMs }] of Object.entries(state.unknown)) {
       if (aliveForMs !== undefined) moments.set(life(callId), { forMs: aliveForMs })
     }

@@ -1,4 +1,4 @@
-// Calls that wait for somebody outside: what is asked for, what is said, and what happens when nobody says anything.
+// Calls that wait for a person or a client: requests, decisions, and expiries.
 import { admit, dueAt } from '../session/decide.ts'
 import type { Resolution } from '../session/events.ts'
 import { isTooDeep, type Json, jsonBytes } from '../session/json.ts'
@@ -13,10 +13,10 @@ import { failRun, refuse, type Session, textOf } from './open-session.ts'
 import { issue } from './tool-call.ts'
 import { defined } from '../session/defined.ts'
 
-/** What an answer or changed arguments may have: they are in the history of the session. */
+/** Maximum bytes of an answer or of changed arguments: they are in the session's history. */
 const MAX_INPUT_BYTES = 1_000_000
 
-/** Asks for what each of the calls needs. All at once, so that whoever looks sees all of it. */
+/** Requests the approval or answer that each of the calls needs: all at once, so that a person sees all of them. */
 export function askFor({ journal, flushing }: Session, asked: readonly { call: CallState; for: 'approval' | 'answer' }[]): void {
   const run = journal.state.current
   if (!run) return
@@ -36,7 +36,7 @@ export function askFor({ journal, flushing }: Session, asked: readonly { call: C
   flushing.nudge()
 }
 
-/** Nobody answered in time. */
+/** No answer came in time. */
 export function expire(session: Session, call: CallState): void {
   const { journal } = session
   const run = journal.state.current
@@ -56,20 +56,20 @@ export function expire(session: Session, call: CallState): void {
 }
 
 /**
- * The validator of `approve` and `deny`: what was decided already, or is not what was looked at, is refused. Only there is `now` given:
- * a validator is not asked again on a replay, which may be given another time.
+ * The validator of `approve` and `deny`: refuses a call that was already decided or whose digest differs. Only the validator gets `now`:
+ * it does not run on a replay, which may see another time.
  */
 export function checkDecision(session: Session | undefined, request: ApproveRequest | DenyRequest, now?: number): void {
-  // Not open yet: the handler asks again.
+  // Not open yet: the handler checks again.
   if (!session) return
   const { callId, digest } = request
   const call = waitingCall(session, callId, 'awaiting_approval')
   const isDue = session.alarms.due.call(call) || (now !== undefined && dueAt(now).call(call))
-  if (isDue) refuse('approval_expired', `The request to approve ${callId} has expired.`)
+  if (isDue) refuse('approval_expired', `The request to approve ${callId} has expired: the call can no longer be approved or denied.`)
   if (digest !== call.asked?.digest) {
     refuse(
       'digest_mismatch',
-      `The digest is not that of the arguments of ${callId} (${call.asked?.digest}): look at them again, then decide.`,
+      `The digest does not match the arguments of ${callId} (${call.asked?.digest}): read the arguments again, then decide.`,
     )
   }
 }
@@ -80,7 +80,7 @@ export async function approve(session: Session, request: ApproveRequest): Promis
   const { journal } = session
   const { callId, digest, input } = request
   const changed = input === undefined ? undefined : await resolveWith(session, callId, input)
-  // Meanwhile somebody else may have decided, or the run may have been stopped.
+  // Meanwhile another client may have decided, or the run may have been stopped.
   checkDecision(session, request)
   const { run, call } = callOf(session, callId)
   journal.append({
@@ -95,7 +95,7 @@ export async function approve(session: Session, request: ApproveRequest): Promis
   return { digest: changed?.inputDigest ?? digest }
 }
 
-/** Denies a call: the model is told, with the reason. */
+/** Denies a call and tells the model the reason. */
 export function deny(session: Session, request: DenyRequest): void {
   checkDecision(session, request)
   const { journal } = session
@@ -125,12 +125,12 @@ export function checkResolution(session: Session | undefined, request: ResolveRe
   if (!waits && (resolution === 'retry' || resolution === 'skip')) {
     refuse(
       'call_has_ended',
-      `The model was told that the outcome of ${named(callId)} is unknown; it can be resolved only by whether it happened.`,
+      `The model was told that the outcome of ${named(callId)} is unknown: resolve it with { happened: true, result } or { happened: false }.`,
     )
   }
 }
 
-/** A person says what became of a call. */
+/** Resolves the unknown outcome of a call as a person says. */
 export function resolve(session: Session, request: ResolveRequest): void {
   checkResolution(session, request)
   const { journal } = session
@@ -148,7 +148,7 @@ export function resolve(session: Session, request: ResolveRequest): void {
     journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'retry', ...by })
   } else if (resolution.happened) {
     const result = { value: resolution.result }
-    // The result stands once: in the call's own end if it has none yet.
+    // The result is recorded once: in the call's own end if it has none yet.
     journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: true, ...(!waits && result), ...by })
     if (waits) journal.append({ type: 'tool_completed', ...where, attempt: unknown.attempt, ...result })
   } else {
@@ -157,17 +157,17 @@ export function resolve(session: Session, request: ResolveRequest): void {
   session.flushing.nudge()
 }
 
-/** Somebody outside answers a call of a client tool. */
+/** Completes a call of a client tool with the client's answer. */
 export async function answer(session: Session, request: AnswerRequest): Promise<void> {
   checkAnswerRequest(session, request)
   const { journal, pacing } = session
   const { callId, result } = request
   const open = callOf(session, callId)
-  // The answer is checked without the arguments: one input could not hold both.
+  // The answer is checked without the arguments: together they could exceed the limit of an input.
   const call = { ...whereOf(open.run, open.call), input: null, resolution: open.call.resolution }
   const checked = await asking(() => pacing.schedule({ ...inputOf({ journal, run: open.run }, call), result }, checkAnswer))
-  if (checked.kind === 'not_served') refuse('agent_not_served', `No worker serves the tool "${call.tool}" just now: try again.`)
-  if (checked.kind === 'does_not_fit') refuse('invalid_answer', `The answer does not fit the tool's output schema. ${checked.message}`)
+  if (checked.kind === 'not_served') refuse('agent_not_served', `No worker serves the tool "${call.tool}" at the moment: try again.`)
+  if (checked.kind === 'does_not_fit') refuse('invalid_answer', `The answer does not match the tool's output schema. ${checked.message}`)
   checkAnswerRequest(session, request)
   journal.append({ type: 'answer_received', ...whereOf(open.run, open.call), ...textOf(request, 'by') })
   if (checked.kind === 'fits') {
@@ -183,7 +183,7 @@ export function checkAnswerRequest(session: Session | undefined, request: Answer
   if (session) waitingCall(session, callId, 'awaiting_answer')
 }
 
-/** How a worker would execute the call with other arguments. */
+/** Has a worker resolve the call with other arguments. */
 async function resolveWith(session: Session, callId: string, input: Json): Promise<Resolution> {
   checkJson(input, 'input')
   const { journal, pacing } = session
@@ -193,30 +193,37 @@ async function resolveWith(session: Session, callId: string, input: Json): Promi
   const place = { agent, run: run.run, turn: run.turn, index, tool, input, context, metadata: run.metadata, tags }
   const resolved = await asking(() => pacing.schedule({ ...place, ...eventsOf(journal) }, resolveTool))
   if (resolved.kind === 'stale_watermark') return refuse('stale_watermark', 'The events of the session could not be read back: try again.')
-  if (resolved.kind === 'not_served') return refuse('agent_not_served', `No worker serves the tool "${tool}" just now: try again.`)
+  if (resolved.kind === 'not_served') return refuse('agent_not_served', `No worker serves the tool "${tool}" at the moment: try again.`)
   const { resolution } = resolved
   if (resolution.invalid) refuse(resolution.invalid.code, resolution.invalid.message)
   const admission = admit(journal.state, { ...call, resolution })
-  if (admission.as === 'replay') refuse('already_completed', `${admission.of} has completed exactly this already.`)
+  if (admission.as === 'replay')
+    refuse(
+      'already_completed',
+      `${admission.of} has already completed the call with these arguments: deny this call, or change the arguments.`,
+    )
   return resolution
 }
 
-/** What a worker is asked for somebody who waits: a failure of it is theirs, not the session's. */
+/** An activity that the sender of an update waits for: its failure is the sender's, not the session's. */
 async function asking<T>(activity: () => Promise<T>): Promise<T> {
   try {
     return answerIn(await activity())
   } catch (error) {
     const lost = whyLost(error)
-    return refuse('agent_not_served', `No worker could look at it (${lost.how === 'cancelled' ? 'cancelled' : lost.message}): try again.`)
+    return refuse(
+      'agent_not_served',
+      `No worker could check the request (${lost.how === 'cancelled' ? 'cancelled' : lost.message}): try again.`,
+    )
   }
 }
 
-/** The id is somebody's text, which may be the name of a property that every object has. */
+/** The unknown call with this id. The id comes from outside and may be the name of an inherited property. */
 function unknownOf({ unknown }: SessionState, callId: unknown): UnknownCall | undefined {
   return typeof callId === 'string' && Object.hasOwn(unknown, callId) ? unknown[callId] : undefined
 }
 
-/** Of what was sent as a call's id, which may be anything. */
+/** Names a call by the id that was sent, which may be any value. */
 function nameOf(callId: unknown): string {
   return (JSON.stringify(callId) ?? 'without an id').slice(0, 100)
 }
@@ -224,14 +231,16 @@ function nameOf(callId: unknown): string {
 function callOf({ journal }: Session, callId: string): { run: RunState; call: CallState } {
   const run = journal.state.current
   const call = run?.calls.find((one) => one.callId === callId)
-  return run && call ? { run, call } : refuse('call_not_found', `The run that is going on has no call ${nameOf(callId)}.`)
+  return run && call
+    ? { run, call }
+    : refuse('call_not_found', `The current run has no call ${nameOf(callId)}: \`pawl pending\` lists the calls that wait.`)
 }
 
 function waitingCall(session: Session, callId: string, status: CallState['status']): CallState {
   const { call } = callOf(session, callId)
   if (call.status !== status) {
     const asked = status === 'awaiting_answer' ? 'an answer' : 'approval'
-    refuse('not_waiting', `${callId} does not wait for ${asked} (it is ${call.status}): it was decided before, or never asked.`)
+    refuse('not_waiting', `${callId} does not wait for ${asked} (it is ${call.status}): it was decided already, or nothing was requested.`)
   }
   return call
 }
@@ -251,11 +260,11 @@ function decidedBy(request: { by?: string; note?: string }): { decidedBy?: strin
 
 function checkJson(value: unknown, name: string): void {
   if (value === undefined) refuse('invalid_request', `\`${name}\` is missing.`)
-  if (isTooDeep(value)) refuse('invalid_request', `\`${name}\` is nested too deep.`)
+  if (isTooDeep(value)) refuse('invalid_request', `\`${name}\` is nested too deep: flatten it.`)
   if (jsonBytes(value) > MAX_INPUT_BYTES) refuse('invalid_request', `\`${name}\` has more than ${MAX_INPUT_BYTES} bytes of JSON.`)
 }
 
-/** As a refusal names what a client sent: it may be anything, and of any size. */
+/** A value that a client sent, as a refusal shows it: it may be anything, of any size. */
 function named(callId: unknown): string {
   return cutText(JSON.stringify(callId) ?? 'undefined', TEXT_BYTES.name)
 }

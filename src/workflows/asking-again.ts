@@ -1,23 +1,23 @@
-// The waits between asks that nobody serves: those who ask side by side wait together, and none pushes the others' next ask away.
+// The waits between retries of activities that no worker serves. Parallel steps wait together, so that none delays the others' next retry.
 import { CancellationScope, condition, sleep } from '@temporalio/workflow'
 import { backoffMs } from '../session/backoff.ts'
 
-/** Of two builds on one queue the other one probably gets the next ask; a timer of the server may take a second. */
+/** With two builds on one queue, the other one probably gets the next retry; a server timer may take a second. */
 const ASKED_AT_ONCE = 2
 const FIRST_WAIT_MS = 50
 const LONGEST_WAIT_MS = 5_000
 
-/** Waits that grow. */
+/** Growing waits. */
 export interface AskingAgain {
-  /** Waits until it is time to ask again: with whoever waits already, else as long as the asks so far say. */
+  /** Waits until the next retry: together with a step that already waits, otherwise as long as the number of retries requires. */
   wait(): Promise<void>
-  /** Somebody has served: the next waits are short again. */
+  /** A worker has served: the next waits are short again. */
   served(): void
 }
 
 /** The waits of one session. */
 export function startAskingAgain(): AskingAgain {
-  // Not of the step that waits first: others may wait on when that is stopped.
+  // Not in the scope of the step that waits first: when that is stopped, others may still wait.
   const parent = CancellationScope.current()
   let asked = 0
   let round: { isOver: boolean } | undefined

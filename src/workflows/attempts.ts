@@ -1,4 +1,4 @@
-// What the attempts of one call have used up, over all its activities.
+// The budget that the attempts of one call have used, over all its activities.
 import type { Prior } from '../activities/contract.ts'
 import { fateOf, lostAttempt, MAX_DEATHS, MAX_UNHEARD } from '../session/attempts.ts'
 import type { FailedAttempt } from '../session/events.ts'
@@ -7,15 +7,15 @@ import type { Lost } from './activities.ts'
 /** Attempts of one model call or tool call. */
 export interface Attempts {
   readonly used: Prior
-  /** Whether so many were lost that the call is given up, and how that is put. */
+  /** The reason for giving the call up, if too many attempts were lost. */
   givenUp(): string | undefined
-  /** Adds failed attempts that an activity told of. */
+  /** Adds failed attempts that an activity reported. */
   failed(attempts: readonly FailedAttempt[] | undefined): void
-  /** Adds the attempt that was lost; gives its number. */
+  /** Adds a lost attempt; returns its number. */
   lost(lost: Lost & { how: 'died' | 'failed' }): number
 }
 
-/** Starts counting, after so many attempts; `record` is told of each failed attempt, once. */
+/** Starts counting after `before` attempts; `record` is called once for each failed attempt. */
 export function countAttempts(record: (attempt: FailedAttempt) => void, before = 0): Attempts {
   const used: Prior = { attempts: before, failures: 0, deaths: 0 }
   let unheard = 0
@@ -54,7 +54,7 @@ export function countAttempts(record: (attempt: FailedAttempt) => void, before =
         return attempt
       }
       if (lost.how === 'failed') used.failures += 1
-      // A process that was killed for another call's sake says nothing against this one.
+      // A process that was killed because of another call does not count against this one.
       else if (report?.cause !== 'neighbour') used.deaths += 1
       record({
         attempt,

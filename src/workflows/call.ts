@@ -1,4 +1,4 @@
-// A tool call as the parts of the workflow that carry it out hand it to one another.
+// A tool call as the parts of the workflow pass it to each other.
 import type { ToolCallInput } from '../activities/contract.ts'
 import type { Resolution } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
@@ -10,7 +10,7 @@ import type { Pacing } from './pacing.ts'
 import type { Serving } from './serving.ts'
 import { defined } from '../session/defined.ts'
 
-/** Of one turn: what its calls share. */
+/** What the calls of one turn share. */
 export interface Turn {
   journal: Journal
   serving: Serving
@@ -20,7 +20,7 @@ export interface Turn {
   late: LateResults
 }
 
-/** A call's place, as its events carry it. */
+/** A call's position, as in its events. */
 export interface Where {
   run: number
   turn: number
@@ -28,18 +28,18 @@ export interface Where {
   tool: string
 }
 
-/** A call with what its activities need. */
+/** A call with the data that its activities need. */
 export interface Call extends Where {
   input: Json
   resolution: Resolution
 }
 
-/** The call's place alone. */
+/** The call's position alone. */
 export function whereOf({ run, turn, callId, tool }: Call): Where {
   return { run, turn, callId, tool }
 }
 
-/** What every activity of the call is given. */
+/** The common input of the call's activities. */
 export function inputOf(turn: Pick<Turn, 'journal' | 'run'>, call: Call): ToolCallInput {
   const { agent, context, tags, keysOf } = turn.journal.state
   const { index, tool, effect, schemaDigest, key } = call.resolution

@@ -1,4 +1,4 @@
-// Continue-as-new: early, because a crash waits for a replay; clean, because an activity that is pending at the call is lost.
+// Continue-as-new: early, because recovery from a crash includes a replay; clean, because pending activities would be lost.
 import { allHandlersFinished, condition, continueAsNew, workflowInfo } from '@temporalio/workflow'
 import type { Watermark } from '../session/events.ts'
 import { jsonBytes } from '../session/json.ts'
@@ -11,23 +11,23 @@ import type { Journal } from './journal.ts'
 import type { Stopping } from './stopping.ts'
 import { defined } from '../session/defined.ts'
 
-/** Replay costs about 0.2 ms an event: this bounds what a crash costs. */
+/** Replay takes about 0.2 ms per event: this bounds the time of a recovery. */
 const EVENTS_DUE = 1_000
 const BYTES_DUE = 4_000_000
-/** How long a turn may be held up for the flush that must come first, before the session goes on and tries again later. */
+/** How long a turn may be delayed by the flush before continue-as-new; after that the session proceeds and tries again later. */
 const PATIENCE_MS = 2_000
 const EVENTS_BETWEEN_TRIES = 500
-/** Here it waits for the store, however long. The server's limits are 51,200 events and 50 MB. */
+/** At this size, the session waits for the store without a time limit. The server's limits are 51,200 events and 50 MB. */
 const EVENTS_AT_MOST = 40_000
 const BYTES_AT_MOST = 40_000_000
-/** What comes while the store takes what was there before is carried along beside the snapshot, up to so many bytes of JSON. */
+/** Events that arrive during the last flush are carried beside the snapshot, up to this many bytes of JSON. */
 const TAIL_AT_MOST = 256_000
 
 /** The continuing of one execution. */
 export interface Continuing {
-  /** Whether it is time to go on in a new execution. */
+  /** Whether it is time to continue as new. */
   isDue(): boolean
-  /** Between turns: goes on in a new execution once the store has what there is. Returns if that is not to be; then decide anew. */
+  /** Between turns: continues as new once the store has all events. Returns if that is not possible now; then decide again. */
   attempt(): Promise<void>
 }
 
@@ -40,7 +40,7 @@ export interface Continued {
   closing(): Closing | undefined
 }
 
-/** A session as it was at a moment. */
+/** A session at one moment. */
 interface Snapshot {
   state: SessionState
   at: Watermark
@@ -49,13 +49,13 @@ interface Snapshot {
 /** The continuing of one execution. */
 export function startContinuing({ start, journal, flushing, stopping, closing }: Continued): Continuing {
   let triedAt = 0
-  /** How far the store was when a try failed: until it has got further, it is away, and no turn is held up for it. */
+  /** How far the store was when a try failed. Until it has advanced, it counts as unavailable, and no turn waits for it. */
   let storedThen: number | undefined
 
   return {
     isDue() {
       const { historyLength, historySize } = workflowInfo()
-      // A stop is answered by the next step, here; and whoever moves the session or decides on a call has to be answered here too.
+      // The next step of this execution handles a pending stop, and this execution must answer rollbacks, forks and decisions in progress.
       if (!allHandlersFinished()) return false
       if ((historyLength < EVENTS_DUE && historySize < BYTES_DUE) || stopping.isRequested()) return false
       if (mustWait() || flushing.isDrained() || triedAt === 0) return true
@@ -77,7 +77,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
     return historyLength >= EVENTS_AT_MOST || historySize >= BYTES_AT_MOST
   }
 
-  /** Goes on once the store has what is there now. If it does not: whether the store has it, at least. */
+  /** Continues as new once the store has the present events. Otherwise returns whether the store has them. */
   async function leave(patienceMs?: number): Promise<boolean> {
     const snapshot = { state: JSON.parse(JSON.stringify(snapshotOf(journal.state))) as SessionState, at: journal.watermark() }
     const held = flushing.hold()
@@ -96,7 +96,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
     held.release()
   }
 
-  /** The session waits for the store. Gives what says that it does not any more. */
+  /** The session waits for the store. Returns the function that ends the wait. */
   function enterError(): () => void {
     const run = journal.state.current?.run
     const about = { strategy: 'automatic', ...defined({ run }) } as const
@@ -105,7 +105,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
     return () => journal.append({ type: 'recovery_ended', ...about })
   }
 
-  /** There is no await between this check and the call: what came since the snapshot goes along, or we go on here. */
+  /** There is no await between this check and the call: later events are carried along, or this execution proceeds. */
   function continueIfClean({ state, at }: Snapshot): Promise<never> | undefined {
     if (!allHandlersFinished() || stopping.isRequested()) return undefined
     const tail = journal.since(at.seq)
@@ -117,7 +117,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
       sessionId: sessionIdOf(workflowId),
       ...(settings && { settings }),
       carried: {
-        // Here, and only here, a running session gets to know of a newer core.
+        // Only here does a running session switch to a newer core.
         coreVersion: CORE_VERSION,
         state,
         digest: at.digest,

@@ -1,9 +1,9 @@
-// Which core an execution folds and decides with: the one that it began with, whatever its worker knows by now.
+// The core version of an execution: the one that it began with, even if its worker knows a newer one.
 import { CORE_VERSION, type SessionStart } from '../session/protocol.ts'
 
 /**
- * The core of an execution: its predecessor's choice, or the newest at the time when it began, by the SDK's markers of what was patched.
- * A worker that is too old throws: a task that fails is given to another one, which may know this core.
+ * The core of an execution: its predecessor's choice, or the newest one when it began, according to the SDK's patch markers.
+ * A worker that is too old throws: the failed task goes to another worker, which may know this core.
  */
 export function coreVersionOf(
   carried: Pick<NonNullable<SessionStart['carried']>, 'coreVersion'> | undefined,
@@ -11,7 +11,7 @@ export function coreVersionOf(
   newest: number = CORE_VERSION,
 ): number {
   const version = carried?.coreVersion ?? newestPatched(patched, newest)
-  if (version > newest) throw new Error(`pawl: this worker knows core ${newest}, the session needs ${version}: update it`)
+  if (version > newest) throw new Error(`pawl: this worker knows core ${newest}, but the session needs core ${version}: update the worker`)
   return version
 }
 

@@ -1,33 +1,33 @@
-// Flushes: what brings events to the side store where no model call is about to do so. One in flight, never awaited by a run.
+// Flushes to the side store when no model call is about to trigger one. At most one is in flight, and no run awaits it.
 import { CancellationScope, sleep } from '@temporalio/workflow'
 import { flush } from './activities.ts'
 import { eventsOf, type Journal } from './journal.ts'
 
-/** Between asking for a flush whose watermark nobody could read up to, and asking with a newer one. */
+/** The wait after a flush whose watermark could not be read, before one with a newer watermark. */
 const STALE_PAUSE_MS = 2_000
 
 /** The flushing of one execution. */
 export interface Flushing {
-  /** Sees to it that what is in the journal now gets flushed. */
+  /** Ensures that the present events of the journal get flushed. */
   nudge(): void
-  /** Resolves when everything in the journal is confirmed stored; at once if it is. Waits as long as the store is away. */
+  /** Resolves when everything in the journal is confirmed stored. Waits as long as the store is unavailable. */
   drained(): Promise<void>
-  /** Whether no flush is pending and all is stored. */
+  /** Whether no flush is pending and everything is stored. */
   isDrained(): boolean
-  /** Up to where everything is confirmed stored. */
+  /** The `seq` up to which everything is confirmed stored. */
   storedSeq(): number
-  /** Has what is in the journal now stored, and begins no other flush until it is released: a steady stream would always have one. */
+  /** Stores the present events of the journal and begins no other flush until released: under a steady stream, one would always be pending. */
   hold(): Held
 }
 
-/** Flushes held back. */
+/** A hold on further flushes. */
 export interface Held {
-  /** Whether no flush is pending and what was in the journal is stored. */
+  /** Whether no flush is pending and the events up to the hold are stored. */
   isStored(): boolean
   release(): void
 }
 
-/** Flushing of `journal`, of which `flushedSeq` is stored already. */
+/** Starts flushing `journal`, which is stored up to `flushedSeq`. */
 export function startFlushing(journal: Journal, flushedSeq: number): Flushing {
   let flushed = flushedSeq
   let wanted = flushedSeq

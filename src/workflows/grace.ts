@@ -1,18 +1,18 @@
-// The grace time of what nobody serves: how long a session waits before it says so.
+// The grace period for work that no worker serves, before the session reports it.
 import { CancellationScope, condition, sleep } from '@temporalio/workflow'
 
-/** A grace time that begins when it is first asked for. */
+/** A grace period that begins when it is first queried. */
 export interface Grace {
   isOver(): boolean
-  /** Waits until it is done, which is true, or the grace time over. */
+  /** Waits until `done` settles (true) or the grace period is over (false). */
   until(isDone: () => boolean): Promise<boolean>
-  /** It was not needed any more; asked for again, it begins anew. */
+  /** Ends the grace period; the next query starts it again. */
   reset(): void
 }
 
-/** A grace time of `graceMs`. It is over when its timer has fired, whatever the clock says: see alarms.ts. */
+/** A grace period of `graceMs`. It is over when its timer has fired, whatever the clock says: see alarms.ts. */
 export function startGrace(graceMs: number): Grace {
-  // Not of the step that asks first: it goes on when that is stopped.
+  // Not in the scope of the step that queries it first: it must outlive that step.
   const parent = CancellationScope.current()
   let spell: { scope: CancellationScope; isOver: boolean } | undefined
 

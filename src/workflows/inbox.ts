@@ -1,4 +1,4 @@
-// What comes in from outside: checked, deduplicated and recorded. Nothing that anyone sends can fail the workflow.
+// Incoming messages are checked, deduplicated and recorded. No input can fail the workflow.
 import { uuid4 } from '@temporalio/workflow'
 import { shortHash } from '../session/digest.ts'
 import { checkMessage } from '../session/incoming.ts'

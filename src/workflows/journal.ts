@@ -1,4 +1,4 @@
-// The session's events as this execution makes them: numbers, digests, folds and hands each one to the event log.
+// The journal of this execution: numbers, digests and folds each new event, and passes it to the event log.
 import { ApplicationFailure, proxySinks, type Sinks } from '@temporalio/workflow'
 import type { EventsInput } from '../activities/contract.ts'
 import { checkpointDue } from '../session/checkpointing.ts'
@@ -9,33 +9,33 @@ import type { EventsPage } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import { defined } from '../session/defined.ts'
 
-/** What the workflow tells its worker. */
+/** The sinks through which the workflow informs its worker. */
 export interface PawlSinks extends Sinks {
   pawl: {
     /** The events, for the event log. Called during replay too, so that a replay rebuilds the log. */
     append(epoch: string, entries: LogEntry[]): void
-    /** What is running was asked to stop. A hint: whether it is to, the server says. */
+    /** Running activities were asked to stop. Only a hint: the server decides. */
     stop(): void
   }
 }
 
-/** The events of a session, growing. */
+/** The growing list of a session's events. */
 export interface Journal {
   /** The last event before those that this journal holds. */
   readonly base: Watermark
-  /** What the events so far fold to. Read it anew after each append. */
+  /** What the events so far fold to. Read it again after each append. */
   readonly state: SessionState
-  /** The core that this execution folds and decides with. */
+  /** The core version of this execution. */
   readonly coreVersion: number
   append(body: EventBody): void
-  /** Nothing is appended any more: what tries fails as `workflow_reset`. */
+  /** Ends the journal: further appends fail with `workflow_reset`. */
   end(): void
   readonly hasEnded: boolean
-  /** Makes a checkpoint, beside those that the agent's policy makes. */
+  /** Makes a checkpoint in addition to those of the agent's policy. */
   checkpoint(reason: string, by?: string): void
-  /** The time has come that a policy by time sets for the checkpoint after `version`: the turn that ends next makes it. */
+  /** The interval of a policy by time after checkpoint `version` has passed: the end of the next turn makes one. */
   checkpointTime(version: number): void
-  /** The last event. Handed to an activity, it is durable: the same workflow task schedules the activity. */
+  /** The last event. As the input of an activity it is durable, because the same workflow task schedules the activity. */
   watermark(): Watermark
   /** The events above `seq`. */
   since(seq: number): SessionEvent[]
@@ -44,18 +44,18 @@ export interface Journal {
 
 const { pawl: worker } = proxySinks<PawlSinks>()
 
-/** Has the worker ask soon whether the session's attempts are to stop: its next heartbeat, which would tell, may be seconds away. */
+/** Makes the worker ask the server soon whether the session's attempts must stop: the next heartbeat may be seconds away. */
 export function hintStop(): void {
   worker.stop()
 }
 
-/** Which events the activities of this session may read now. */
+/** The events that activities of this session may read now. */
 export function eventsOf({ state, watermark }: Journal): EventsInput {
   return { epoch: state.epoch, watermark: watermark(), ...(state.origin && { origin: state.origin }) }
 }
 
 /**
- * A journal that goes on from `base`, where `carried` is what the events up to there fold to, and begins with `tail`.
+ * A journal that continues from `base` and begins with `tail`; `carried` is the state at `base`.
  */
 export function openJournal(base: Watermark, carried: SessionState | undefined, coreVersion: number, tail: SessionEvent[] = []): Journal {
   const own: { event: SessionEvent; entry: LogEntry }[] = []
@@ -85,7 +85,10 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
 
   function write(body: EventBody): SessionEvent {
     if (hasEnded)
-      throw ApplicationFailure.nonRetryable('The workflow was reset meanwhile: look at the session and ask again.', 'workflow_reset')
+      throw ApplicationFailure.nonRetryable(
+        'The workflow was reset meanwhile: check the session, then send the request again.',
+        'workflow_reset',
+      )
     const event = { v: 1, seq: last.seq + 1, at: Date.now(), ...body } as SessionEvent
     add(event)
     return event

@@ -1,5 +1,5 @@
-// Results of `external` calls that came after their attempts had been given up: a server that was away for a while must not turn what
-// a body has done, and knows, into a question for `verify` or a person.
+// Results of `external` calls that arrived after their attempts had been given up. A server outage must not turn an outcome that the body
+// knows into a question for `verify` or a person.
 import { condition } from '@temporalio/workflow'
 import { isTooDeep } from '../session/json.ts'
 import type { LateResultSignal } from '../session/protocol.ts'
@@ -8,13 +8,13 @@ import type { Journal } from './journal.ts'
 
 /** Late results of the calls of one execution. */
 export interface LateResults {
-  /** Takes a signal's argument: a result that no call waits for is dropped. */
+  /** Accepts a signal's argument; a result that no call waits for is dropped. */
   receive(raw: unknown, journal: Journal): void
-  /** Waits for a result of the call, at most so long; undefined if none has come. */
+  /** Waits for a result of the call, for at most the given time; undefined if none has come. */
   of(callId: string, waitMs: number): Promise<LateResultSignal | undefined>
 }
 
-/** Late results, none yet. */
+/** Starts without late results. */
 export function startLateResults(): LateResults {
   const arrived = new Map<string, LateResultSignal>()
 
@@ -36,7 +36,7 @@ export function startLateResults(): LateResults {
   }
 }
 
-/** The model, or a person, was told that the outcome is unknown; now it is known. */
+/** Resolves an outcome that the model, or a person, was told is unknown. */
 function resolveLate(late: LateResultSignal, journal: Journal): void {
   const { callId } = late
   const { unknown, current } = journal.state
@@ -45,7 +45,7 @@ function resolveLate(late: LateResultSignal, journal: Journal): void {
   const where = { run: known.run, turn: known.turn, callId, tool: known.resolution.tool }
   const waits = current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution') ?? false
   const result = recorded(late)
-  // The result stands once: in the call's own end if it has none yet.
+  // The result is recorded once: in the call's own end if it has none yet.
   journal.append({ type: 'tool_resolved', ...where, by: 'worker', happened: true, ...(!waits && result) })
   if (waits) journal.append({ type: 'tool_completed', ...where, attempt: known.attempt, ...result })
 }

@@ -1,4 +1,4 @@
-// One model call of a turn: asked for until it answers, fails for good, or is stopped.
+// One model call of a turn: retried until it answers, fails permanently, or is stopped.
 import { sleep } from '@temporalio/workflow'
 import type { CallModelInput, CallModelResult } from '../activities/contract.ts'
 import { timerMs } from '../session/backoff.ts'
@@ -10,7 +10,7 @@ import { eventsOf, type Journal } from './journal.ts'
 import type { Serving } from './serving.ts'
 import { defined } from '../session/defined.ts'
 
-/** How a model call ended, apart from `model_completed`, which stands in the journal. */
+/** How a model call ended; `model_completed` itself is in the journal. */
 export type ModelCallEnd = { end: 'completed' } | { end: 'stopped' } | { end: 'failed'; code: string; reason: string }
 
 const MAX_STALE = 3
@@ -56,7 +56,7 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
         serving.served()
         return { end: 'failed', code: result.code, reason: result.reason }
       case 'again':
-        // Here and not by Temporal's retries: the failed attempt is recorded now, and a stop finds the session waiting.
+        // Retried here and not by Temporal: so the failed attempt is recorded now, and a stop can end the backoff.
         serving.served()
         how = 'again'
         if (await interruptedWhile(sleep(timerMs(result.afterMs)))) return { end: 'stopped' }
@@ -81,14 +81,14 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
   }
 }
 
-/** Waits for the result; says so when the grace time is over before somebody serves the agent. */
+/** Waits for the result; enters the error when the grace period ends before a worker serves the agent. */
 async function servedInTime(asked: Promise<CallModelResult>, serving: Serving, agent: string): Promise<CallModelResult> {
   let answered = false
   const settled = asked.finally(() => {
     answered = true
   })
   settled.catch(() => undefined)
-  // Cancelled, the activity ends too: `settled` says how.
+  // A cancelled activity ends, too: `settled` says how.
   const inTime = await serving.inGrace(() => answered).catch(() => true)
   if (!inTime) serving.enterError(`the agent "${agent}"`)
   return settled

@@ -1,4 +1,4 @@
-// What the parts of an open session share, and what all of them ask of it.
+// The state and the operations that the parts of an open session share.
 import { ApplicationFailure } from '@temporalio/workflow'
 import { decide, type Decision, isGoingOn as isRunGoingOn } from '../session/decide.ts'
 import { canRestart } from '../session/fold-calls.ts'
@@ -21,25 +21,25 @@ export interface Session {
   alarms: Alarms
   late: LateResults
   pacing: Pacing
-  /** The execution before this one. */
+  /** The previous execution. */
   previous: string | undefined
-  /** What was asked for by the signal `close`, or by cancelling the workflow. */
+  /** Set by the signal `close`, or by cancelling the workflow. */
   closing: { wanted: Closing | undefined }
-  /** How many of those who move the session want no new run to start meanwhile. */
+  /** How many rollbacks and forks in progress keep new runs from starting. */
   holds: number
 }
 
-/** What the session would do next. */
+/** The session's next step. */
 export function nextStep({ journal, alarms }: Session): Decision['do'] {
   return decide(journal.state, alarms.due).do
 }
 
-/** A run is going on, also while it waits, and while the session is in an error that it leaves by itself. */
+/** Whether a run is in progress. It is also while it waits, and while the session is in an error that it leaves by itself. */
 export function isGoingOn({ journal: { state } }: Session): boolean {
   return isRunGoingOn(state)
 }
 
-/** Puts the session into `error` for a run that cannot go on. */
+/** Puts the session into `error` because its run cannot continue. */
 export function failRun(session: Session, run: number, code: string, reason: string): void {
   const { current } = session.journal.state
   const strategy = current && !canRestart(current) ? 'abandon' : 'restart_run'
@@ -53,18 +53,18 @@ export function failRun(session: Session, run: number, code: string, reason: str
   endRun(session)
 }
 
-/** What is to be done whenever a run has ended. */
+/** Cleans up after a run has ended. */
 export function endRun({ stopping, flushing }: Session): void {
   stopping.ended()
   flushing.nudge()
 }
 
-/** Who, and why, of what came from outside: anyone can signal it, so it may be anything. */
+/** `by` and `reason` of a request, which may contain anything. */
 export function stopDetails(signal: StopSignal | undefined): StopSignal {
   return { ...textOf(signal, 'reason'), ...textOf(signal, 'by') }
 }
 
-/** One text of what came from outside, bounded; none where there is none. */
+/** One bounded text of a request; absent if it has none. */
 export function textOf<K extends 'by' | 'reason' | 'note'>(
   given: { [name in K]?: unknown } | undefined,
   kind: K,
@@ -73,7 +73,7 @@ export function textOf<K extends 'by' | 'reason' | 'note'>(
   return (text === undefined ? {} : { [kind]: text }) as { [name in K]?: string }
 }
 
-/** Refuses an update: its caller gets the code, and nothing has changed. */
+/** Refuses an update: the caller gets the code, and nothing changes. */
 export function refuse(code: string, message: string): never {
   throw ApplicationFailure.nonRetryable(message, code)
 }

@@ -1,4 +1,4 @@
-// How an execution of a session begins: new, carried over by continue-as-new, gone on with from the store, or forked.
+// How an execution of a session begins: new, continued as new, resumed from the store, or forked.
 import { condition, patched, workflowInfo } from '@temporalio/workflow'
 import type { LoadCallsResult, LoadForkResult, LoadSessionResult } from '../activities/contract.ts'
 import type { EffectReport, EventBody } from '../session/events.ts'
@@ -21,10 +21,10 @@ import { defined } from '../session/defined.ts'
 
 const NOTHING = { seq: 0, digest: '' }
 
-/** What was opened, or why nothing was. */
+/** The opened session, or the reason for the refusal. */
 type Opened = { journal: Journal; previous?: string } | { refused: { code: string; reason: string } }
 
-/** Opens the session's journal. `early` fills with what is signalled meanwhile. */
+/** Opens the session's journal. `early` collects signals that arrive meanwhile. */
 export async function openSession(start: Start, early: readonly unknown[], opening: Opening): Promise<Opened> {
   const { carried, fork } = start
   const coreVersion = coreVersionOf(carried, patched)
@@ -33,7 +33,9 @@ export async function openSession(start: Start, early: readonly unknown[], openi
   const loaded: LoadSessionResult = start.isNew ? { found: false } : await opening.load(loadSession)
   if (loaded.found) return { journal: await journalOf(start, loaded, coreVersion, opening) }
   if (start.mustExist && early.length === 0) {
-    return { refused: { code: 'session_not_found', reason: `There is no session "${sessionIdOf(workflowInfo().workflowId)}".` } }
+    return {
+      refused: { code: 'session_not_found', reason: `There is no session "${sessionIdOf(workflowInfo().workflowId)}": check the id.` },
+    }
   }
   const named = start.agent === undefined ? await firstAgent(early) : { agent: start.agent, context: start.context }
   const begun = beginSession({ ...named, tags: start.tags }, coreVersion)
@@ -54,7 +56,7 @@ async function openCarried({ state, digest, tail, previous }: Carried, coreVersi
   return { journal, previous }
 }
 
-/** Reads the calls again that a bounded state could not hold. Whether they are there: where they are not, their run cannot be resumed. */
+/** Loads the calls that a bounded state could not hold. Returns false if they are gone: their run cannot be resumed then. */
 async function bringCalls({ state, digest }: { state: SessionState; digest: string }, opening: Opening): Promise<boolean> {
   const calls: CallState[] = []
   for (let more = lacksCalls(state); more; ) {
@@ -76,8 +78,8 @@ function giveUpCalls(journal: Journal): void {
 }
 
 /**
- * Opens the session again after its workflow was reset: it resumes from the store, as if it had ended. First the store gets what this
- * history holds, and then what is left of the execution that was reset: nothing that was done is done again, and nothing is left out.
+ * Reopens the session after its workflow was reset: it resumes from the store, as if its workflow had ended. First the events of this
+ * history are stored, then the remaining ones of the reset execution, so that nothing is repeated and nothing is lost.
  */
 export async function reopenSession(
   start: Start,
@@ -98,7 +100,7 @@ function copyOf(state: SessionState): SessionState {
   return JSON.parse(JSON.stringify(state)) as SessionState
 }
 
-/** The journal of a session that the store knows. */
+/** The journal of a session that the store has. */
 async function journalOf(
   start: Start,
   loaded: LoadSessionResult & { found: true },
@@ -108,29 +110,29 @@ async function journalOf(
 ): Promise<Journal> {
   if (loaded.lost) return beginAfresh(start, loaded, coreVersion, by)
   const isWhole = await bringCalls(loaded, opening)
-  return goOn(loaded, coreVersion, by, isWhole)
+  return resumeFrom(loaded, coreVersion, by, isWhole)
 }
 
-/** Which execution opens the session, and the one that was reset for it. */
+/** The execution that opens the session, and the one whose reset created it. */
 interface Maker {
   executionId: string
   resetOf?: string
 }
 
-/** A session of which nothing is known yet. */
+/** A new session. */
 function beginSession(named: NamedSession, coreVersion: number): { journal: Journal } {
   const journal = openJournal(NOTHING, undefined, coreVersion)
   const wrongContext = contextProblem(named.context)
   const wrongTags = tagsProblem(named.tags)
   const sound = { agent: named.agent, ...(!wrongContext && { context: named.context }), ...(!wrongTags && { tags: named.tags }) }
   journal.append(started(sound, coreVersion, workflowInfo().originalExecutionRunId))
-  // What makes no sense is not carried along, and not left out in silence.
+  // Invalid members are not used, and each is recorded as a rejection.
   if (wrongContext) journal.append({ type: 'message_rejected', code: 'invalid_context', reason: wrongContext })
   if (wrongTags) journal.append({ type: 'message_rejected', code: 'invalid_tags', reason: wrongTags })
   return { journal }
 }
 
-/** Whom a session talks to, and for whom. */
+/** The session's agent, context and tags. */
 interface NamedSession {
   agent: string
   context?: Json | undefined
@@ -153,7 +155,7 @@ function started(
   }
 }
 
-/** Nothing of what was said can be read any more: only its numbers go on. */
+/** A session whose events can no longer be read: only its numbers continue. */
 function beginAfresh(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number, { executionId }: Maker): Journal {
   const { seq, digest, run, checkpoint } = lost
   const { agent = lost.agent, context, tags } = start
@@ -163,8 +165,8 @@ function beginAfresh(start: Start, lost: Extract<LoadSessionResult, { lost: true
   return journal
 }
 
-/** Goes on from where the session was. A run that was going on is: it was stopped by nobody, its workflow was gone. */
-function goOn(
+/** Resumes the session where it was, including its run: nobody stopped the run, only its workflow was gone. */
+function resumeFrom(
   { state, digest }: { state: SessionState; digest: string },
   coreVersion: number,
   { executionId, resetOf }: Maker,
@@ -185,7 +187,7 @@ function goOn(
   return journal
 }
 
-/** Leaves the turn behind whose calls were going on when the workflow ended; what may have happened stays known. */
+/** Abandons the turn whose calls were in flight when the workflow ended; effects that may have happened stay recorded. */
 function leaveTurn(journal: Journal, run: RunState): void {
   const { run: number, turn, answerSeq, beforeAnswer, calls } = run
   if (answerSeq === undefined) {
@@ -245,7 +247,7 @@ async function openFork(start: Start, fork: ForkStart, coreVersion: number, open
   return { journal }
 }
 
-/** A foreign client may start the session without arguments: then the first message says for whom it is. */
+/** A foreign client may start the session without arguments: then the first message names agent and context. */
 async function firstAgent(early: readonly unknown[]): Promise<NamedSession> {
   const isNaming = (raw: unknown): boolean => isObject(raw) && 'agent' in raw && isAgentName(requestOf<MessageSignal>(raw).agent)
   await condition(() => early.some(isNaming))

@@ -1,5 +1,5 @@
-// What is loaded before a session is open. It takes as long as it takes: meanwhile the session's state says what it waits for, and nothing
-// that goes wrong with it ends the workflow, which would lose every message that comes.
+// Loads what a session needs before it opens, without a time limit. Meanwhile the session's state reports what it waits for. No failure
+// here ends the workflow, because that would lose all incoming messages.
 import { CancellationScope, condition } from '@temporalio/workflow'
 import type { Loading, NotYet } from '../activities/contract.ts'
 import type { RecoverRequest, Unopened } from '../session/protocol.ts'
@@ -9,19 +9,19 @@ import { Undecodable } from '../session/undecodable.ts'
 import { whyLost } from './activities.ts'
 import { refuse } from './open-session.ts'
 
-/** An activity that has failed for good is asked for again after a while; what it waits for itself costs no history. */
+/** The wait before an activity that failed permanently is scheduled again. The activity's own waits leave no history. */
 const FIRST_PAUSE_MS = 10_000
 const LONGEST_PAUSE_MS = 3_600_000
 
 /** The opening of one execution. */
 export interface Opening {
-  /** What the query `state` answers meanwhile. */
+  /** The answer of the query `state` meanwhile. */
   state(): Unopened
-  /** Why the session is not open yet, once that is known to take long. */
+  /** Why the session is not open yet, once it is known to take long. */
   readonly trouble: SessionError | undefined
-  /** Has an activity load something, again and again until it has. */
+  /** Loads something with an activity, which is repeated until it succeeds. */
   load<R extends object>(activity: (how: Loading) => Promise<R | NotYet>): Promise<R>
-  /** What a person can do about it: have it tried again now, or go without events that cannot be read. */
+  /** The update `recover` during opening: retries now, or continues without events that cannot be read. */
   recover(request: RecoverRequest): Unopened
 }
 
@@ -38,7 +38,7 @@ export function startOpening(): Opening {
     trouble = { code, reason: cutText(reason, TEXT_BYTES.reason), at: Date.now(), strategy: 'automatic' }
   }
 
-  /** Undefined: a person has had it tried again. */
+  /** Undefined: a person requested a retry. */
   async function ask<R extends object>(activity: (how: Loading) => Promise<R | NotYet>): Promise<R | NotYet | undefined> {
     const how: Loading = { ...(waitsFor && { waitsFor }), ...(abandoned && { abandoned: true }) }
     active = new CancellationScope()
@@ -75,10 +75,11 @@ export function startOpening(): Opening {
     recover(request) {
       if (!trouble) return refuse('not_in_error', 'The session is loading, not in error: there is nothing to recover.')
       if (trouble.code === 'execution_unreadable') {
-        if (request?.strategy !== 'abandon') refuse('recovers_by_itself', `${trouble.reason} To go without these events, abandon them.`)
+        if (request?.strategy !== 'abandon')
+          refuse('recovers_by_itself', `${trouble.reason} To continue without these events, abandon them.`)
         abandoned = true
       } else if (trouble.code !== 'session_not_loaded') {
-        refuse('recovers_by_itself', `The session opens by itself once this is over. ${trouble.reason}`)
+        refuse('recovers_by_itself', `The session opens by itself once the cause is gone. ${trouble.reason}`)
       }
       hurried = true
       active?.cancel()
@@ -87,7 +88,7 @@ export function startOpening(): Opening {
   }
 }
 
-/** An activity's result, too, may have passed through a codec that gave something else back. */
+/** A codec may have turned the activity's result into something else. */
 function isSound(answer: unknown): answer is object {
   return answer !== null && typeof answer === 'object' && !(answer instanceof Undecodable)
 }

@@ -1,13 +1,13 @@
-// How much one workflow task schedules: the server takes its completion in one message of at most 4 MB, which a codec may make larger.
+// Limits how much one workflow task schedules: its completion is one message of at most 4 MB, which a codec may expand.
 import { CancellationScope, sleep, workflowInfo } from '@temporalio/workflow'
 import { jsonBytes } from '../session/json.ts'
 
-/** Bytes of JSON of all that one task schedules. An input that is larger by itself has a task of its own. */
+/** Maximum bytes of JSON that one task schedules. A larger input gets a task of its own. */
 const TASK_BYTES = 2_000_000
 
 /** The pacing of one execution. */
 export interface Pacing {
-  /** Waits until there is room for the input in a workflow task, and schedules what takes it. */
+  /** Waits until a workflow task has room for the input, then schedules the activity. */
   schedule<I, R>(input: I, activity: (input: I) => Promise<R>): Promise<R>
 }
 
@@ -18,7 +18,7 @@ export function startPacing(): Pacing {
   let waiting = 0
   let last: Promise<void> = Promise.resolve()
 
-  /** The length of its history tells one task from the next, on a replay too. */
+  /** The length of the history distinguishes tasks, on a replay too. */
   function fits(more: number): boolean {
     const { historyLength } = workflowInfo()
     if (historyLength !== task) {
@@ -30,7 +30,7 @@ export function startPacing(): Pacing {
     return true
   }
 
-  /** One after another: each wait for the next task is a timer. */
+  /** Serialised, because each wait for the next task is a timer. */
   function room(more: number): Promise<void> {
     const before = last
     waiting += 1

@@ -1,14 +1,14 @@
-// A payload converter that never throws: what it cannot decode becomes an `Undecodable`. Anyone can signal a workflow, and a
-// converter that throws there would fail its workflow task forever, before any code of ours could see it.
+// A payload converter that never throws: a payload that it cannot decode becomes an `Undecodable`. Any client can signal a workflow, and
+// a converter that throws would fail the workflow task forever, before our code runs.
 import { defaultPayloadConverter, type Payload, type PayloadConverter } from '@temporalio/common'
 import { isTooDeep, MAX_DEPTH } from '../session/json.ts'
 import { Undecodable } from '../session/undecodable.ts'
 
-/** How many levels pawl's own payloads put around a value that may have `MAX_DEPTH` itself. */
+/** Levels that pawl's own payloads add around a value of `MAX_DEPTH`. */
 const LEVELS_AROUND = 100
 const MAX_ENCODING = 100
 
-/** Wraps a converter so that decoding always gives a value. */
+/** Wraps a converter so that decoding always returns a value. */
 export function totalConverter(inner: PayloadConverter): PayloadConverter {
   return {
     toPayload: (value) => inner.toPayload(value),
@@ -23,7 +23,7 @@ export function totalConverter(inner: PayloadConverter): PayloadConverter {
   }
 }
 
-/** Not what was thrown: another release of Node may put that in other words, and a replay must give the same event. */
+/** Does not use the thrown error's text: it may differ between Node releases, and a replay must yield the same event. */
 function whatItWas({ metadata, data }: Payload): string {
   const encoding = new TextDecoder().decode(metadata?.encoding ?? new Uint8Array()).slice(0, MAX_ENCODING)
   return `no value can be read from ${data?.length ?? 0} bytes with the encoding ${JSON.stringify(encoding)}`

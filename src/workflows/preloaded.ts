@@ -1,4 +1,4 @@
-// Loaded once in each worker thread, before any workflow, and shared by all of them: nothing in here may keep state of a session.
+// Modules that each worker thread loads once, before any workflow, and shares among them: none may keep a session's state.
 import '../session/attempts.ts'
 import '../session/backoff.ts'
 import '../session/checkpointing.ts'
@@ -12,7 +12,7 @@ import '../session/start.ts'
 import '../session/undecodable.ts'
 
 /**
- * The SDK takes a stack trace of every promise that a workflow makes, for a query that nobody asks; with the usual ten frames that is a
- * quarter of a replay, and a crash waits for a replay. One frame says where an error was thrown.
+ * The SDK takes a stack trace of every promise in a workflow, for a query that nobody uses. With the usual ten frames, that is a quarter
+ * of a replay, which delays every recovery. One frame still shows where an error was thrown.
  */
 Error.stackTraceLimit = 1

@@ -1,8 +1,8 @@
-// What of an activity's answer becomes part of an event.
+// The parts of an activity's result that become part of an event.
 import type { RecordedResult } from '../activities/contract.ts'
 import { defined } from '../session/defined.ts'
 
-/** The result alone, as events carry it. */
+/** The result as events carry it. */
 export function recorded(result: RecordedResult): RecordedResult {
   const { value, content, blob, effectId } = result
   return {

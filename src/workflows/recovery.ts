@@ -1,4 +1,4 @@
-// How a person takes a session out of `error`.
+// The update `recover`: takes a session out of `error`.
 import { ApplicationFailure } from '@temporalio/workflow'
 import type { RecoverRequest } from '../session/protocol.ts'
 import { hasEffects } from '../session/fold-calls.ts'
@@ -7,7 +7,7 @@ import type { Journal } from './journal.ts'
 import { textOf } from './open-session.ts'
 import { defined } from '../session/defined.ts'
 
-/** Refuses a recovery that cannot be: the update's validator. */
+/** The update's validator: refuses a recovery that is not possible. */
 export function checkRecovery(state: SessionState | undefined, request: RecoverRequest): void {
   const refuse = (code: string, message: string): never => {
     throw ApplicationFailure.nonRetryable(message, code)
@@ -19,7 +19,7 @@ export function checkRecovery(state: SessionState | undefined, request: RecoverR
   if (state.error?.strategy === 'automatic') {
     refuse(
       'recovers_by_itself',
-      `The session leaves this error (${state.error.code}) by itself once its cause is gone; abandon the run if it must not.`,
+      `The session leaves this error (${state.error.code}) by itself once its cause is gone; to prevent that, abandon the run.`,
     )
   }
   const run = state.current
@@ -27,18 +27,18 @@ export function checkRecovery(state: SessionState | undefined, request: RecoverR
   if (run && hasEffects(run)) {
     refuse(
       'effects_completed',
-      `Run ${run.run} has effects that completed or may have (${run.effects.join(', ')}${run.moreEffects > 0 ? ` and ${run.moreEffects} more` : ''}); restarting would do them again. Abandon it and send a message.`,
+      `Run ${run.run} has effects that completed or may have (${run.effects.join(', ')}${run.moreEffects > 0 ? ` and ${run.moreEffects} more` : ''}); restarting it would repeat them. Abandon the run and send a message.`,
     )
   }
   if (run?.tookMore) {
     refuse(
       'too_many_messages',
-      `Run ${run.run} took more messages than can be put back for a restart. Abandon it and send a message: the next run sees what was said.`,
+      `Run ${run.run} took more messages than can be put back for a restart. Abandon the run and send a message: the next run sees the conversation.`,
     )
   }
 }
 
-/** Carries out a recovery that was checked. A restarted run's messages are taken in again by a new run. */
+/** Carries out a checked recovery. A new run takes the messages of a restarted run again. */
 export function recover(journal: Journal, request: RecoverRequest): void {
   const run = journal.state.current?.run
   const about = { strategy: request.strategy, ...defined({ run }) }

@@ -1,30 +1,30 @@
-// Notices that an operator has reset the workflow: its history then ends before what the execution that was reset has done, and stored.
+// Detects that an operator has reset the workflow: its history then ends before events that the reset execution made and stored.
 import { CancellationScope, condition, patched, workflowInfo, type WorkflowInterceptorsFactory } from '@temporalio/workflow'
 
 /** The resets of one workflow. */
 export interface Resets {
-  /** The execution that made the newest of what this history holds, whatever execution it is replayed for. */
+  /** The execution that made the newest events of this history, whichever execution replays it. */
   maker(): string
-  /** All that comes now is made by this execution, as one of its activities has said. */
+  /** From now on, events are made by this execution, as one of its activities has confirmed. */
   madeBy(executionId: string): void
-  /** Carries out `work`, and cancels it when the workflow turns out to be reset: `leave` is called first, before anything of it resumes. */
+  /** Runs `work`, and cancels it if the workflow was reset: `leave` is called first, before any part of it resumes. */
   unlessReset(work: () => Promise<void>, leave: () => void): Promise<'done' | 'reset'>
 }
 
 const nothingToLeave = (): void => undefined
 
-// Each workflow has an instance of this module of its own.
+// Each workflow has its own instance of this module.
 let look = (): void => undefined
 
-/** Watches for resets from the very beginning of a workflow on. */
+/** Watches for resets from the beginning of a workflow. */
 export function watchResets(): Resets {
   let maker = workflowInfo().originalExecutionRunId
   let noticed = 0
   let isCutOff = false
   let leaving = nothingToLeave
 
-  // History records where it was cut off: a patch is unknown while what came before is replayed, and known from the first task after
-  // the reset on. An execution that a reset has made, and that is reset in turn, has another patch.
+  // History shows where it was cut off: a patch is unknown while earlier events are replayed, and known from the first task after
+  // the reset. If an execution that a reset created is reset itself, it has another patch.
   look = () => {
     if (isCutOff || maker === workflowInfo().runId || !patched(`reset-${noticed + 1}`)) return
     noticed += 1
@@ -39,7 +39,7 @@ export function watchResets(): Resets {
       maker = executionId
       isCutOff = false
       leaving = nothingToLeave
-      // That execution may have been reset in turn, just here: what comes with this very task is not its own.
+      // That execution may have been reset itself at this point: this task's signals and results are not its own.
       look()
     },
     async unlessReset(work, leave) {
@@ -61,7 +61,7 @@ export function watchResets(): Resets {
   }
 }
 
-/** Looks before each task that is not a query: before its signals, and before anything that waits is resumed. */
+/** Checks before each task that is not a query: before its signals arrive, and before any wait resumes. */
 export const interceptors: WorkflowInterceptorsFactory = () => ({
   internals: [
     {

@@ -1,4 +1,4 @@
-// Checkpoints on request, going back, and where forks begin: what moves a session other than its own steps.
+// Updates that move a session: checkpoints on request, rollbacks, and the beginnings of forks.
 import { condition } from '@temporalio/workflow'
 import type { Target } from '../session/events.ts'
 import type { CheckpointRequest, ForkPoint, ForkRequest, Moved, RollbackRequest } from '../session/protocol.ts'
@@ -9,21 +9,21 @@ import { endRun, isGoingOn, refuse, type Session, stopDetails, textOf } from './
 import { defined } from '../session/defined.ts'
 
 const MAX_REASON = 1_000
-/** A watermark may be of a task that was rejected: asked again, it is not. */
+/** How often an activity is tried: its watermark may be of a rejected task, and the next one is not. */
 const ASKS = 3
 
 /** Makes a checkpoint now. */
 export function makeCheckpoint({ journal, flushing }: Session, request: CheckpointRequest): { version: number } {
   const { reason } = request
   if (typeof reason !== 'string' || reason === '' || reason.length > MAX_REASON) {
-    refuse('invalid_reason', `Say why: a reason of 1 to ${MAX_REASON} characters.`)
+    refuse('invalid_reason', `Give a reason of 1 to ${MAX_REASON} characters.`)
   }
   journal.checkpoint(reason, textOf(request, 'by').by)
   flushing.nudge()
   return { version: journal.state.checkpoint?.version ?? 0 }
 }
 
-/** Moves the session back. The run that is going on is interrupted first, once the target is known to be there. */
+/** Rolls the session back. A run in progress is interrupted once the target is known to exist. */
 export async function rollBack(session: Session, request: RollbackRequest): Promise<Moved> {
   const { journal, flushing } = session
   const target = targetIn(request.target) ?? refuse('invalid_target', SAY_WHERE_TO)
@@ -35,7 +35,7 @@ export async function rollBack(session: Session, request: RollbackRequest): Prom
     journal.append({
       type: 'rolled_back',
       toSeq,
-      // What was sent while this was going on is not of the past.
+      // Messages that were sent during the rollback are kept.
       upToSeq: requestedAt,
       target,
       ...defined({ lastMessageId }),
@@ -49,7 +49,7 @@ export async function rollBack(session: Session, request: RollbackRequest): Prom
   })
 }
 
-/** Where a fork of the session begins: at a target, also of a past that was left behind, or at its head. */
+/** Finds where a fork begins: at a target, even in a past that a rollback has left, or at the session's head. */
 export async function forkPoint(session: Session, request: ForkRequest): Promise<ForkPoint> {
   const { interrupt } = request
   const target = request.target === undefined ? undefined : (targetIn(request.target) ?? refuse('invalid_target', SAY_WHERE_TO))
@@ -57,13 +57,13 @@ export async function forkPoint(session: Session, request: ForkRequest): Promise
     if (target !== undefined) await placeOf(session, target, true)
     if (interrupt !== false) await interruptRun(session, { reason: 'forked', ...stopDetails(request) })
     const { seq: toSeq, digest, effects, more } = await placeOf(session, target, true)
-    // The fork is made of what is stored.
+    // The fork copies stored events.
     session.flushing.nudge()
     return { toSeq, digest, effects, moreEffects: more }
   })
 }
 
-/** No new run starts while `work` is going on. */
+/** Keeps new runs from starting during `work`. */
 async function held<T>(session: Session, work: () => Promise<T>): Promise<T> {
   session.holds += 1
   try {
@@ -79,7 +79,7 @@ async function interruptRun(session: Session, details: { reason?: string; by?: s
     stopping.request({ why: 'interrupt', ...details })
     const run = journal.state.current?.run
     await condition(() => !isGoingOn(session) || journal.state.current?.run !== run || journal.hasEnded)
-    if (journal.hasEnded) refuse('workflow_reset', 'The workflow was reset meanwhile: look at the session and ask again.')
+    if (journal.hasEnded) refuse('workflow_reset', 'The workflow was reset meanwhile: check the session, then send the request again.')
   }
 }
 
@@ -89,9 +89,12 @@ async function placeOf({ journal }: Session, target: Target | undefined, archive
     try {
       place = answerIn(await findPlace({ ...eventsOf(journal), ...(target && { target }), ...(archived && { archived }) }))
     } catch (error) {
-      // An update that fails with what is not a failure of Temporal's would fail the task.
+      // An update that fails with anything but a Temporal failure would fail the task.
       const lost = whyLost(error)
-      return refuse('events_unavailable', lost.how === 'cancelled' ? 'The session was cancelled meanwhile.' : lost.message)
+      return refuse(
+        'events_unavailable',
+        lost.how === 'cancelled' ? 'The session was cancelled meanwhile: resume it, then send the request again.' : lost.message,
+      )
     }
     if (place.kind === 'found') return place
     if (place.kind === 'refused') return refuse(place.code, place.reason)

@@ -1,4 +1,4 @@
-// Waiting for a worker that serves the agent or tool: a rolling deploy, or a build that lacks it, is neither an attempt nor a death.
+// Waits for a worker that serves the agent or tool. During a rolling deploy, a build that lacks it causes neither an attempt nor a death.
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import { startAskingAgain } from './asking-again.ts'
 import type { Flushing } from './flushing.ts'
@@ -6,25 +6,25 @@ import { startGrace } from './grace.ts'
 import type { Journal } from './journal.ts'
 import { defined } from '../session/defined.ts'
 
-/** Errors that end when what was asked for is answered. */
+/** Errors that end with the next answer. */
 const LEFT_WHEN_SERVED = ['agent_not_served', 'archive_unavailable'] as const
 
-/** How long a session waits before it says that nobody serves it. */
+/** How long a session waits before it reports that no worker serves it. */
 export const NOT_SERVED_AFTER_MS = 120_000
 
 /** Enters and leaves `error: agent_not_served` and `error: archive_unavailable`. */
 export interface Serving {
-  /** Nobody served what was asked: says so after the grace time, and waits a little. */
+  /** No worker served the activity: waits a little, and enters the error after the grace period. */
   notServed(what: string): Promise<void>
-  /** Whether the grace time is over; it begins when it is first asked for. */
+  /** Whether the grace period is over; it begins with the first query. */
   isGraceOver(): boolean
-  /** Waits until it is done, which is true, or the grace time over. */
+  /** Waits until `done` settles (true) or the grace period is over (false). */
   inGrace(isDone: () => boolean): Promise<boolean>
-  /** Says it now. */
+  /** Enters the error now. */
   enterError(what: string): void
-  /** What only the side store has is needed, and the store cannot be had: says so. */
+  /** Enters the error because data that only the side store has is needed and the store is unavailable. */
   archiveUnavailable(reason: string): void
-  /** Somebody serves it (again), with all that it needs. */
+  /** A worker has answered: leaves the error. */
   served(): void
 }
 

@@ -1,4 +1,4 @@
-// The loop of an open session: decides by `decide`, carries out, and records what came of it, until the session closes or is continued.
+// The loop of an open session: calls `decide`, carries the decision out and records the outcome, until the session closes or continues as new.
 import { allHandlersFinished, condition } from '@temporalio/workflow'
 import { decide, type Decision } from '../session/decide.ts'
 import type { Start } from '../session/start.ts'
@@ -12,7 +12,7 @@ import { defined } from '../session/defined.ts'
 
 const IDLE_TIMEOUT_MS = 24 * 3_600_000
 
-/** Serves the session until it closes or goes on in a new execution. */
+/** Runs the session until it closes or continues as new. */
 export async function serve(open: Session, start: Start): Promise<void> {
   const { journal, flushing, stopping, alarms, closing } = open
   const continuing = startContinuing({ start, journal, flushing, stopping, closing: () => closing.wanted })
@@ -38,7 +38,7 @@ export async function serve(open: Session, start: Start): Promise<void> {
   }
 }
 
-/** Whether the session is closed: everything is stored, and nobody spoke to it meanwhile. */
+/** Closes the session if everything is stored and no message arrived meanwhile. Returns whether it did. */
 async function close(open: Session): Promise<boolean> {
   const { journal, flushing, closing } = open
   await flushing.drained()
@@ -53,18 +53,18 @@ async function close(open: Session): Promise<boolean> {
   return journal.watermark().seq === closed
 }
 
-/** The run cannot go on before somebody has said something, or nobody has in time. */
+/** Waits for a decision, an answer or an expiry, without which the run cannot continue. */
 async function waitForSomebody(session: Session, isDue: () => boolean): Promise<void> {
   const { stopping, flushing } = session
-  // A stop finds no step here that it could end.
+  // A stop finds no step to end here.
   if (stopping.isRequested()) return inRun(session, async () => undefined)
   flushing.nudge()
   const wakes = (): boolean => stopping.isRequested() || nextStep(session) !== 'wait' || isDue()
-  // What else it waits for has an alarm.
+  // Alarms cover everything else that it waits for.
   await condition(wakes)
 }
 
-/** Nothing of the run is pending. */
+/** Whether nothing of the run is pending. */
 function isBetweenTurns(decision: Decision): boolean {
   return decision.do === 'wait' || decision.do === 'start_run' || decision.do === 'start_turn'
 }
@@ -77,7 +77,7 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
       return
     case 'start_turn': {
       const { run, turn, takes } = decision
-      // A run that is to be stopped takes in what opened it and no more: messages that no model sees open the next run.
+      // A run that is about to be stopped takes only its opening message: messages that no model sees open the next run.
       const opener = journal.state.current?.messageId
       const seen = session.stopping.isRequested() ? takes.filter((messageId) => messageId === opener) : takes
       journal.append({ type: 'turn_started', run, turn, takes: seen })
@@ -107,7 +107,7 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
   }
 }
 
-/** Carries out a step of the run that is going on; an interrupt or its deadline stops the step, and then the run. */
+/** Carries out a step of the current run; an interrupt or the deadline stops the step, and then the run. */
 async function inRun(session: Session, step: (run: RunState) => Promise<void>): Promise<void> {
   const run = session.journal.state.current
   if (!run) return

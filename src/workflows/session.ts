@@ -1,4 +1,4 @@
-// The session workflow: opens its session, takes in what is sent to it, and has it served until it closes or is continued.
+// The session workflow: opens its session, handles signals, queries and updates, and runs the loop until the session closes or continues as new.
 import {
   allHandlersFinished,
   CancellationScope,
@@ -53,7 +53,7 @@ import { readStart } from './start.ts'
 import { startStopping } from './stopping.ts'
 import { defined } from '../session/defined.ts'
 
-/** What one answer of the query `events` may hold at most; the server's limit is 2 MB. */
+/** Maximum bytes of an answer of the query `events`; the server's limit is 2 MB. */
 const PAGE_BYTES = 1_000_000
 
 const stateQuery = defineQuery<SessionState | Unopened>(QUERIES.state)
@@ -73,12 +73,12 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   const start = readStart(given)
   const resets = watchResets()
   let session: Session | undefined
-  /** The session as it was, while it is being opened again. */
+  /** The previous state of the session, while it is being reopened. */
   let before: Session | undefined
   let refused: { code: string; reason: string } | undefined
   const closing: Session['closing'] = { wanted: start.carried?.closing }
   const opening = startOpening()
-  /** Messages that come before the session is open, and what else is to be done then, in order. */
+  /** Work to do in order once the session is open, such as messages that arrived before. */
   const early: unknown[] = []
   const onceOpen: (() => void)[] = []
 
@@ -107,7 +107,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   onUpdate(denyUpdate, deny, (request) => checkDecision(session, request, Date.now()))
   onUpdate(resolveUpdate, resolve, (request) => checkResolution(session, request))
   onUpdate(answerUpdate, answer, (request) => checkAnswerRequest(session, request))
-  // Cancelled from outside, a session closes like one that is asked to: nothing of it may be lost.
+  // A workflow that was cancelled from outside closes like one that was asked to: nothing may be lost.
   CancellationScope.current().cancelRequested.catch(() => {
     closing.wanted = { ...closing.wanted, when: 'now' }
     interrupt({ reason: 'cancelled' })
@@ -119,7 +119,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
       refused = first.refused
       await condition(allHandlersFinished)
       if (early.length === 0) return
-      // It received a message meanwhile: the session of that id is opened as any other is, perhaps the one that a fork must not replace.
+      // It received a message meanwhile: the session with that id is opened like any other; it may be the one that a fork must not replace.
       const { fork: _, mustExist: __, ...plain } = start
       first = await openSession(plain, early, opening)
     }
@@ -150,7 +150,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     return { journal, flushing, serving, stopping, alarms, late: startLateResults(), pacing: startPacing(), closing, previous, holds: 0 }
   }
 
-  /** Anyone may send an update with anything in it. `check` is its validator: what it refuses leaves nothing in history. */
+  /** Any client may send an update with any content. `check` is its validator: a refused update leaves nothing in history. */
   function onUpdate<R, A extends object>(
     update: UpdateDefinition<R, [A]>,
     carryOut: (open: Session, request: A) => R | Promise<R>,
@@ -160,20 +160,20 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     setHandler(update, handler, { validator: (raw) => check?.(requestOf<A>(raw)) })
   }
 
-  /** The session, once it is open; a request for one that cannot be, or not soon, is refused. */
+  /** The session, once it is open. The request is refused if the session cannot open, or not soon. */
   async function opened(): Promise<Session> {
     if (!session) await CancellationScope.nonCancellable(whenOpen)
-    const { code, reason } = refused ?? opening.trouble ?? { code: 'session_not_found', reason: 'There is no such session.' }
+    const { code, reason } = refused ?? opening.trouble ?? { code: 'session_not_found', reason: 'There is no such session: check the id.' }
     return session ?? refuse(code, reason)
   }
 
   async function whenOpen(): Promise<void> {
     await condition(() => session !== undefined || refused !== undefined || opening.trouble !== undefined)
-    // What is overdue goes off first: its alarm was set before this timer.
+    // An overdue alarm fires first: it was set before this timer.
     if (session?.alarms.areSet()) await sleep(1)
   }
 
-  /** One handler for all signals: with one for each, those of an execution's first task would come by their names, not in their order. */
+  /** One handler for all signals: with one handler each, an execution's first task would deliver them by name, not in order. */
   function signalled(name: string, raw: unknown): void {
     switch (name) {
       case SIGNALS.message:
@@ -200,7 +200,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     }
     const { journal, stopping, flushing } = session
     receive(journal, raw)
-    // No model call is about to store it: one is going on, which may take long, or the message was rejected.
+    // No model call is about to store it: one is in progress, which may take long, or the message was rejected.
     if (stopping.isActive() || nextStep(session) === 'wait') flushing.nudge()
   }
 
@@ -212,7 +212,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
 
   function interrupt(details: StopSignal): void {
     if (!session) onceOpen.push(() => interrupt(details))
-    // A message that was accepted has a run, also in the moment before it starts.
+    // An accepted message has a run, even just before the run starts.
     else if (isGoingOn(session) || nextStep(session) === 'start_run') session.stopping.request({ why: 'interrupt', ...details })
   }
 

@@ -1,9 +1,9 @@
-// The start of the execution that is going on.
+// The start argument of the current execution.
 import { ApplicationFailure, workflowInfo } from '@temporalio/workflow'
 import { isSessionId, sessionIdOf, workflowIdOf } from '../session/protocol.ts'
 import { checkStart, type Start } from '../session/start.ts'
 
-/** What this execution was started with. Fails it if its workflow id is not a session's: nothing could be recorded then. */
+/** The start argument of this execution. Fails the workflow if its id is not a session's: then nothing could be recorded. */
 export function readStart(raw: unknown): Start {
   const { workflowId, continuedFromExecutionRunId } = workflowInfo()
   const sessionId = sessionIdOf(workflowId)

@@ -1,25 +1,25 @@
-// Stopping the run that is going on: by an interrupt, or by its deadline.
+// Stops the current run: by an interrupt, or by its deadline.
 import { CancellationScope } from '@temporalio/workflow'
 import { hintStop } from './journal.ts'
 
 /** Why a run is being stopped. */
 export type Stop = { why: 'interrupt'; reason?: string; by?: string } | { why: 'deadline'; limitMs: number }
 
-/** Runs the steps of a run so that they can be stopped. */
+/** Runs the steps of a run so that a stop can end them. */
 export interface Stopping {
-  /** Whether a step is going on. */
+  /** Whether a step is in progress. */
   isActive(): boolean
-  /** Whether a stop was asked for that no step has answered yet. */
+  /** Whether a requested stop has not taken effect yet. */
   isRequested(): boolean
-  /** Stops the step that is going on, or the next one before it begins. */
+  /** Stops the current step, or the next one before it begins. */
   request(stop: Stop): void
-  /** Carries out one step; says why it was stopped, if it was. */
+  /** Carries out one step; returns why it was stopped, if it was. */
   step(body: () => Promise<void>): Promise<Stop | undefined>
-  /** The run has ended: what was to stop it must not stop the next one. */
+  /** The run has ended: its pending stop must not stop the next run. */
   ended(): void
 }
 
-/** The stopping of one execution's runs. */
+/** Starts the stopping of one execution's runs. */
 export function startStopping(): Stopping {
   let stop: Stop | undefined
   let active: CancellationScope | undefined

@@ -14,7 +14,7 @@ import { eventsOf, type Journal } from './journal.ts'
 import { resolveEarlier, settleUnknown, UNKNOWN_TO_MODEL } from './unknown-call.ts'
 import { defined } from '../session/defined.ts'
 
-/** Asks of another build before its resolution of the call is taken instead. */
+/** How often another build is tried before its resolution of the call is used. */
 const ASKS_BEFORE_NEW_RESOLUTION = 4
 
 /** Runs one requested call to its end. */
@@ -31,16 +31,16 @@ export async function runToolCall(turn: Turn, requested: CallState): Promise<voi
     const { effect } = call.resolution
     call = { ...call, resolution: { ...anew, index: resolution.index } }
     issue(journal, call, call.resolution)
-    // Another build wants somebody to be asked first.
+    // Another build requires an approval or a client's answer first.
     if ((anew.approval && !requested.approved) || anew.client) return
-    // What was safe to repeat with its key and is not any more may have happened in an attempt that failed.
+    // A call that was safe to repeat with its key, but is no longer, may have happened in a failed attempt.
     if (effect === 'idempotent' && anew.effect === 'external' && attempts.used.attempts > 0) {
       if ((await settleUnknown(turn, call, attempts.used.attempts)) === 'settled') return
     }
   }
 }
 
-/** Records that the call is about to be dispatched, or answered without being run. */
+/** Records that the call is about to be dispatched, or to be answered without being run. */
 export function issue(journal: Journal, call: Call, anew?: Resolution): void {
   const { tool, effect, inputDigest, index, key } = call.resolution
   const { input } = call
@@ -57,7 +57,7 @@ export function issue(journal: Journal, call: Call, anew?: Resolution): void {
   })
 }
 
-/** Whether the call is to be executed; if not, what it is answered with is recorded. */
+/** Whether the call is to be executed; otherwise its answer is recorded. */
 async function admitted(turn: Turn, requested: CallState, call: Call): Promise<boolean> {
   const { journal } = turn
   const where = whereOf(call)
@@ -84,7 +84,7 @@ async function admitted(turn: Turn, requested: CallState, call: Call): Promise<b
   }
 }
 
-/** Nobody served the call: waits a little, and, once the session is in error for it, by Temporal's retries, which leave no history. */
+/** No worker served the call: waits a little. Once the session is in error for it, Temporal's retries wait, which leave no history. */
 async function untilServed(turn: Turn, call: Call): Promise<void> {
   await turn.serving.notServed(`the tool "${call.tool}"`)
   if (turn.journal.state.status !== 'error') return
@@ -92,12 +92,12 @@ async function untilServed(turn: Turn, call: Call): Promise<void> {
     const input = { ...inputOf(turn, call), ...eventsOf(turn.journal), executionId: workflowInfo().runId, untilServed: true as const }
     await turn.pacing.schedule(input, toolCalls(call.resolution, 'until_served').executeTool)
   } catch (error) {
-    // Whatever else became of it: it only asked.
+    // No other outcome matters: the activity only waited.
     if (whyLost(error).how === 'cancelled') throw error
   }
 }
 
-/** Executes the call to its end; gives another build's resolution of it where none has the tool as it was resolved. */
+/** Executes the call to its end; returns another build's resolution if no build has the tool as it was resolved. */
 async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Progress): Promise<Resolution | undefined> {
   const { journal, serving, pacing } = turn
   const { resolution } = call
@@ -106,7 +106,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
   const fail = (code: string, message: string): undefined => {
     journal.append({ type: 'tool_failed', ...where, attempt: attempts.used.attempts, code, message })
   }
-  /** No attempt is going on; an earlier one of an idempotent call may have done its work before it failed. */
+  /** Ends a call with no attempt in progress; an earlier attempt of an idempotent call may have taken effect before it failed. */
   const failInterrupted = (): undefined =>
     fail('interrupted', attempts.used.attempts > 0 && resolution.effect === 'idempotent' ? INTERRUPTED_BEGUN : INTERRUPTED)
 
@@ -168,7 +168,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
       case 'unknown': {
         const settled = await settleUnknown(turn, call, result.attempt)
         if (settled === 'settled') return
-        // It surely did not happen: the attempt that threw counts as any failed one.
+        // It certainly did not happen: the attempt that threw counts like any failed one.
         if (attempts.used.failures > resolution.retry.maxRetries) return fail('tool_failed', result.message)
         if (await interruptedWhile(sleep(timerMs(backoffMs(resolution.retry.baseDelayMs, attempts.used.failures)))))
           return failInterrupted()
@@ -187,7 +187,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
 const INTERRUPTED = 'The run was interrupted; this call did not take effect.'
 const INTERRUPTED_BEGUN = 'The run was interrupted while this call was going on; it may have taken effect.'
 
-/** How far the attempts of a call have come, as they say. */
+/** The progress that the attempts of a call reported. */
 interface Progress {
   readonly last: Json | undefined
   note(attempt: number, value: Json | undefined): void

@@ -1,4 +1,4 @@
-// Calls of which nobody knows whether they happened: `verify` is asked once the attempt is dead, and what comes of it recorded.
+// Calls whose outcome is unknown: calls `verify` once the attempt is dead, and records the outcome.
 import { CancellationScope, condition } from '@temporalio/workflow'
 import type { VerifyToolResult } from '../activities/contract.ts'
 import { MAX_DEATHS } from '../session/attempts.ts'
@@ -7,30 +7,30 @@ import { answerIn, type Lost, verifications, whyLost } from './activities.ts'
 import { type Call, inputOf, type Turn, whereOf } from './call.ts'
 import { recorded } from './recorded.ts'
 
-/** Between a tool's timeout and the moment its body can no longer be alive, where no supervisor can confirm the death. */
+/** The time after a tool's timeout until its body counts as dead if no supervisor can confirm the death. */
 const DEATH_GRACE_MS = 5_000
 
 /**
- * How long a call's body may be at work once its loss is known. It may have been entered just before that, however long ago its activity
- * was scheduled; and no two machines' clocks are compared.
+ * How long a call's body may still be running once its loss is known. It may have been entered just before, however long ago its activity
+ * was scheduled. The calculation compares no clocks of different machines.
  */
 export function mayLiveForMs({ timeoutMs }: Resolution): number {
   return timeoutMs + DEATH_GRACE_MS
 }
 
-/** What a person is told of a call whose outcome is unknown. */
+/** The message to a person about an unknown outcome. */
 const UNKNOWN = 'The outcome of this call is unknown: it may or may not have taken effect. The session waits for somebody to say.'
 
-/** What the model is told of a call whose outcome is unknown. */
+/** The message to the model about an unknown outcome. */
 export const UNKNOWN_TO_MODEL =
   'The outcome of this call is unknown: it may or may not have taken effect. It was not and will not be repeated by itself. ' +
   'Do not ask for it again; tell the user, or check with a read.'
 
-/** Nobody knows whether the call happened: asks `verify` once the attempt is dead (`lost`, just now), and records what comes of it. */
+/** Handles an unknown outcome: calls `verify` once the attempt is dead (`lost`: just now), and records the result. */
 export async function settleUnknown(turn: Turn, call: Call, attempt: number, lost?: Lost): Promise<'settled' | 'did_not_happen'> {
   const { journal } = turn
   const where = whereOf(call)
-  // Also an interrupted run records what became of what it had begun.
+  // An interrupted run also records the outcome of the calls that it had begun.
   return CancellationScope.nonCancellable(async () => {
     const isSurelyDead = !lost || (lost.how === 'died' && lost.confirmed)
     const verdict =
@@ -51,7 +51,7 @@ export async function settleUnknown(turn: Turn, call: Call, attempt: number, los
   })
 }
 
-/** The same intent as an earlier call of unknown outcome: asks `verify` about that one again. */
+/** The call has the same intent as an earlier one with an unknown outcome: calls `verify` for that one again. */
 export async function resolveEarlier(turn: Turn, callId: string): Promise<'happened' | 'did_not_happen' | undefined> {
   const { journal, alarms } = turn
   const earlier = journal.state.unknown[callId]
@@ -76,8 +76,8 @@ export async function resolveEarlier(turn: Turn, callId: string): Promise<'happe
 const CANNOT_ASK = { kind: 'cannot_tell', message: 'The arguments of the call are not at hand any more.' } as const
 
 /**
- * What `verify` says of the call. That it did not happen counts only when it is said again after a while: a request of a body that is dead,
- * or that has thrown, may still be under way.
+ * The answer of `verify`. "It did not happen" counts only if it is repeated after `settleAfter`: a request of a body that died or threw may
+ * still be under way.
  */
 async function settled(turn: Turn, call: Call, attempt: number): Promise<Verdict> {
   const verdict = await verify(turn, call, attempt)
@@ -89,10 +89,10 @@ async function settled(turn: Turn, call: Call, attempt: number): Promise<Verdict
   return waitMs > 0 ? verify(turn, call, attempt) : verdict
 }
 
-/** What `verify` says, or the worker itself: by a result that came late. */
+/** The answer of `verify`, or a late result of the worker itself. */
 type Verdict = VerifyToolResult & { by?: 'worker' }
 
-/** The call's own result, should it come within so long. */
+/** The call's own result, if it arrives within the given time. */
 async function lateVerdict({ late }: Turn, { callId }: Call, waitMs: number): Promise<Verdict | undefined> {
   const result = await late.of(callId, waitMs)
   return result && { kind: 'happened', by: 'worker', ...recorded(result) }
@@ -111,12 +111,12 @@ async function verify(turn: Turn, call: Call, attempt: number): Promise<VerifyTo
         return verdict
       }
       how = 'again'
-      // Nothing is executed before somebody has answered, so what cannot be asked is as unknown as what cannot tell.
+      // Nothing is executed without an answer, so a `verify` that cannot be called counts as one that cannot tell.
       if (turn.serving.isGraceOver()) return { kind: 'cannot_tell', message: 'No worker serves the tool.' }
       await turn.serving.notServed(`the tool "${call.tool}"`)
     } catch (error) {
       const lost = whyLost(error)
-      // It is a read: a worker that died with it changes nothing, but it must not go on for ever.
+      // `verify` is a read, so a death changes nothing, but the number of deaths must be limited.
       if (lost.how !== 'failed' && ++deaths < MAX_DEATHS) continue
       return { kind: 'cannot_tell', message: lost.how === 'cancelled' ? 'cancelled' : lost.message }
     }

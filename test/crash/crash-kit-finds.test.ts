@@ -42,26 +42,26 @@ describe('a crash test of an agent with a mistake', () => {
   it('finds a tool that is external by nature and was declared idempotent', async () => {
     const result = await test('repeated', 'transfer:alice', { only: DURING })
     expect(result.ok).toBe(false)
-    expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"transfer".* once more than in peace/)]))
-    expect(result.table).toContain('transfer did again what was done')
+    expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"transfer".* once more than without kills/)]))
+    expect(result.table).toContain('transfer repeated an effect')
   })
 
   it('finds a key that is another one at each attempt', async () => {
     const result = await test('random-inside', 'charge:alice', { only: DURING })
     expect(result.ok).toBe(false)
-    expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"charge".* once more than in peace/)]))
+    expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"charge".* once more than without kills/)]))
   })
 
   it('finds an idempotency function that does not answer the same twice, before anything goes wrong', async () => {
     const result = await test('random-key', 'charge:alice', { only: DURING })
     expect(result.ok).toBe(false)
-    expect(result.problems).toEqual([expect.stringContaining('the idempotency key of tool charge is not the same')])
+    expect(result.problems).toEqual([expect.stringContaining('the idempotency key of tool charge differs each time')])
   })
 
   it('finds a tool that writes before it checks', async () => {
     const result = await test('writes-first', 'transfer:alice', { only: DURING })
     expect(result.ok).toBe(false)
-    expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"transfer".* once more than in peace/)]))
+    expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"transfer".* once more than without kills/)]))
   })
 
   it('finds a tool that notes as done what is not, between two requests of its body', async () => {
@@ -77,8 +77,8 @@ describe('a crash test of an agent with a mistake', () => {
       'tool:t_1_1_0/end+verify:t_1_1_0/answer:1',
       'tool:t_1_1_0/end+verify:t_1_1_0/end',
     ])
-    expect(effects(result)).toEqual(Array(2).fill(expect.stringMatching(/"transfer".* once more than in peace/)))
-    expect(result.table).toContain('verify of transfer is asked again when its process dies')
+    expect(effects(result)).toEqual(Array(2).fill(expect.stringMatching(/"transfer".* once more than without kills/)))
+    expect(result.table).toContain('verify of transfer is called again when its process dies')
   })
 
   it('comes to the boundaries within verify also where no others are chosen', async () => {
@@ -97,14 +97,14 @@ describe('a crash test of an agent with a mistake', () => {
     expect(result.boundaries.map(({ verdict }) => verdict)).toEqual(['ok', 'ok'])
     const found = result.rounds.filter(({ verdict }) => verdict === 'differs')
     expect(found.length, result.table).toBeGreaterThan(0)
-    expect(found[0]?.differences[0]?.text).toMatch(/"charge".* once more than in peace/)
+    expect(found[0]?.differences[0]?.text).toMatch(/"charge".* once more than without kills/)
   })
 
   it('says of an external tool without verify that nobody knows, and that nothing was done twice', async () => {
     const result = await test('unverified', 'transfer:alice', { only: DURING })
     expect(result.ok, result.table).toBe(true)
     expect(new Set(result.boundaries.map(({ verdict }) => verdict))).toEqual(new Set(['unknown']))
-    expect(result.table).toContain('transfer cannot be asked whether it happened')
+    expect(result.table).toContain('transfer has no `verify`')
   })
 
   it('refuses a conversation that is another one each time, and one that has no agent to talk to', async () => {
@@ -136,10 +136,10 @@ describe('a crash test of an agent with a mistake', () => {
     const shut = { ...bank(), effects: () => expect.fail('the bank is shut') }
     await expect(test('good', 'balance:alice', { world: shut })).rejects.toMatchObject({
       code: 'world_failed',
-      message: "The world's `effects` threw: the bank is shut. Mend the world.",
+      message: "The world's `effects` threw: the bank is shut. Fix the world.",
     })
     const { peace, table } = await test('good', 'transfr:alice', { only: /no such boundary/ })
     expect(peace.notes).toEqual([expect.stringContaining('a call of transfr was not executed: There is no tool "transfr".')])
-    expect(table).toContain('in peace, which need not be wrong: a call of transfr was not')
+    expect(table).toContain('without kills (may be intended): a call of transfr was not')
   })
 })

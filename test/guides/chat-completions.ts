@@ -63,7 +63,7 @@ export function chatCompletions(name: string, options: { baseURL: string; apiKey
   }
 }
 
-/** Arguments that are no JSON stay text: pawl answers the call with an error result, which the model reads. */
+/** Arguments that are not JSON stay text: pawl answers the call with an error result, which the model reads. */
 function argumentsOf({ function: { arguments: json } }: ToolCall) {
   try {
     return JSON.parse(json)

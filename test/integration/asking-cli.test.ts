@@ -214,7 +214,7 @@ describe('the commands that ask', () => {
     ['an unknown status', ['sessions', '--status', 'bored'], 'invalid_option'],
     ['a cursor that is none', ['errors', '--cursor', 'x'], 'invalid_cursor'],
     ['a limit that is none', ['tools', '--limit', 'many'], 'invalid_usage'],
-    ['a time that is none', ['usage', '--since', 'yesterday'], "Give how long ago, such as '2h'"],
+    ['a time that is none', ['usage', '--since', 'yesterday'], "Use an age such as '2h'"],
     ['no store', ['sessions'], 'no_store'],
     ['a folder in which nothing runs', ['sessions', '--data', 'elsewhere'], 'dev_not_running'],
   ])('%s: says so on standard error, with exit code 1', async (_, args, says) => {
@@ -236,9 +236,7 @@ describe('the commands that move a session', () => {
     const queue = ['--task-queue', here.taskQueue]
     const back = await run(['rollback', 'asked-moved', '--checkpoint', '1', '--by', 'ann', '--reason', 'wrong one', ...queue])
     expect(back).toMatchObject({ code: 0, stderr: '' })
-    expect(back.stdout).toMatch(
-      /^session asked-moved is again where it was after its event \d+\nnot undone, 1 effect\(s\):\n- t_2_1_0 put completed/,
-    )
+    expect(back.stdout).toMatch(/^session asked-moved is back at event \d+\nnot undone, 1 effect\(s\):\n- t_2_1_0 put completed/)
     const again = await json(['rollback', 'asked-moved', '--run', '1', ...queue])
     expect(again).toMatchObject([{ event: 'rolled_back', effects: [{ callId: 't_2_1_0' }], moreEffects: 0, toSeq: expect.any(Number) }])
     await until('it is stored', async () => (await here.pawl.messages({ session: 'asked-moved' })).items.length === 0)

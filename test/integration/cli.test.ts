@@ -257,6 +257,6 @@ describe('the command line', () => {
       stderr: expect.stringContaining('from 1 to'),
     })
     expect(await start(['dve']).ended).toMatchObject({ code: 1, stderr: expect.stringContaining('Did you mean dev?') })
-    expect(await start(['chat', 'echo', '--context', '{']).ended).toMatchObject({ code: 1, stderr: expect.stringContaining('Give JSON') })
+    expect(await start(['chat', 'echo', '--context', '{']).ended).toMatchObject({ code: 1, stderr: expect.stringContaining('Use JSON') })
   }, 20_000)
 })

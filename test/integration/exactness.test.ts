@@ -329,9 +329,9 @@ describe('5 MB of text', () => {
     expect(ofType(events, 'tool_failed')[0]?.message).toBe(MB5.slice(0, 4_000))
     expect(ofType(events, 'tool_completed')[0]?.effectId).toBe(MB5.slice(0, 1_000))
     const noisy = await play({ ...plain, progress: MB5 })
-    expect(ofType(await eventsOf(noisy), 'tool_failed')[0]?.message).toMatch(/ctx\.progress takes at most/)
+    expect(ofType(await eventsOf(noisy), 'tool_failed')[0]?.message).toMatch(/ctx\.progress accepts at most/)
     const nameless = await play({ ...plain, milestone: 'a\u0000' })
-    expect(ofType(await eventsOf(nameless), 'tool_failed')[0]?.message).toMatch(/A milestone's name is text/)
+    expect(ofType(await eventsOf(nameless), 'tool_failed')[0]?.message).toMatch(/A milestone's name must be a string/)
   })
 })
 

@@ -145,7 +145,7 @@ describe('a Temporal that stops answering', () => {
       await expect(session.send('hello', { messageId: 'once' })).rejects.toMatchObject({
         name: 'ConnectError',
         code: 'no_temporal',
-        message: expect.stringContaining('under its messageId is accepted once'),
+        message: expect.stringContaining('with the same messageId is accepted only once'),
       })
       expect(Date.now() - begun).toBeLessThan(40_000)
     } finally {

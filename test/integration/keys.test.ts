@@ -188,7 +188,7 @@ it.each([
 ] as const)('a call whose key cannot be told (%s) is an error result, and no body is entered', async (name, says) => {
   const session = newSession()
   const [told] = await calling(session, [name, A])
-  expect(told).toMatch(/^The call cannot be made: its idempotency key could not be told/)
+  expect(told).toMatch(/^The call cannot be made: its idempotency key could not be computed/)
   expect(told).toMatch(says)
   expect(entered.filter((one) => one.session === session.id)).toEqual([])
 })

@@ -211,7 +211,7 @@ describe('the local stack', () => {
       expect(await query(stack.databaseUrl, 'select n from kept')).toEqual([{ n: 1 }])
       expect(await temporal(stack, async (client) => (await client.workflow.getHandle('kept').describe()).status.name)).toBe('RUNNING')
     }
-    expect(said).toContain('Postgres ended (SIGKILL), and is started again with its data')
+    expect(said).toContain('Postgres exited (SIGKILL) and is restarted with its data')
     // Stopped on purpose, they stay so.
     await stack.postgres.stop()
     await stack.stop()

@@ -206,7 +206,7 @@ describe('a session whose workflow is gone', () => {
     await expect(unheardOf.state(), 'also when it has been asked for').rejects.toMatchObject({ code: 'session_not_found' })
   })
 
-  it('is unavailable, and nobody waits for ever, where no worker takes in what is asked', { timeout: 90_000 }, async () => {
+  it('is unavailable, and its sender does not wait forever, if no worker accepts the request', { timeout: 90_000 }, async () => {
     const session = here.pawl.session('served-by-nobody', { agent: player.agent.name, taskQueue: 'served-by-nobody' })
     await session.send('one')
     const asked = [

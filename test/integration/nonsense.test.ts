@@ -108,7 +108,7 @@ async function play(scene: Scene): Promise<Outcome> {
 describe.concurrent('arguments that are', () => {
   it('no JSON are an error result; no body is entered', async () => {
     const { told, entered, events } = await play({ calls: [use('strict', '{"what": "it')] })
-    expect(told).toMatchObject([{ isError: true, content: expect.stringContaining('The arguments are no JSON object: {"what": "it') }])
+    expect(told).toMatchObject([{ isError: true, content: expect.stringContaining('The arguments are not a JSON object: {"what": "it') }])
     expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'invalid_arguments', attempt: 0 }])
     expect(entered).toEqual([])
   })
@@ -238,15 +238,15 @@ for (const name of ['message', 'name', 'code']) {
 
 const THROWN: Record<string, { thrown: unknown; class: string; message: string }> = {
   text: { thrown: 'just text', class: 'string', message: 'just text' },
-  undefined: { thrown: undefined, class: 'undefined', message: 'A value that is no Error was thrown: undefined' },
-  'an empty text': { thrown: '', class: 'string', message: 'string was thrown, without a message.' },
-  'a symbol': { thrown: Symbol('s'), class: 'symbol', message: 'A value that is no Error was thrown: Symbol(s)' },
+  undefined: { thrown: undefined, class: 'undefined', message: 'A value that is not an Error was thrown: undefined' },
+  'an empty text': { thrown: '', class: 'string', message: 'string was thrown without a message.' },
+  'a symbol': { thrown: Symbol('s'), class: 'symbol', message: 'A value that is not an Error was thrown: Symbol(s)' },
   'an object without a prototype': {
     thrown: Object.create(null),
     class: 'object',
-    message: 'A value that is no Error was thrown: it has no text',
+    message: 'A value that is not an Error was thrown: it has no text',
   },
-  'an Error that cannot be looked at': { thrown: unreadable, class: 'Error', message: 'Error was thrown, without a message.' },
+  'an Error that cannot be looked at': { thrown: unreadable, class: 'Error', message: 'Error was thrown without a message.' },
   'an Error that is no Error inside': {
     thrown: Object.assign(new Error('x'), { message: 7, name: null, code: {} }),
     class: 'Error',

@@ -107,7 +107,7 @@ describe.concurrent('a result that does not fit', () => {
   it('is an error result if the tool is a read, which is not tried again; the failed attempt is recorded', async () => {
     const { told, entered, events } = await play('read', ODD)
     expect(entered).toBe(1)
-    expect(told).toMatchObject({ isError: true, content: expect.stringMatching(/does not fit its output schema.*cents/s) })
+    expect(told).toMatchObject({ isError: true, content: expect.stringMatching(/does not match its output schema.*cents/s) })
     expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'invalid_result', attempt: 1 }])
     expect(ofType(events, 'tool_attempt_failed')).toMatchObject([
       { error: { attempt: 1, class: 'InvalidResult', code: 'invalid_result', retryable: false } },
@@ -123,7 +123,9 @@ describe.concurrent('a result that does not fit', () => {
       expect(ofType(events, 'tool_completed')).toMatchObject([{ value: ODD }])
       expect(ofType(events, 'tool_failed')).toEqual([])
       expect(told).toMatchObject({ isError: false })
-      expect(told.content).toMatch(/^The call completed, but its result does not fit.*cents.*The result:\n\{"id":"r1","cents":"seven"\}$/s)
+      expect(told.content).toMatch(
+        /^The call completed, but its result does not match.*cents.*The result:\n\{"id":"r1","cents":"seven"\}$/s,
+      )
       await until('it is stored', async () => (await here.pawl.sessions.get(session.id)).status === 'idle')
       expect(await session.toolCalls()).toMatchObject([{ status: 'completed', result: ODD }])
     },
@@ -136,7 +138,7 @@ describe.concurrent('a result that does not fit', () => {
 
   it('is not shown at all where toModel can make nothing of it: it may be there to hide what no model should see', async () => {
     const { told, events } = await play('hides', { secret: 's3cret' })
-    expect(told.content).toMatch(/^The call completed, but its result does not fit/)
+    expect(told.content).toMatch(/^The call completed, but its result does not match/)
     expect(told.content).not.toContain('s3cret')
     expect(ofType(events, 'tool_completed')).toMatchObject([{ value: { secret: 's3cret' } }])
   })
@@ -147,7 +149,7 @@ describe.concurrent('a result that does not fit', () => {
     expect(ofType(events, 'tool_completed')).toMatchObject([{ value: ODD }])
     expect(told).toMatchObject({
       isError: false,
-      content: expect.stringMatching(/^The call completed, but its result does not fit.*cents/s),
+      content: expect.stringMatching(/^The call completed, but its result does not match.*cents/s),
     })
   })
 

@@ -287,7 +287,7 @@ describe('the command line', () => {
     expect([twice.code, twice.stderr]).toEqual([1, expect.stringMatching(/^not_waiting: /)])
     const shapeless = await cli('answer', 'cli-say', 't_1_1_2', '"yes"')
     expect([shapeless.code, shapeless.stderr]).toEqual([1, expect.stringMatching(/^invalid_answer: /)])
-    expect((await cli('answer', 'cli-say', 't_1_1_2', 'yes')).stderr).toContain('Give JSON')
+    expect((await cli('answer', 'cli-say', 't_1_1_2', 'yes')).stderr).toContain('Use JSON')
     const answered = await cli('answer', 'cli-say', 't_1_1_2', '{"agreed":true}', '--by', 'customer')
     expect([answered.code, answered.stdout]).toEqual([0, 't_1_1_2 is answered\n'])
     await until('it is lost', async () => (await pendingOf(run)).some(({ kind }) => kind === 'unknown'))

@@ -225,9 +225,9 @@ describe.concurrent('what a tool says of its progress', () => {
   const circular: { self?: unknown } = {}
   circular.self = circular
   const refused: Record<string, { value: unknown; says: RegExp }> = {
-    'that is circular': { value: circular, says: /^TypeError: ctx\.progress takes JSON: .*circular/s },
-    'that is a BigInt': { value: 1n, says: /^TypeError: ctx\.progress takes JSON: .*BigInt/s },
-    'of more than 16 KB': { value: 'x'.repeat(16_001), says: /^TypeError: ctx\.progress takes at most 16000 bytes of JSON/ },
+    'that is circular': { value: circular, says: /^TypeError: ctx\.progress accepts JSON only: .*circular/s },
+    'that is a BigInt': { value: 1n, says: /^TypeError: ctx\.progress accepts JSON only: .*BigInt/s },
+    'of more than 16 KB': { value: 'x'.repeat(16_001), says: /^TypeError: ctx\.progress accepts at most 16000 bytes of JSON/ },
   }
   it.each(Object.keys(refused))('%s is refused inside the tool, with an error that says why', async (what) => {
     const { value, says } = refused[what] ?? expect.fail('nothing to say')
@@ -283,7 +283,7 @@ describe.concurrent('a milestone', () => {
       }
       return 'taken'
     })
-    expect(text).toMatch(/^TypeError: A milestone's name is text of 1 to 200 characters/)
+    expect(text).toMatch(/^TypeError: A milestone's name must be a string of 1 to 200 characters/)
     expect(ofType(events, 'milestone_reached')).toEqual([])
   })
 })

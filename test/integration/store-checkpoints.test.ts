@@ -194,18 +194,18 @@ describe('a session is resumed', () => {
   })
 
   it.each([
-    ['is no JSON', `state = '{'`, 'it is no JSON'],
-    ['makes no sense', `state = '{"v":1,"seq":2}'`, 'its sessionId makes no sense'],
+    ['is not JSON', `state = '{'`, 'it is not JSON'],
+    ['has an invalid member', `state = '{"v":1,"seq":2}'`, 'its sessionId is invalid'],
     ['comes from the future', 'state_version = 99', 'its version 99 is newer than 1'],
     ['is of another session', `state = replace(state, '"sessionId":"s"', '"sessionId":"t"')`, 'it is of session t'],
     ['is of another event', `state = (select state from pawl.checkpoints where version = 2)`, 'it is the state after event'],
   ])('from the checkpoint before one that %s, with a warning', async (_, change, why) => {
     await sql(`update pawl.checkpoints set ${change} where version = 3`)
     await sql(`delete from pawl.events where seq <= ${upTo(2).length}`)
-    expect(await store.resume('s')).toEqual({ ...whole, warnings: [expect.stringMatching(`^checkpoint 3 was passed over: ${why}`)] })
+    expect(await store.resume('s')).toEqual({ ...whole, warnings: [expect.stringMatching(`^checkpoint 3 was skipped: ${why}`)] })
     // And what is flushed next goes on from there, in a process that has to read it.
     await open().flush('s', EPOCH, LOG)
-    expect(warnings[0]).toContain('checkpoint 3 was passed over')
+    expect(warnings[0]).toContain('checkpoint 3 was skipped')
     expect(await store.resume('s')).toMatchObject({ state: stateOf(LOG), warnings: [] })
   })
 

@@ -104,7 +104,7 @@ describe('pawl migrate', () => {
     expect(await sql(`select 1 from pg_namespace where nspname = 'pawl'`)).toEqual([])
     const applied = await command('--json')
     expect([applied.code, JSON.parse(applied.stdout)]).toMatchObject([0, { event: 'migrated', schema: 'pawl', pending: [] }])
-    expect((await command()).stdout).toBe('The schema "pawl" is up to date.\n')
+    expect((await command()).stdout).toBe('The Postgres schema "pawl" is up to date.\n')
     expect((await command('--check')).code).toBe(0)
   })
 

@@ -28,7 +28,7 @@ const TIMES = /"\d{4}-\d\d-\d\dT[^"]*"|\b1[6-9]\d{11}\b/g
 
 const timeless = (row: string): string => row.replace(TIMES, (time) => (time.startsWith('"') ? '"a time"' : '0'))
 
-/** The schema of that name; it need not exist yet. */
+/** The Postgres schema of that name; it need not exist yet. */
 export async function ownSchema(databaseUrl: string, prefix: string): Promise<OwnSchema> {
   const name = `${prefix}_${randomUUID().slice(0, 8)}`
   const client = new pg.Client(databaseUrl)

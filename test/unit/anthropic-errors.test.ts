@@ -43,7 +43,7 @@ describe('an HTTP error', () => {
 
   it('says the model, the status, the cause and what to do', () => {
     const { message, cause } = modelErrorOf(httpError(401, 'authentication_error', {}, 'invalid x-api-key'), 'claude-x', 'request')
-    expect(message).toBe('claude-x: 401 invalid x-api-key. Check ANTHROPIC_API_KEY, or the client given to anthropic().')
+    expect(message).toBe('claude-x: 401 invalid x-api-key. Check ANTHROPIC_API_KEY, or the client passed to anthropic().')
     expect(cause).toBeInstanceOf(Anthropic.AuthenticationError)
   })
 

@@ -57,7 +57,7 @@ describe('what a chat shows of a session', () => {
   })
 
   it('says that a replayed call was not done again', () => {
-    expect(linesOf({ type: 'tool_completed', ...call, attempt: 1, replayOf: 't_1_0_0' })[0]).toContain('not done again')
+    expect(linesOf({ type: 'tool_completed', ...call, attempt: 1, replayOf: 't_1_0_0' })[0]).toContain('not repeated')
   })
 
   it("is the model's text, but not what was typed here", () => {
@@ -82,7 +82,7 @@ describe('what a chat shows of a session', () => {
   it('names failed attempts, unknown outcomes and errors', () => {
     const error = { attempt: 2, class: 'WorkerDied', message: 'the process was killed', retryable: true }
     expect(linesOf({ type: 'tool_attempt_failed', ...call, error })[0]).toContain('refund_order, attempt 2: WorkerDied')
-    expect(linesOf({ type: 'tool_unknown', ...call, attempt: 1, message: 'reply lost' })[0]).toContain('nobody knows')
+    expect(linesOf({ type: 'tool_unknown', ...call, attempt: 1, message: 'reply lost' })[0]).toContain('the outcome is unknown')
     const entered = { code: 'max_turns', reason: 'too many', strategy: 'restart_run' as const }
     expect(linesOf({ type: 'error_entered', ...entered }).join('\n')).toContain('max_turns: too many')
   })

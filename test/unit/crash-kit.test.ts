@@ -73,7 +73,7 @@ describe('the boundaries of a conversation', () => {
       what: 'verify',
       stage: 'during',
       tool: 'refund',
-      name: 'run 1 turn 1: verify refund (t_1_1_0, killed at end), during (answer 1 of the outside is in)',
+      name: 'run 1 turn 1: verify refund (t_1_1_0, killed at end), during (response 1 from outside)',
     })
     expect(killsOf(within[1]?.id ?? '')).toEqual(['tool:t_1_1_0/end', 'verify:t_1_1_0/answer:1'])
     expect(verifyBoundaries(end ?? expect.fail(), marks)).toEqual([])
@@ -117,7 +117,7 @@ describe('a disturbed run', () => {
     })
     expect(compare(outcome(), twice)).toEqual({
       verdict: 'differs',
-      differences: [{ where: 'effects', text: '{"cents":100,"refund":7} once more than in peace (repeated)' }],
+      differences: [{ where: 'effects', text: '{"cents":100,"refund":7} once more than without kills (repeated)' }],
     })
   })
 
@@ -143,7 +143,7 @@ describe('a disturbed run', () => {
     const asked = outcome({ unknown: ['transfer'], effects: [], transcript: ['a', 'nobody knows'] })
     expect(compare(outcome(), asked)).toEqual({
       verdict: 'unknown',
-      differences: [{ where: 'conversation', text: 'it is not known whether transfer happened: a `verify` could tell' }],
+      differences: [{ where: 'conversation', text: 'it is not known whether transfer happened: a `verify` could find out' }],
     })
     const repeated = outcome({ unknown: ['transfer'], effects: [...outcome().effects, ...outcome().effects] })
     expect(compare(outcome(), repeated).verdict).toBe('differs')
@@ -190,7 +190,7 @@ describe('the table', () => {
     const boundaries = [
       at('model:1:1/before', 'ok'),
       at('tool:t_1_1_0/answer:1', 'ok'),
-      at('tool:t_1_1_0/end', 'differs', 'refund once more than in peace (repeated)'),
+      at('tool:t_1_1_0/end', 'differs', 'refund once more than without kills (repeated)'),
       at('tool:t_1_1_0/after', 'unknown'),
       at('flush:1/before', 'not_reached'),
     ]
@@ -205,19 +205,17 @@ describe('the table', () => {
       'random round 1  ok  kill 7, after boundary 3',
       '                    both 8 and its 2 processes, after boundary 9',
       '',
-      '- in peace already: the key changes',
-      '- run 1 turn 1: tool refund (t_1_1_0), during (its body has ended, nobody knows',
-      '  yet)',
-      '    effects: refund once more than in peace (repeated)',
+      '- without kills already: the key changes',
+      '- run 1 turn 1: tool refund (t_1_1_0), during (the body has ended, unrecorded)',
+      '    effects: refund once more than without kills (repeated)',
       '',
-      'refund did again what was done: send ctx.idempotencyKey, the same at each',
-      "attempt, to an outside that honours it; or declare the tool 'external' and give",
-      'it a `verify`.',
-      'refund cannot be asked whether it happened: give it a `verify`, or a person has',
-      'to find out.',
+      'refund repeated an effect: send ctx.idempotencyKey, which is the same on each',
+      "attempt, to a service that honours it; or declare the tool 'external' with a",
+      '`verify`.',
+      'refund has no `verify`: add one, or a person has to find out what happened.',
       '',
-      '5 boundaries and 1 random rounds, 3 as in peace, 1 DIFFER, 1 end with nobody',
-      'knowing, 1 not reached, 1 wrong in peace already, seed 42',
+      '5 boundaries and 1 random rounds, 3 the same as without kills, 1 DIFFER, 1 with',
+      'an unknown outcome, 1 not reached, 1 wrong without kills already, seed 42',
     ])
   })
 
@@ -292,10 +290,10 @@ describe('a world', () => {
   it.each<[string, object, 'snapshot' | 'effects' | 'reset' | 'start', string]>([
     ['throws', { snapshot: () => expect.fail('the shop is down') }, 'snapshot', '`snapshot` threw: the shop is down'],
     ['does not come up', { start: () => Promise.reject(new Error('no port')) }, 'start', '`start` threw: no port'],
-    ['answers no list of effects', { effects: () => undefined }, 'effects', '`effects` answered undefined: give an array'],
-    ['answers what JSON would make nothing of', { snapshot: () => ({ paid: new Map([['A17', 1]]) }) }, 'snapshot', 'is no JSON'],
-    ['answers what is no JSON', { effects: () => [{ cents: 1n }] }, 'effects', 'is no JSON'],
-    ['answers nothing', { snapshot: () => undefined }, 'snapshot', 'is no JSON'],
+    ['answers no list of effects', { effects: () => undefined }, 'effects', '`effects` returned undefined: return an array'],
+    ['answers what JSON would make nothing of', { snapshot: () => ({ paid: new Map([['A17', 1]]) }) }, 'snapshot', 'is not JSON'],
+    ['answers what is no JSON', { effects: () => [{ cents: 1n }] }, 'effects', 'is not JSON'],
+    ['answers nothing', { snapshot: () => undefined }, 'snapshot', 'is not JSON'],
   ])('that %s is said to be at fault', async (_, wrong, part, text) => {
     const held = heldTo({ ...world, ...wrong })
     await expect(held[part]()).rejects.toMatchObject({ code: 'world_failed', message: expect.stringContaining(text) })

@@ -1,4 +1,4 @@
-// The import directions of the house, and that the rules which hold them bite.
+// The import directions of the source tree, and that the lint rules enforce them.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -105,10 +105,10 @@ beforeAll(async () => {
     'tsconfig.json',
     '{"compilerOptions":{"module":"nodenext","noEmit":true,"allowImportingTsExtensions":true},"include":["src","examples"]}',
   )
-  // The rooms of the real house with one file in each, so that what is found was put there.
-  for (const room of ['', 'worker/']) {
-    for (const entry of await readdir(join(ROOT, 'src', room), { withFileTypes: true })) {
-      if (entry.isDirectory()) await put(`src/${room}${entry.name}/part.ts`, 'export const part = 1\nexport type Part = 1\n')
+  // The folders of the real source tree with one file each, so that all findings come from this test.
+  for (const folder of ['', 'worker/']) {
+    for (const entry of await readdir(join(ROOT, 'src', folder), { withFileTypes: true })) {
+      if (entry.isDirectory()) await put(`src/${folder}${entry.name}/part.ts`, 'export const part = 1\nexport type Part = 1\n')
     }
   }
   for (const [path, code] of Object.entries({ ...VIOLATIONS, ...FINE })) await put(path, `${code}\n`)
@@ -126,7 +126,7 @@ async function put(path: string, code: string): Promise<void> {
   await writeFile(join(house, path), code)
 }
 
-/** What lint says of the house: the rules broken, by file. */
+/** The linter's findings on the source tree: the broken rules, by file. */
 async function lint(): Promise<Map<string, string[]>> {
   const oxlint = join(ROOT, 'node_modules/.bin/oxlint')
   const output = await new Promise<string>((resolve) => {

@@ -101,7 +101,7 @@ describe('a scripted model', () => {
     await expect(model.generate(request, callContext())).rejects.toMatchObject({
       code: 'invalid_script',
       retryable: false,
-      message: expect.stringContaining('"desk" answered nothing'),
+      message: expect.stringContaining('"desk" returned nothing'),
     })
   })
 

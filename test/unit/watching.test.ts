@@ -174,9 +174,9 @@ describe('what a person is told', () => {
     expect(written).toEqual([
       'worker 1 started\n',
       'reloaded agents.ts in 0.6 s\n',
-      'agents.ts was not reloaded: x is not defined. Fix the module. The code before it keeps serving.\n',
-      'worker 2 died (SIGKILL) in the middle of: s c\n',
-      'worker 4 died (exit code 0) in the middle of: s c\n',
+      'agents.ts was not reloaded: x is not defined. Fix the module. The previous code stays in use.\n',
+      'worker 2 died (SIGKILL) during: s c\n',
+      'worker 4 died (exit code 0) during: s c\n',
     ])
   })
 })

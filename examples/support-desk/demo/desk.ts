@@ -1,4 +1,4 @@
-// Works through the tickets: each is a session, several at a time, each letter sent once the one before is answered.
+// Works through the tickets: each is a session, several at a time; each letter is sent once the previous one is answered.
 import type { SessionEvent } from 'pawl'
 import type { Pawl, RunHandle } from 'pawl/client'
 import type { Ticket } from '../world/tickets.ts'
@@ -6,10 +6,10 @@ import type { Ticket } from '../world/tickets.ts'
 /** Tickets in work at the same time. */
 const AT_ONCE = 4
 
-/** Milliseconds that one letter may take, crashes included; more means that something hangs. */
+/** Milliseconds that one letter may take, including crashes; more means that something hangs. */
 const LETTER_MS = 900_000
 
-/** What became of a ticket. */
+/** The outcome of a ticket. */
 export interface Worked {
   ticket: Ticket
   sessionId: string
@@ -76,6 +76,6 @@ async function watch(run: RunHandle, seen: (event: SessionEvent) => void): Promi
 
 function whyNot(settled: Exclude<Awaited<ReturnType<RunHandle['settled']>>, { status: 'completed' }>): string {
   if (settled.status === 'interrupted') return 'interrupted'
-  if (settled.status === 'waiting') return `waiting for somebody: ${settled.pending.map(({ tool }) => tool).join(', ')}`
+  if (settled.status === 'waiting') return `waiting for a decision: ${settled.pending.map(({ tool }) => tool).join(', ')}`
   return `${settled.status}: ${settled.code}: ${settled.reason}`
 }

@@ -1,4 +1,4 @@
-// How large the sessions' histories are, as the Temporal server says.
+// The size of the sessions' histories, from the Temporal server.
 import type { Client } from '@temporalio/client'
 
 /** Bytes of history of a session's whole chain of executions. */
@@ -14,7 +14,7 @@ export async function historyBytes(client: Client, sessionId: string): Promise<n
   return bytes
 }
 
-/** The execution that this one continues, if it does: its first event says so. */
+/** The execution that this one continues, if any, from its first event. */
 async function continuedFrom(client: Client, workflowId: string, runId: string): Promise<string | undefined> {
   const { history } = await client.workflowService.getWorkflowExecutionHistory({
     namespace: client.options.namespace,

@@ -24,7 +24,7 @@ export interface KillerOptions {
 }
 
 export interface Killer {
-  /** To be told of everything that the supervisor tells. */
+  /** To be called with every event of the supervisor. */
   onSupervisor(event: SupervisorEvent): void
   /** To be told that a call has ended, and that a session has nothing more to do. */
   callEnded(sessionId: string, call: string): void
@@ -35,7 +35,7 @@ export interface Killer {
   stop(): Promise<void>
 }
 
-/** pawl gives up on a call that takes its fifth process with it, and rightly so: bad luck must not look like that. */
+/** pawl gives up on a call at its fifth death, rightly: bad luck must not have the same effect. */
 const SPARE_AFTER_DEATHS = 3
 /** Milliseconds to wait for a killed process to be replaced before one is killed without a spare. */
 const SPARE_MS = 20_000

@@ -1,4 +1,4 @@
-// What the demo shows while it runs: a line a turn, and one for every kill and every call that goes on after one.
+// What the demo prints while it runs: a line for each turn, each kill, and each call that resumes after one.
 import { styleText } from 'node:util'
 import type { EventOf, Json, SessionEvent, ToolUseBlock } from 'pawl'
 import type { SupervisorEvent } from 'pawl/worker'
@@ -65,7 +65,7 @@ export function createLive(out: NodeJS.WriteStream, ticketOf: (sessionId: string
           break
         case 'tool_resolved':
           line(
-            `${ticket.id}  ${event.tool} was asked whether it had happened: ${event.happened ? 'it had' : 'it had not, so it is done now'}`,
+            `${ticket.id}  ${event.tool} was verified: ${event.happened ? 'it had happened' : 'it had not happened, so it is executed now'}`,
             'cyan',
           )
           break
@@ -85,14 +85,14 @@ export function createLive(out: NodeJS.WriteStream, ticketOf: (sessionId: string
       if (event.event === 'call_resumed') {
         const call = callOf(event.call)
         const what = tools.get(`${event.sessionId}/${call}`) ?? call
-        const how = call === event.call ? 'goes on' : 'is asked about'
+        const how = call === event.call ? 'resumed' : 'is being verified'
         line(`↻ ${ticketOf(event.sessionId)}  ${what} ${how} in worker ${event.pid} after ${Math.round(event.ms)} ms`, 'yellow')
       }
     },
     kill({ pid, aimedAt }) {
       const [session = '', call = ''] = aimedAt?.requestId?.split(/\/(?=t_)/) ?? []
       const where = aimedAt
-        ? ` in the middle of ${ticketOf(session)} ${call.split('/')[0]}: ${aimedAt.method} ${aimedAt.path} is done, but not answered`
+        ? ` during ${ticketOf(session)} ${call.split('/')[0]}: ${aimedAt.method} ${aimedAt.path} is done, but not answered`
         : ''
       line(`✗ SIGKILL to worker ${pid}${where}`, 'red')
     },

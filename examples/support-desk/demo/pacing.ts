@@ -1,4 +1,4 @@
-// When a kill is due: the kills are spread over the work, so that all of them happen while tickets are in work.
+// Decides when a kill is due: the kills are spread over the work, so that all of them strike during it.
 import { integer, randomFrom } from '../world/random.ts'
 import type { Ticket } from '../world/tickets.ts'
 

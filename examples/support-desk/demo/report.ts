@@ -1,4 +1,4 @@
-// The report at the end: measured from the shop's own tables, the supervisor's events and Temporal's numbers. Nothing is assumed.
+// The final report, measured from the shop's own tables, the supervisor's events and Temporal's numbers.
 import type { Pool } from 'pg'
 import type { LedgerSummary } from '../shop/database.ts'
 import { readLedger, readState } from '../shop/database.ts'
@@ -11,7 +11,7 @@ import type { Worked } from './desk.ts'
 /** The report as `--json` prints it. */
 export interface Report {
   tickets: number
-  /** Answered to the end, and every effect that the ticket must have is there. */
+  /** Answered completely, with every effect that the ticket must have. */
   solved: number
   kills: number
   effects: { expected: number; applied: number; duplicates: number }
@@ -106,11 +106,8 @@ export function reportLines({ report, ledger, verdict, problems, turns, seconds 
     ['effects applied', `${effects.applied}`],
     ['effects applied twice', `${effects.duplicates}`],
     ['final state of the shop', report.finalStateMatches ? 'as expected' : 'NOT as expected'],
-    [
-      'requests the shop received',
-      `${ledger.requests}; ${ledger.replayed} repeats known by their key, ${ledger.unchanged} changed nothing`,
-    ],
-    ['effects nobody heard of', `${ledger.appliedUnheard} applied after their worker was dead or gone`],
+    ['requests the shop received', `${ledger.requests}; ${ledger.replayed} repeats recognised by key, ${ledger.unchanged} changed nothing`],
+    ['late effects', `${ledger.appliedUnheard} applied after the worker that requested it had died`],
     [
       'from crash to resume',
       resumeMs.count > 0 ? `p50 ${resumeMs.p50} ms, p99 ${resumeMs.p99} ms, over ${resumeMs.count} calls` : 'no call had to be resumed',

@@ -1,4 +1,4 @@
-// Starts the shop as a process of its own, and follows what it is in the middle of.
+// Starts the shop as a separate process, and follows the progress of its requests.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -12,7 +12,7 @@ import type { ShopRecords } from '../shop/records.ts'
 /** A running shop. */
 export interface RunningShop {
   url: string
-  /** Its database: what it did stands there. */
+  /** Its database, which has everything that it did. */
   pool: Pool
   /** Calls back for everything that happens to a request, until the shop stops. */
   follow(told: (progress: Progress) => void): Promise<void>
@@ -27,7 +27,7 @@ const SERVER = fileURLToPath(new URL('../shop/server.ts', import.meta.url))
 /** Makes the shop's tables in an empty database, fills them, and starts its process. */
 export async function startShop(options: { databaseUrl: string; records: ShopRecords; seed: number }): Promise<RunningShop> {
   const pool = new Pool({ connectionString: options.databaseUrl, max: 2 })
-  pool.on('error', () => {}) // the next query tells
+  pool.on('error', () => {}) // the next query fails, too
   await createShop(pool, options.records)
   const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), SERVER], {
     env: { ...process.env, SHOP_DATABASE_URL: options.databaseUrl, SHOP_SEED: String(options.seed) },
@@ -37,7 +37,7 @@ export async function startShop(options: { databaseUrl: string; records: ShopRec
   const started = await Promise.race([
     once(createInterface({ input: child.stdout }), 'line'),
     ended.then(([code]) => {
-      throw new Error(`The shop ended with code ${code} before it was ready: its own messages stand above.`)
+      throw new Error(`The shop exited with code ${code} before it was ready: see its messages above.`)
     }),
   ])
   const { port } = JSON.parse(String(started[0])) as { port: number }
@@ -51,7 +51,7 @@ export async function startShop(options: { databaseUrl: string; records: ShopRec
     pool,
     async follow(told) {
       const response = await fetch(`${url}/-/progress`, { signal: stopping.signal })
-      if (!response.body) throw new Error('The shop tells nothing of its progress: is it a shop that listens there?')
+      if (!response.body) throw new Error('The shop does not report its progress: is another program listening there?')
       void read(Readable.fromWeb(response.body), told)
     },
     hold: (except) => tell('hold', { except }),

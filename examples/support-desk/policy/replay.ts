@@ -1,4 +1,4 @@
-// Runs a policy as a model: the transcript says how far it is, the policy says what comes next.
+// Runs a policy as a model: replays the transcript, then asks the policy for the next step.
 import { isDeepStrictEqual } from 'node:util'
 import type { AssistantBlock, ContentBlock, Json, Message, ModelRequest } from 'pawl'
 import { ModelError } from 'pawl'
@@ -11,7 +11,7 @@ export interface Call {
 
 /** What came of it. */
 export interface Outcome {
-  /** The tool gave a JSON object; anything else is an error or an outcome that nobody knows. */
+  /** The tool returned a JSON object; anything else is an error or an unknown outcome. */
   ok: boolean
   /** The object; empty unless `ok`. */
   value: Json

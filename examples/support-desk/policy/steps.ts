@@ -9,7 +9,7 @@ export type Step<T> = Generator<Call[], T, Outcome[]>
 /** How often a call that failed is asked for again before the desk gives up. */
 const MORE_TRIES = 6
 
-/** The desk cannot go on by itself; `message` goes to the customer. */
+/** The desk cannot continue by itself; `message` is sent to the customer. */
 export class GaveUp extends Error {
   override readonly name = 'GaveUp'
 }
@@ -62,7 +62,7 @@ export function* one<T>(tool: string, input: Call['input']): Step<T> {
   return value
 }
 
-/** Sends an e-mail once: whoever does not know whether it went out looks before sending it again. */
+/** Sends an e-mail once: if it is unknown whether it was sent, checks before sending it again. */
 export function* email(orderId: string, template: EmailTemplate): Step<void> {
   for (let attempt = 1; attempt <= MORE_TRIES; attempt++) {
     const [sent] = yield [call('email_customer', { orderId, template, ...(attempt > 1 && { attempt }) })]

@@ -85,7 +85,7 @@ export async function readState(pool: Pool): Promise<ShopState> {
   }
 }
 
-/** What the ledger says of all requests together. */
+/** Counts over all requests in the ledger. */
 export interface LedgerSummary {
   requests: number
   /** Requests with a known key, answered with the first answer. */
@@ -93,7 +93,7 @@ export interface LedgerSummary {
   /** Requests for what already was so: nothing changed. */
   unchanged: number
   refused: number
-  /** Effects that were applied while nobody was alive any more to hear the answer. */
+  /** Effects that were applied after the requester had died. */
   appliedUnheard: number
 }
 

@@ -52,7 +52,7 @@ export const ORDER_CHANGES: Route[] = [
     },
   },
   {
-    // Needs no key: it says how things are to be, and a repeat finds them so.
+    // Needs no key: it sets an absolute state, so a repeat changes nothing.
     method: 'PUT',
     pattern: /^\/orders\/([^/]+)\/address$/,
     keys: 'ignored',

@@ -1,4 +1,4 @@
-// How long the shop takes: seeded milliseconds before and after the work, and a hold for whoever wants to look at it in the act.
+// The shop's latency: seeded milliseconds before and after the work, and a hold that stops requests before their answer.
 import { EventEmitter, once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { integer, randomFrom } from '../world/random.ts'

@@ -1,8 +1,8 @@
-// Tells those who follow, line by line, where each request stands: what lets a kill land in the middle of one.
+// Reports the progress of each request to followers, line by line, so that a kill can strike during one.
 import type { ServerResponse } from 'node:http'
 import type { LedgerOutcome } from './ledger.ts'
 
-/** Where a request stands. `done`: it has had its effect, but its sender has not been answered. */
+/** The progress of a request. `done`: its effect has happened, but its sender has no answer yet. */
 export type Progress = {
   request: number
   method: string

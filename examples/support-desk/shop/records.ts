@@ -1,6 +1,6 @@
 // What the shop knows: its records and the effects that a request can have on them. Types and its calendar, nothing else.
 
-/** The shop's calendar stands still, so that "12 days ago" means the same in every run. */
+/** The shop's calendar is fixed, so that "12 days ago" means the same in every run. */
 export const SHOP_TODAY = '2026-06-15'
 
 /** The day `days` after `from` (before it, if negative), as YYYY-MM-DD. */
@@ -57,7 +57,7 @@ export interface Order {
 
 export type EmailTemplate = 'refund_confirmed' | 'exchange_confirmed' | 'address_changed' | 'cancellation_confirmed' | 'apology'
 
-/** One thing done to the world: a row that the shop has because somebody asked for it. */
+/** One effect: a row that the shop has because of a request. */
 export type Effect =
   | { kind: 'refund'; orderId: string; cents: number }
   | { kind: 'exchange'; orderId: string; sku: string; newSku: string }

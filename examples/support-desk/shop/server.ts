@@ -75,7 +75,7 @@ function find(request: Received): { route: Route; asked: ShopRequest } {
   throw new Refusal(404, 'no_such_route', `${request.method} ${request.url.pathname} is nothing that this shop does`)
 }
 
-/** The effect and its key's record in one transaction; look-ups wait for what is under way about the same thing. */
+/** The effect and its key's record in one transaction; lookups wait for requests in progress about the same thing. */
 async function carryOut(request: Received, waits: Waits): Promise<KeyedAnswer> {
   const { route, asked } = find(request)
   const subject = route.subject?.(asked)
@@ -158,7 +158,7 @@ async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
   await ledger.answered(id, heard)
 }
 
-/** What only the demo speaks to: the stream of what is under way, and the hold. */
+/** Routes for the demo only: the stream of progress, and the hold. */
 async function serveDemo(req: IncomingMessage, res: ServerResponse): Promise<void> {
   if (req.url === '/-/progress') return progress.follow(res)
   if (req.url === '/-/hold') pace.hold((await bodyOf(req)).except as string[])

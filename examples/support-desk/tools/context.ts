@@ -1,8 +1,8 @@
-// What the tools have in common: the shop as a service, and how a call is told apart at the shop.
+// Shared by the tools: the shop as a service, and how the shop identifies a call.
 import { defineTool, type Json, type ToolContext } from 'pawl'
 import type { ShopCall, ShopClient } from '../shop/client.ts'
 
-/** What the worker gives the tools as `ctx.services`. */
+/** The tools' `ctx.services`. */
 export interface DeskServices {
   shop: ShopClient
 }

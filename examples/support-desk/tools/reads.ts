@@ -5,7 +5,7 @@ import { deskTool, path, shopFor } from './context.ts'
 
 const orderId = z.string().describe('An order number such as W-1042.')
 
-/** An order as the shop tells it. */
+/** An order, as the shop returns it. */
 export interface OrderView extends Order {
   customerEmail: string
   today: string

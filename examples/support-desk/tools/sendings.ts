@@ -43,7 +43,7 @@ export const bookPickup = deskTool({
   },
 })
 
-/** No `verify`: the model is told when nobody knows whether the e-mail went out, and looks for itself (`list_emails`). */
+/** No `verify`: if it is unknown whether the e-mail was sent, the model is told, and checks with `list_emails`. */
 export const emailCustomer = deskTool({
   name: 'email_customer',
   description:

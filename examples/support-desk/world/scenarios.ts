@@ -1,4 +1,4 @@
-// The kinds of tickets: what the customer writes, what stands in the shop about it, and what the house rules make of it.
+// The kinds of tickets: the customer's letter, the shop's records, and the outcome by the house rules.
 import type { Customer, Effect, Order } from '../shop/records.ts'
 import type { OrderWish, WorldBuilder } from './builder.ts'
 import { integer, pick } from './random.ts'

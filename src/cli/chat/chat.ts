@@ -17,26 +17,22 @@ interface ChatOptions extends DeploymentOptions {
 export function chatCommand(): Command {
   return aboutDeployment(
     new Command('chat')
-      .description('talk to an agent; lines from a pipe are sent one after another, each after the answer to the one before')
-      .argument('[agent]', "the agent's name; with --resume it is known")
+      .description('talk to an agent; lines from a pipe are sent one by one, each after the previous answer')
+      .argument('[agent]', "the agent's name; not needed with --resume")
       .addOption(
-        new Option('--resume <id>', 'go on with a session, also one whose workflow has closed; shows the conversation so far').conflicts([
-          'session',
-          'context',
-        ]),
+        new Option('--resume <id>', 'show the conversation of a session so far and continue it, even if its workflow has closed').conflicts(
+          ['session', 'context'],
+        ),
       )
-      .option('--session <id>', 'id of the session (default: a new one)')
-      .option('--context <json>', 'whom the session is for, as the agent declares it', jsonOf),
+      .option('--session <id>', 'id of the session (default: a new id)')
+      .option('--context <json>', "the session's context, as the agent's schema requires", jsonOf),
   ).action(chat)
 }
 
 async function chat(agent: string | undefined, options: ChatOptions): Promise<void> {
   const { resume, session, context } = options
   if (agent === undefined && resume === undefined) {
-    throw new CliError(
-      'invalid_usage',
-      'Name the agent to talk to, pawl chat <agent>, or a session to go on with, pawl chat --resume <id>.',
-    )
+    throw new CliError('invalid_usage', 'No agent was named: use `pawl chat <agent>`, or `pawl chat --resume <id>` to continue a session.')
   }
   const end = await onDeployment(options, (pawl) =>
     converse(pawl, {

@@ -10,26 +10,26 @@ import { openScreen, type Screen } from './screen.ts'
 import { paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
 
-/** What a conversation needs of the client. */
+/** The part of the client that a conversation uses. */
 export interface Sessions {
   session(id?: string, options?: SessionOptions): SessionHandle
 }
 
-/** What a conversation is about. */
+/** Options of a conversation. */
 export interface ConversationOptions {
-  /** Which agent; a session that is gone on with knows it. */
+  /** The agent; a resumed session has one already. */
   agent?: string
   context?: Json
-  /** Id of a session to start, or to go on with unseen. */
+  /** Id of a session to start, or to continue without showing its past. */
   sessionId?: string
-  /** Id of a session to go on with, its conversation shown first. */
+  /** Id of a session to continue after showing its conversation. */
   resume?: string
 }
 
-/** How a conversation ended: `failed` if a run or a message did, `left` if a pipe's conversation was cut off. */
+/** How a conversation ended: `failed` if a run or a message failed, `left` if a pipe's conversation was cut off. */
 export type ConversationEnd = 'ok' | 'failed' | 'left'
 
-/** A conversation that is going on. */
+/** A conversation in progress. */
 interface Talk {
   readonly sessions: Sessions
   readonly options: ConversationOptions
@@ -37,31 +37,31 @@ interface Talk {
   current?: Current
   failed: boolean
   left: boolean
-  /** An interrupt was asked for and the run has not ended yet. */
+  /** An interrupt was requested and the run has not ended yet. */
   interrupting: boolean
-  /** Nothing is shown any more. */
+  /** Nothing more is shown. */
   over: boolean
 }
 
-/** The session that is being talked to. */
+/** The current session. */
 interface Current {
   session: SessionHandle
   agent: string
   follower: Follower
   /** Ids of the messages that were sent from here. */
   own: Set<string>
-  /** Ends with the last run that is being shown. */
+  /** Resolves with the last run that is being shown. */
   shown: Promise<void>
 }
 
-const SILENCE = 'No worker has taken it up yet. It is recorded, and continues once one serves (pawl dev, pawl worker).'
+const SILENCE = 'No worker has picked up the message yet. It is recorded, and will be processed once a worker runs (pawl dev, pawl worker).'
 
-/** Who sits before a terminal may have misspelt the agent: a deploy's grace time of two minutes is not for them. */
+/** A person may have misspelt the agent, so the grace period is shorter than the two minutes for deploys. */
 const NOT_SERVED_AFTER_MS = 10_000
 
 /**
- * Talks until the input ends or somebody leaves.
- * @throws SessionNotFound for a `resume` that nobody knows; CliError `agent_mismatch`.
+ * Talks until the input ends or the user leaves.
+ * @throws SessionNotFound for an unknown `resume`; CliError `agent_mismatch`.
  */
 export async function converse(sessions: Sessions, options: ConversationOptions): Promise<ConversationEnd> {
   let leave = () => {}
@@ -78,7 +78,7 @@ export async function converse(sessions: Sessions, options: ConversationOptions)
     screen.close()
   }
   if (talk.current && talk.current.own.size > 0) {
-    screen.print([note(`go on later: pawl chat ${talk.current.agent} --resume ${talk.current.session.id}`)])
+    screen.print([note(`resume later: pawl chat ${talk.current.agent} --resume ${talk.current.session.id}`)])
   }
   if (talk.left && !screen.interactive) return 'left'
   return talk.failed ? 'failed' : 'ok'
@@ -112,7 +112,7 @@ async function carryOut(talk: Talk, command: Command): Promise<void> {
     case 'resume':
       return resume(talk, command.id)
     case 'interrupt':
-      return current.follower.busy() ? interrupt(talk, current) : screen.print([note('no run is going on')])
+      return current.follower.busy() ? interrupt(talk, current) : screen.print([note('no run is in progress')])
     case 'help':
       return screen.print(HELP)
     case 'nothing':
@@ -136,7 +136,10 @@ async function resume(talk: Talk, id: string): Promise<void> {
   const { agent = state.agent } = talk.options
   const session = talk.sessions.session(id, { agent })
   if (state.agent !== agent) {
-    throw new CliError('invalid_usage', `Session ${id} talks to "${state.agent}": pawl chat ${state.agent} --resume ${id}`)
+    throw new CliError(
+      'invalid_usage',
+      `Session ${id} belongs to the agent "${state.agent}": use \`pawl chat ${state.agent} --resume ${id}\`.`,
+    )
   }
   const rows = await session.messages()
   const current = enter(talk, session, agent, lastSeqOf(rows))
@@ -146,7 +149,7 @@ async function resume(talk: Talk, id: string): Promise<void> {
   reopen(talk, current)
 }
 
-/** One whose workflow has closed goes on, as soon as somebody serves it: the conversation does not wait for that. */
+/** Reopens a session whose workflow has closed. The conversation does not wait for a worker. */
 function reopen(talk: Talk, current: Current): void {
   current.session.resume().catch((error: unknown) => {
     if (!talk.over && talk.current === current) fail(talk, error)
@@ -179,12 +182,12 @@ async function saySilence({ screen }: Talk, session: SessionHandle, isSilent: ()
 }
 
 async function send(talk: Talk, current: Current, text: string): Promise<void> {
-  // The id is known before the message is on its way: its event may come back before `send` does.
+  // The id must be known before the message is sent: its event may arrive before `send` returns.
   const messageId = crypto.randomUUID()
   current.own.add(messageId)
   await current.session.send(text, { messageId })
   follow(talk, current, messageId)
-  // At a terminal the next message may be typed meanwhile and joins the run; a pipe's waits for the answer.
+  // At a terminal, the next message may be typed meanwhile and joins the run; a pipe's next line waits for the answer.
   if (!talk.screen.interactive) await current.shown
 }
 
@@ -198,11 +201,11 @@ function follow(talk: Talk, current: Current, messageId: string): void {
 
 async function interrupt(talk: Talk, current: Current): Promise<void> {
   talk.interrupting = true
-  talk.screen.print([note('interrupting the run; Ctrl-C once more leaves it to itself')])
+  talk.screen.print([note('interrupting the run; press Ctrl-C again to leave without waiting for it')])
   await current.session.interrupt({ by: 'pawl chat' })
 }
 
-/** Ctrl-C: interrupts the run that is going on; leaves when there is none, or when it was asked to stop already. */
+/** Ctrl-C: interrupts the current run; leaves if there is none, or if it was already asked to stop. */
 function onInterrupt(talk: Talk, leave: () => void): void {
   const { current } = talk
   if (!current?.follower.busy() || talk.interrupting) return leave()

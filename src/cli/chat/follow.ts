@@ -1,4 +1,4 @@
-// Shows the runs of one session as they become durable: one after another, each event once.
+// Shows the runs of one session as their events become durable: one run after another, each event once.
 import type { RunHandle } from '../../client/types.ts'
 import type { SessionEvent } from '../../session/events.ts'
 
@@ -7,7 +7,7 @@ export type Followed = 'answered' | 'failed' | 'left'
 
 /** Shows runs. */
 export interface Follower {
-  /** Shows the run's events that were not shown yet, after those of runs followed before; resolves when it has ended. */
+  /** Shows the run's new events, after those of earlier runs; resolves when the run has ended. */
   follow(run: RunHandle): Promise<Followed>
   /** Whether a run is being shown. */
   busy(): boolean
@@ -15,12 +15,12 @@ export interface Follower {
   stop(): void
 }
 
-/** What a follower is told and tells. */
+/** Options and callbacks. */
 export interface FollowOptions {
-  /** `seq` of the last event that was shown by other means. */
+  /** `seq` of the last event that is shown already. */
   shownUpTo: number
   onEvent(event: SessionEvent): void
-  /** No event has come for a while after the run was asked for. `isSilent` says whether that is still so. */
+  /** No event has arrived for a while after the message. `isSilent` returns whether that is still true. */
   onSilence(isSilent: () => boolean): void
   onError(error: unknown): void
 }
@@ -44,7 +44,7 @@ export function followRuns(options: FollowOptions): Follower {
       for await (const event of run.events({ signal })) {
         silent = false
         clearTimeout(silence)
-        // A steered message's run is the one that was followed before: its events are known.
+        // A steering message joins the run that is being shown: its events are shown already.
         if (event.seq <= shown) continue
         shown = event.seq
         options.onEvent(event)

@@ -6,14 +6,14 @@ import type { SessionState } from '../../session/state.ts'
 import type { MessageRow } from '../../store/rows.ts'
 import { oneLine, paint, printable } from '../terminal.ts'
 
-/** Who speaks in a conversation: the agent's name, and which messages were sent from this terminal. */
+/** The agent's name, and which messages were sent from this terminal. */
 export interface Speakers {
   agent: string
-  /** The terminal shows these already: they were typed there. */
+  /** Messages typed in this terminal, which shows them already. */
   isOwn(messageId: string): boolean
 }
 
-/** The lines that tell a person of an event; none for what a conversation need not show. */
+/** The lines for an event; none for events that a conversation need not show. */
 export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] {
   switch (event.type) {
     case 'message_received':
@@ -33,11 +33,7 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
     case 'tool_failed':
       return [problem(`  ✗ ${event.tool} ${event.code}: ${event.message}`)]
     case 'tool_unknown':
-      return [
-        problem(
-          `  ? ${event.tool}: nobody knows whether it happened: ${event.message}${event.ask ? ` (pawl resolve … ${event.callId})` : ''}`,
-        ),
-      ]
+      return [problem(`  ? ${event.tool}: the outcome is unknown: ${event.message}${event.ask ? ` (pawl resolve … ${event.callId})` : ''}`)]
     case 'tool_resolved':
       return [note(`  ? ${event.tool}: ${resolutionText(event)}`)]
     case 'approval_requested':
@@ -57,7 +53,7 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
     case 'error_entered':
       return [problem(`error, ${event.code}: ${event.reason}`), note(nextAfter(event))]
     case 'recovery_started':
-      return [note(`(going on: ${event.strategy})`)]
+      return [note(`(recovering: ${event.strategy})`)]
     case 'session_closed':
       return [note('(session closed; the next message opens it again)')]
     default:
@@ -75,7 +71,7 @@ export function linesOfMessages(rows: readonly MessageRow[], agent: string): str
   })
 }
 
-/** `seq` of the last event that the messages tell of. */
+/** `seq` of the last event that the messages cover. */
 export function lastSeqOf(rows: readonly MessageRow[]): number {
   return rows.reduce((last, row) => Math.max(last, row.seq), 0)
 }
@@ -91,18 +87,18 @@ export function linesOfState(state: SessionState): string[] {
     ...(state.error ? [line('error', `${state.error.code}: ${state.error.reason}`)] : []),
     line('runs', `${state.run}, turns ${state.turns}, events ${state.seq}`),
     line('tokens', `${usage.input_tokens} in, ${usage.output_tokens} out`),
-    ...(state.inbox.length > 0 ? [line('waiting', `${state.inbox.length} messages that no turn has taken yet`)] : []),
+    ...(state.inbox.length > 0 ? [line('waiting', `${state.inbox.length} messages that the agent has not seen yet`)] : []),
     ...(state.context === null ? [] : [line('context', JSON.stringify(state.context))]),
     ...(state.tags.length > 0 ? [line('tags', state.tags.join(', '))] : []),
   ]
 }
 
-/** Something that is not part of the conversation. */
+/** A line that is not part of the conversation. */
 export function note(text: string): string {
   return paint('dim', indented(text))
 }
 
-/** Something that went wrong. */
+/** A line about a problem. */
 export function problem(text: string): string {
   return paint('red', indented(text))
 }
@@ -145,7 +141,7 @@ function resultLine(tool: string, text: string): string {
 }
 
 function completedLine(event: EventOf<'tool_completed'>): string {
-  if (event.replayOf !== undefined) return resultLine(event.tool, `done before (${event.replayOf}), not done again`)
+  if (event.replayOf !== undefined) return resultLine(event.tool, `not repeated: ${event.replayOf} has already done it`)
   const retried = event.attempt > 1 ? ` (attempt ${event.attempt})` : ''
   return resultLine(event.tool + retried, resultText(event.content ?? event.value ?? null))
 }
@@ -155,27 +151,27 @@ function resultText(result: ResultContent | Json): string {
 }
 
 function resolutionText({ by, happened, decision, decidedBy }: EventOf<'tool_resolved'>): string {
-  if (decision === 'retry') return `nobody knows; it is executed again${byWhom(decidedBy)}`
-  if (decision === 'skip') return `nobody knows; it is left so${byWhom(decidedBy)}`
+  if (decision === 'retry') return `outcome unknown; executed again${byWhom(decidedBy)}`
+  if (decision === 'skip') return `outcome unknown; not repeated${byWhom(decidedBy)}`
   const outcome = happened ? 'it happened' : 'it did not happen'
   return by === 'verify' ? `verified, ${outcome}` : `${outcome}${byWhom(decidedBy)}`
 }
 
 function byWhom(by: string | undefined): string {
-  return by === undefined ? '' : `, says ${by}`
+  return by === undefined ? '' : ` (${by})`
 }
 
 function attemptLine(what: string, event: EventOf<'model_attempt_failed'> | EventOf<'tool_attempt_failed'>): string {
   const { attempt, class: kind, code, message, nextDelayMs } = event.error
-  const again = nextDelayMs === undefined ? '' : `; again in ${nextDelayMs} ms`
+  const again = nextDelayMs === undefined ? '' : `; next attempt in ${nextDelayMs} ms`
   return note(`  ! ${what}, attempt ${attempt}: ${code ?? kind}: ${message}${again}`)
 }
 
 function nextAfter(event: EventOf<'error_entered'>): string {
-  return event.strategy === 'automatic' ? '(the session goes on by itself once the cause is gone)' : '(the next message starts a new run)'
+  return event.strategy === 'automatic' ? '(the session continues by itself once the cause is gone)' : '(the next message starts a new run)'
 }
 
-/** One line that keeps the spaces it begins with. */
+/** One line that keeps its indentation. */
 function indented(text: string): string {
   const body = text.trimStart()
   return ' '.repeat(text.length - body.length) + oneLine(body)

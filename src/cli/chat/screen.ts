@@ -1,15 +1,15 @@
-// The terminal of a chat: lines in, lines out, Ctrl-C. Works with a pipe as well.
+// The terminal of a chat: input lines, output lines, Ctrl-C. Also works with a pipe.
 import { clearLine, createInterface, cursorTo } from 'node:readline'
 
-/** Where a conversation is typed and shown. */
+/** Input and output of a conversation. */
 export interface Screen {
-  /** A person at a terminal; else lines come from a pipe. */
+  /** Whether a person types at a terminal; otherwise lines come from a pipe. */
   readonly interactive: boolean
-  /** Typed lines, until the end of input or `close`. To be iterated once. */
+  /** Input lines, until the end of input or `close`. Iterate only once. */
   readonly lines: AsyncIterable<string>
-  /** Prints above what is being typed. */
+  /** Prints above the line that is being typed. */
   print(lines: readonly string[]): void
-  /** Asks for the next line. */
+  /** Prompts for the next line. */
   prompt(): void
   /** Ends `lines`. */
   close(): void
@@ -20,7 +20,7 @@ export function openScreen(options: { prompt: string; onInterrupt: () => void; o
   const { stdin: input, stdout: output } = process
   const interactive = input.isTTY === true && output.isTTY === true
   const reader = createInterface({ input, output, terminal: interactive, prompt: interactive ? options.prompt : '' })
-  // Lines that come before somebody iterates would be lost: the iterator is made at once.
+  // The iterator is created at once, because lines before the first iteration would be lost.
   const lines = reader[Symbol.asyncIterator]()
   let open = true
   reader.on('close', () => {

@@ -1,6 +1,6 @@
-// What a typed line of a chat means: a message, or a command that begins with a slash.
+// Parses a line of a chat: a message, or a command that begins with a slash.
 
-/** A line, understood. */
+/** A parsed line. */
 export type Command =
   | { name: 'send'; text: string }
   | { name: 'nothing' }
@@ -10,11 +10,11 @@ export type Command =
 
 /** The commands, for `/help`. */
 export const HELP: readonly string[] = [
-  '  /state         how the session stands',
-  '  /interrupt     stop the run that is going on (so does Ctrl-C)',
-  '  /resume <id>   go on with another session',
-  '  /exit          leave; the session stays (so do Ctrl-D, and Ctrl-C while no run is going on)',
-  '  //text         a message that begins with a slash',
+  '  /state         show the state of the session',
+  '  /interrupt     stop the current run (also Ctrl-C)',
+  '  /resume <id>   continue another session',
+  '  /exit          leave; the session stays open (also Ctrl-D, and Ctrl-C without a run)',
+  '  //text         send a message that begins with a slash',
 ]
 
 /** Reads a line. */
@@ -31,7 +31,7 @@ export function commandOf(line: string): Command {
     case 'help':
       return { name }
     case 'resume':
-      return argument ? { name, id: argument } : { name: 'wrong', advice: 'say which session: /resume <id>' }
+      return argument ? { name, id: argument } : { name: 'wrong', advice: 'name a session: /resume <id>' }
     default:
       return { name: 'wrong', advice: `/${name} is not a command; /help lists them, //${name} sends it as a message` }
   }

@@ -14,7 +14,7 @@ function answerOf(text: string): Json {
   try {
     return jsonOf(text)
   } catch {
-    throw new InvalidArgumentError('Give JSON: text has quotes of its own, as in \'"yes"\'.')
+    throw new InvalidArgumentError('Use JSON; a string needs its own quotes, as in \'"yes"\'.')
   }
 }
 

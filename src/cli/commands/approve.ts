@@ -1,4 +1,4 @@
-// `pawl approve <session> <call>`: approves a call that waits for it, perhaps with other arguments.
+// `pawl approve <session> <call>`: approves a call, optionally with other arguments.
 import type { Command } from 'commander'
 import type { Json } from '../../session/json.ts'
 import { jsonOf } from '../options.ts'
@@ -12,10 +12,10 @@ interface ApproveOptions extends DecidingOptions {
 
 /** The command. */
 export function approveCommand(): Command {
-  return decidingCommand('approve', 'approve a call: it is executed once')
-    .option('--digest <digest>', 'of the arguments that were looked at; others are not approved (default: what it has now)')
-    .option('--input <json>', "execute it with these arguments in place of the model's", jsonOf)
-    .option('--note <text>', 'why, for the record')
+  return decidingCommand('approve', 'approve a call, which is then executed')
+    .option('--digest <digest>', 'digest of the arguments that you have read; others are refused (default: the present arguments)')
+    .option('--input <json>', "execute it with these arguments instead of the model's", jsonOf)
+    .option('--note <text>', 'the reason; recorded')
     .action(approve)
 }
 

@@ -1,4 +1,4 @@
-// The commands that ask the side store.
+// The commands that query the side store.
 import type { Command } from 'commander'
 import { checkpointsCommand } from './checkpoints.ts'
 import { errorsCommand } from './errors.ts'

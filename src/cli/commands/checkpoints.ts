@@ -1,4 +1,4 @@
-// `pawl checkpoints <session>`: the points that a session can go back to or be forked from.
+// `pawl checkpoints <session>`: points for rollbacks and forks.
 import type { Command } from 'commander'
 import type { ListedCheckpoint } from '../../client/index.ts'
 import { askStore, type ListingOptions, listingCommand, pageOf, showAll, showList, timeOf } from '../asking.ts'
@@ -16,9 +16,9 @@ const COLUMNS: Column<ListedCheckpoint>[] = [
 
 /** The command. */
 export function checkpointsCommand(): Command {
-  return listingCommand('checkpoints', "list a session's checkpoints, the newest first; a fork may also begin at an archived one")
+  return listingCommand('checkpoints', "list a session's checkpoints, newest first; a fork may begin at an archived one, too")
     .argument('<session>', "the session's id")
-    .option('--latest', 'only the newest one that was not left behind')
+    .option('--latest', 'only the newest one that is not archived')
     .action((session: string, options: ListingOptions & { latest?: true }) =>
       askStore(options, async (asking) => {
         if (!options.latest) return showList(options, asking.checkpoints({ session, ...pageOf(options) }), COLUMNS)

@@ -1,4 +1,4 @@
-// `pawl crash-test <module>`: kills the workers of a conversation at every boundary of it and says what differs.
+// `pawl crash-test <module>`: kills workers at every boundary of a conversation and reports differences.
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { CrashTestOptions, TroubleKind } from '../../testing/crash/types.ts'
 import { findModule } from '../serving/module.ts'
@@ -14,21 +14,23 @@ interface CrashTestCommandOptions {
   json?: true
 }
 
-/** As a shell says of a command that Ctrl-C has ended. */
+/** A shell's exit code for a command that was ended by Ctrl-C. */
 const INTERRUPTED = 130
 
 /** The command. */
 export function crashTestCommand(): Command {
   return new Command('crash-test')
-    .description('run a scripted conversation in peace, then with a SIGKILL at every boundary, then with random troubles, and compare')
+    .description(
+      'run a scripted conversation without kills, then with a SIGKILL at every boundary, then with random faults, and compare the results',
+    )
     .argument('<module>', 'TypeScript or JavaScript file whose default export is a crash test: { module, script, world, … }')
-    .option('--only <pattern>', 'only boundaries whose name matches, such as "tool refund.*during"', patternOf)
-    .option('--seed <n>', 'seed of the random rounds (default: random, printed)', countOf)
-    .option('--rounds <n>', 'random rounds; 0: none (default: 7, one for each kind)', countOf)
+    .option('--only <pattern>', 'only boundaries whose names match this regular expression, such as "tool refund.*during"', patternOf)
+    .option('--seed <n>', 'seed of the random rounds (default: random; it is printed)', countOf)
+    .option('--rounds <n>', 'number of random rounds (default: 7, one for each kind of fault)', countOf)
     .addOption(
       new Option(
         '--kinds <kinds>',
-        'what may happen in them, with commas between (default: all of kill,pause,supervisor,pause_supervisor,both,postgres,temporal)',
+        'kinds of faults in random rounds, separated by commas (default: kill,pause,supervisor,pause_supervisor,both,postgres,temporal)',
       ).argParser((text) => text.split(',').map((kind) => kind.trim()) as TroubleKind[]),
     )
     .option('--processes <n>', 'worker processes (default: 2)', countOf)
@@ -38,7 +40,7 @@ export function crashTestCommand(): Command {
 
 async function crashTestModule(given: string, options: CrashTestCommandOptions): Promise<void> {
   const path = await findModule(given, 'your crash test')
-  // Nothing here is worth finishing; what was started ends with this process.
+  // Exits at once: everything that was started ends with this process.
   void listenForStop().stop.then(() => process.exit(INTERRUPTED))
   const [{ crashTest }, { loadCrashTest }] = await Promise.all([import('../../testing/crash.ts'), import('../../testing/crash/load.ts')])
   const test = await loadCrashTest(path)
@@ -47,9 +49,9 @@ async function crashTestModule(given: string, options: CrashTestCommandOptions):
   if (!result.ok) process.exitCode = 1
 }
 
-/** The command line has the last word. */
+/** Options of the command line override those of the test. */
 function asAsked(test: CrashTestOptions, { only, seed, rounds, kinds, processes }: CrashTestCommandOptions): CrashTestOptions {
-  // A test without random rounds has them if the command line says how many.
+  // The command line can add random rounds to a test without them.
   const random = test.random === false ? { rounds: 0 } : test.random
   return {
     ...test,
@@ -59,7 +61,7 @@ function asAsked(test: CrashTestOptions, { only, seed, rounds, kinds, processes 
   }
 }
 
-/** The table is the result, and goes to standard output; here a blank line stands for it. */
+/** Prints progress to standard error. The table goes to standard output, so it is replaced by a blank line here. */
 function sayProgress(line: string): void {
   process.stderr.write(line.startsWith('\n') ? '\n' : `${line}\n`)
 }
@@ -68,12 +70,12 @@ function patternOf(text: string): RegExp {
   try {
     return new RegExp(text)
   } catch (error) {
-    throw new InvalidArgumentError(`Give a regular expression (${error instanceof Error ? error.message : String(error)}).`)
+    throw new InvalidArgumentError(`Use a regular expression (${error instanceof Error ? error.message : String(error)}).`)
   }
 }
 
 function countOf(text: string): number {
   const count = Number(text)
-  if (!Number.isSafeInteger(count) || count < 0) throw new InvalidArgumentError('Give an integer from 0.')
+  if (!Number.isSafeInteger(count) || count < 0) throw new InvalidArgumentError('Use a whole number, 0 or higher.')
   return count
 }

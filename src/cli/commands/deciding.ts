@@ -1,4 +1,4 @@
-// The commands by which a person speaks to calls that wait.
+// The commands for decisions on waiting calls.
 import type { Command } from 'commander'
 import { answerCommand } from './answer.ts'
 import { approveCommand } from './approve.ts'

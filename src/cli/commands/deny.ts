@@ -1,4 +1,4 @@
-// `pawl deny <session> <call>`: denies a call that waits for approval; the model is told.
+// `pawl deny <session> <call>`: denies a call that waits for approval, and tells the model.
 import type { Command } from 'commander'
 import { decide, type DecidingOptions, decidingCommand, digestOf, saidBy } from '../deciding.ts'
 import { defined } from '../../session/defined.ts'
@@ -10,10 +10,10 @@ interface DenyOptions extends DecidingOptions {
 
 /** The command. */
 export function denyCommand(): Command {
-  return decidingCommand('deny', 'deny a call: it is not executed')
-    .option('--digest <digest>', 'of the arguments that were looked at (default: what it has now)')
-    .option('--reason <text>', 'what the model is told')
-    .option('--note <text>', 'why, for the record alone')
+  return decidingCommand('deny', 'deny a call, which is then not executed')
+    .option('--digest <digest>', 'digest of the arguments that you have read (default: the present arguments)')
+    .option('--reason <text>', 'the reason that the model is told')
+    .option('--note <text>', 'a note that is only recorded')
     .action(deny)
 }
 

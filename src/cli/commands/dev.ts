@@ -20,19 +20,19 @@ interface DevOptions {
 /** The command. */
 export function devCommand(): Command {
   return new Command('dev')
-    .description('start Temporal and Postgres on this machine and serve the agents of a module')
+    .description('start Temporal, Postgres and a worker for the agents of a module, on this machine')
     .argument('<module>', 'TypeScript or JavaScript file that exports an agent, a list of agents, or defineWorker({ agents })')
     .addOption(processesOption())
     .addOption(taskQueueOption())
     .addOption(dataOption())
-    .option('--no-watch', 'do not reload the module when it is saved, or a file that it imports')
+    .option('--no-watch', 'do not reload the module when it or a file that it imports is saved')
     .addOption(jsonOption())
     .action(dev)
 }
 
 async function dev(given: string, options: DevOptions): Promise<void> {
   const module = await findModule(given)
-  // Loaded when they are needed: `pawl --help` and a wrong path need not wait for Temporal's native library.
+  // Loaded on demand, so that `pawl --help` and a wrong path do not wait for Temporal's native library.
   const [{ startStack }, { serve }] = await Promise.all([import('../../local/index.ts'), import('../serving/serve.ts')])
   const requests = listenForStop()
   const announcer = options.json ? announceAsJson() : announceToPeople((served) => hints(served, options))
@@ -60,7 +60,7 @@ function hints(served: ServedStack, options: DevOptions): string[] {
   return [
     '',
     `Talk to an agent:     ${paint('bold', `npx pawl chat <agent>${folder}`)}`,
-    'Talk from a backend:  Pawl.connect() in this folder or below; elsewhere with these in its environment',
+    'Talk from a backend:  Pawl.connect() in this folder or below it; elsewhere, set these variables',
     `  export TEMPORAL_ADDRESS=${served.temporalAddress} DATABASE_URL='${served.databaseUrl}'`,
     '',
   ]

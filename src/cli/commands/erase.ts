@@ -1,4 +1,4 @@
-// `pawl erase <id>`: deletes a session's content for good, in the side store and in Temporal.
+// `pawl erase <id>`: deletes a session's content permanently, in the side store and in Temporal.
 import { Command } from 'commander'
 import type { EraseReport } from '../../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
@@ -16,10 +16,12 @@ interface EraseCommandOptions extends DeploymentOptions {
 export function eraseCommand(): Command {
   return aboutDeployment(
     new Command('erase')
-      .description("delete a session's content for good: its rows, its archive, its histories in Temporal; who and why is kept in `audit`")
+      .description(
+        "permanently delete a session's content: its rows, its archive and its histories in Temporal; a row in `audit` records who and why",
+      )
       .argument('<session>', "the session's id")
-      .requiredOption('--by <who>', 'who wants it')
-      .option('--reason <text>', 'why')
+      .requiredOption('--by <who>', 'who requests it; recorded')
+      .option('--reason <text>', 'the reason; recorded')
       .option('--force', 'terminate the session if it is open'),
   )
     .addOption(jsonOption())
@@ -38,8 +40,8 @@ function linesOfReport({ sessionId, terminated, executions, rows, forks, parent 
   return [
     `session ${sessionId} erased${terminated ? '; it was open and has been terminated' : ''}`,
     ...counts.map(([table, n]) => `  ${String(n).padStart(10)} ${table}`),
-    `  ${String(executions).padStart(10)} of its histories in Temporal`,
-    ...(forks.length > 0 ? [`Its forks have their own copy of what it was until then: ${forks.join(', ')}`] : []),
-    ...(parent === null ? [] : [`It was forked from ${parent}, which has what came before.`]),
+    `  ${String(executions).padStart(10)} histories in Temporal`,
+    ...(forks.length > 0 ? [`Its forks have their own copies of its past: ${forks.join(', ')}`] : []),
+    ...(parent === null ? [] : [`It was forked from ${parent}, which still has the inherited past.`]),
   ]
 }

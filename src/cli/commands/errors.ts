@@ -34,9 +34,9 @@ const COLUMNS: Column<ListedError>[] = [
 
 /** The command. */
 export function errorsCommand(): Command {
-  const command = listingCommand('errors', 'list failed attempts, and failures of whole runs (without an attempt), the newest first')
+  const command = listingCommand('errors', 'list failed attempts and failed runs (without an attempt number), newest first')
   return withSpan(withSession(command))
-    .option('--context <context>', "'model', 'tool:<name>', 'run' or 'checkpoint'")
+    .option('--context <context>', "only errors of 'model', 'tool:<name>', 'run' or 'checkpoint'")
     .action((session: string | undefined, options: ErrorsOptions) => {
       const { context } = options
       const filter = { ...sessionIn(session, options), ...defined({ context }) }

@@ -16,11 +16,14 @@ interface EventsOptions extends AskingOptions {
 
 /** The command. */
 export function eventsCommand(): Command {
-  return askingCommand('events', 'show the events of all sessions as they were stored; each is given at least once, and none is skipped')
-    .option('--type <types>', 'such as error_entered; several with commas', severalOf)
-    .option('--agent <name>', "of this agent's sessions")
-    .option('--after <cursor>', 'go on behind this event: the cursor that --json gives with each')
-    .option('--follow', 'go on with new ones until Ctrl-C')
+  return askingCommand(
+    'events',
+    'show the events of all sessions in the order of storage; each is shown at least once, and none is skipped',
+  )
+    .option('--type <types>', 'only these types, such as error_entered, separated by commas', severalOf)
+    .option('--agent <name>', "only this agent's sessions")
+    .option('--after <cursor>', 'continue after this cursor; --json prints one with each event')
+    .option('--follow', 'continue with new events until Ctrl-C')
     .action(events)
 }
 

@@ -1,4 +1,4 @@
-// `pawl fork <session>`: makes a new session that begins with another one's past.
+// `pawl fork <session>`: creates a session that begins with another one's past.
 import { Command, Option } from 'commander'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { jsonOption } from '../options.ts'
@@ -16,17 +16,17 @@ interface ForkCommandOptions extends DeploymentOptions, TargetOptions {
 /** The command. */
 export function forkCommand(): Command {
   const command = new Command('fork')
-    .description("make a new session from a point of a session's past (default: where it is now); they share nothing afterwards")
+    .description("create a session from a point of another session's past (default: its present state); they share nothing afterwards")
     .argument('<session>', "the session's id")
   return aboutDeployment(withTarget(command))
-    .option('--id <id>', "the new session's id (default: a new one)")
+    .option('--id <id>', "the new session's id (default: a new id)")
     .addOption(
-      new Option('--keys <what>', 'whether effects under keys of the whole session count as completed in the fork')
+      new Option('--keys <what>', 'whether effects that completed under keys of the whole session count as completed in the fork')
         .choices(['carried', 'forgotten'])
         .default('carried'),
     )
-    .option('--no-interrupt', 'let a run that is going on go on, and fork from before it')
-    .option('--by <who>', 'who has it done, for the record')
+    .option('--no-interrupt', 'do not interrupt a run in progress; the fork begins before it')
+    .option('--by <who>', 'who requests it; recorded')
     .addOption(jsonOption())
     .action(fork)
 }

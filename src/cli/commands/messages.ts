@@ -1,4 +1,4 @@
-// `pawl messages <session>`: what was said in a session, now or as it was at some point of its past.
+// `pawl messages <session>`: the messages of a session, now or at a point of its past.
 import type { Command } from 'commander'
 import { CliError } from '../errors.ts'
 import type { MessageRow } from '../../client/index.ts'
@@ -21,15 +21,16 @@ const COLUMNS: Column<MessageRow>[] = [
 
 /** The command. */
 export function messagesCommand(): Command {
-  const command = listingCommand('messages', 'show what was said in a session; with a point of its past, as it was there')
+  const command = listingCommand('messages', 'show the messages of a session, now or at a point of its past')
   return withTarget(command.argument('<session>', "the session's id"))
-    .option('--archived', 'what was taken out of the transcript, by going back, restarting or pruning')
+    .option('--archived', 'messages that a rollback, a restart or pruning has removed from the transcript')
     .action(messages)
 }
 
 function messages(session: string, options: MessagesOptions): Promise<void> {
   const target = targetIn(options)
-  if (target && options.archived) throw new CliError('invalid_usage', 'Give --archived or a point of the past, not both.')
+  if (target && options.archived)
+    throw new CliError('invalid_usage', '--archived cannot be combined with a point of the past: use one of them.')
   return askStore(options, async (asking) => {
     if (options.archived) return showAll(options, await asking.session(session).archivedMessages(), COLUMNS)
     if (target) return showAll(options, await asking.session(session).messagesUpTo(target), COLUMNS)

@@ -1,4 +1,4 @@
-// `pawl migrate`: brings the side store's tables up to this release, as the role that owns them.
+// `pawl migrate`: updates the side store's tables to this release, as the role that owns them.
 import { Command } from 'commander'
 import { connectOptions } from '../connecting.ts'
 import { CliError } from '../errors.ts'
@@ -16,21 +16,21 @@ interface MigrateCommandOptions {
 /** The command. */
 export function migrateCommand(): Command {
   return new Command('migrate')
-    .description('bring the tables of the side store up to this release; connects as DATABASE_URL says, as the role that is to own them')
+    .description('update the tables of the side store to this release; DATABASE_URL must connect as the role that owns them')
     .addOption(dataOption())
-    .option('--schema <name>', "Postgres schema (default: 'pawl')")
-    .option('--app-role <role>', "a role that is granted what workers need; they connect as it, with `migrate: 'check'`")
-    .option('--check', 'change nothing: say what is missing; exit code 1 if anything is')
+    .option('--schema <name>', "Postgres schema of the side store (default: 'pawl')")
+    .option('--app-role <role>', "grant this role what workers need; workers then connect as it, with `migrate: 'check'`")
+    .option('--check', 'only list missing migrations; exit code 1 if there are any')
     .addOption(jsonOption())
     .action(migrate)
 }
 
-/** Exit code 1: something is missing, and it was only checked. */
+/** Exit code 1: `--check` found missing migrations. */
 async function migrate({ appRole, check, json, ...where }: MigrateCommandOptions): Promise<void> {
-  if (appRole !== undefined && check) throw new CliError('invalid_usage', '--check changes nothing: leave --app-role out.')
+  if (appRole !== undefined && check) throw new CliError('invalid_usage', '--check changes nothing: leave out --app-role.')
   const { postgres = process.env.DATABASE_URL, schema, onWait } = await connectOptions(where)
   if (typeof postgres !== 'string' || postgres === '') {
-    throw new CliError('invalid_usage', 'No Postgres is known: set DATABASE_URL, or start `pawl dev`.')
+    throw new CliError('invalid_usage', 'No Postgres is configured: set DATABASE_URL, or start `pawl dev`.')
   }
   const { migrateStore } = await import('../../client/admin/migrating.ts')
   const report = await migrateStore({
@@ -45,8 +45,8 @@ async function migrate({ appRole, check, json, ...where }: MigrateCommandOptions
   const lines = [
     ...applied.map((name) => `applied ${name}`),
     ...pending.map((name) => `missing ${name}`),
-    ...(applied.length + pending.length === 0 ? [`The schema "${report.schema}" is up to date.`] : []),
-    ...(grantedTo === undefined ? [] : [`Granted "${grantedTo}" what workers need.`]),
+    ...(applied.length + pending.length === 0 ? [`The Postgres schema "${report.schema}" is up to date.`] : []),
+    ...(grantedTo === undefined ? [] : [`Granted the role "${grantedTo}" the rights that workers need.`]),
     ...(pending.length > 0 ? ['Run `pawl migrate` without --check to apply what is missing.'] : []),
   ]
   process.stdout.write(

@@ -1,4 +1,4 @@
-// `pawl pending`: the calls of all sessions that wait for somebody, those that have waited longest first.
+// `pawl pending`: the calls of all sessions that wait for a person or a client, longest wait first.
 import type { Command } from 'commander'
 import type { ListedPending, PendingKind } from '../../client/index.ts'
 import {
@@ -37,9 +37,9 @@ const COLUMNS: Column<ListedPending>[] = [
 /** The command. */
 export function pendingCommand(): Command {
   return withSession(listingCommand('pending', 'list the calls that wait for a person or a client, longest wait first'))
-    .option('--kind <kind>', 'approval, client or unknown; several with commas', severalOf)
-    .option('--agent <name>', 'of this agent')
-    .option('--tag <tags>', 'of sessions that have this tag; all of several with commas', severalOf)
+    .option('--kind <kind>', 'only these kinds: approval, client, unknown, separated by commas', severalOf)
+    .option('--agent <name>', 'only sessions of this agent')
+    .option('--tag <tags>', 'only sessions that have all of these tags, separated by commas', severalOf)
     .action((session: string | undefined, options: PendingOptions) =>
       askStore(options, (asking) =>
         showList(options, asking.pending.list({ ...filterOf(options), ...sessionIn(session, options) }), COLUMNS),

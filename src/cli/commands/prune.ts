@@ -1,4 +1,4 @@
-// `pawl prune --older-than <age>`: closed sessions leave their messages to the archive and keep their numbers; the archive has an end, too.
+// `pawl prune --older-than <age>`: archives the messages of closed sessions and deletes their other rows; also deletes old archived messages.
 import { Command } from 'commander'
 import type { PruneReport } from '../../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
@@ -21,19 +21,19 @@ export function pruneCommand(): Command {
   return aboutDeployment(
     new Command('prune')
       .description(
-        'move the messages of closed sessions to the archive and delete their other rows, in batches; may be stopped at any time',
+        'move the messages of closed sessions to the archive and delete their other rows, in batches; you can stop it at any time',
       )
-      .requiredOption('--older-than <age>', "closed sessions in which nothing has happened for so long, such as '90d'")
-      .option('--archive-retention <age>', 'delete from the archive what was archived longer ago (default: keep it)')
-      .option('--batch <n>', 'sessions a transaction (default: 20)')
+      .requiredOption('--older-than <age>', "prune closed sessions in which nothing has happened for this long, such as '90d'")
+      .option('--archive-retention <age>', 'also delete messages that were archived longer ago than this (default: keep them)')
+      .option('--batch <n>', 'sessions per transaction (default: 20)')
       .option('--dry-run', 'only count')
-      .option('--by <who>', 'who has it done, for the audit rows'),
+      .option('--by <who>', 'who requests it; recorded in `audit`'),
   )
     .addOption(jsonOption())
     .action(prune)
 }
 
-/** Exit code 1: it was stopped. */
+/** Exit code 1: the command was stopped. */
 async function prune(options: PruneCommandOptions): Promise<void> {
   const { olderThan, archiveRetention, batch, dryRun, by, json } = options
   const say = (line: string) => process.stdout.write(`${line}\n`)
@@ -63,6 +63,6 @@ function linesOfReport({ before, sessions, rows, archive, stopped }: PruneReport
     ...(archive
       ? [`${archive.messages} message(s), archived before ${archive.before.toISOString()}, and ${archive.blobs} large value(s) ${what}`]
       : []),
-    ...(stopped ? ['Stopped: run it again for the rest.'] : []),
+    ...(stopped ? ['Stopped: run the command again for the rest.'] : []),
   ]
 }

@@ -1,4 +1,4 @@
-// `pawl rebuild [session]`: restores rows of the side store from Temporal's histories, and says what it could not restore.
+// `pawl rebuild [session]`: restores rows of the side store from Temporal's histories, and reports what is lost.
 import { Command } from 'commander'
 import type { RebuildReport, RebuiltSession } from '../../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
@@ -17,16 +17,18 @@ interface RebuildCommandOptions extends DeploymentOptions {
 export function rebuildCommand(): Command {
   return aboutDeployment(
     new Command('rebuild')
-      .description("restore the rows of sessions from Temporal's histories, as after a DROP SCHEMA; needs a worker on their task queue")
-      .argument('[session]', 'this session only (default: all that Temporal still has of the task queue)'),
+      .description(
+        "restore the rows of sessions from Temporal's histories, for example after a DROP SCHEMA; needs a worker on their task queue",
+      )
+      .argument('[session]', 'only this session (default: all sessions of the task queue that Temporal still has)'),
   )
-    .option('--every-queue', 'sessions of all task queues of the namespace')
-    .option('--by <who>', 'who has it done, for the audit row')
+    .option('--every-queue', 'restore sessions of all task queues of the namespace')
+    .option('--by <who>', 'who requests it; recorded in `audit`')
     .addOption(jsonOption())
     .action(rebuild)
 }
 
-/** Exit code 1: at least one session is not whole. */
+/** Exit code 1: at least one session is incomplete. */
 async function rebuild(session: string | undefined, options: RebuildCommandOptions): Promise<void> {
   const { json, by, everyQueue } = options
   const say = (line: string) => process.stdout.write(`${line}\n`)
@@ -44,13 +46,13 @@ async function rebuild(session: string | undefined, options: RebuildCommandOptio
   if (incomplete.length > 0 || report.stopped) process.exitCode = 1
 }
 
-/** Lines for a person; none for a session of which nothing was missing. */
+/** Lines for a person; none for a complete session. */
 function linesOfSession({ sessionId, outcome, events, upTo, missing, missingValues, error }: RebuiltSession): string[] {
   if (outcome === 'complete') return []
   const colour = outcome === 'restored' ? 'green' : outcome === 'partial' ? 'yellow' : 'red'
   return [
     `${paint(colour, outcome.padEnd(8))} ${sessionId}  ${events} event(s) restored, stored up to ${upTo}`,
-    ...missing.map(({ fromSeq, toSeq }) => `  missing  events ${fromSeq} to ${toSeq}: no execution that had them is left`),
+    ...missing.map(({ fromSeq, toSeq }) => `  missing  events ${fromSeq} to ${toSeq}: no execution has them any longer`),
     ...missingValues.map(({ seq, sha256, bytes }) => `  missing  the value of event ${seq}: ${bytes} bytes, sha256 ${sha256}`),
     ...(error ? [`  ${oneLine(`${error.code}: ${error.message}`)}`] : []),
   ]
@@ -58,5 +60,5 @@ function linesOfSession({ sessionId, outcome, events, upTo, missing, missingValu
 
 function linesOfReport({ sessions, complete, restored, partial, failed, events, stopped }: RebuildReport): string {
   const sums = `${sessions} session(s): ${restored} restored, ${complete} were complete, ${partial} partial, ${failed} failed; ${events} event(s)`
-  return stopped ? `${sums}. Stopped: run it again for the rest.` : sums
+  return stopped ? `${sums}. Stopped: run the command again for the rest.` : sums
 }

@@ -1,4 +1,4 @@
-// `pawl resolve <session> <call>`: says what became of a call whose outcome is unknown.
+// `pawl resolve <session> <call>`: resolves the unknown outcome of a call.
 import type { Command } from 'commander'
 import type { ResolveRequest } from '../../session/protocol.ts'
 import type { Json } from '../../session/json.ts'
@@ -15,12 +15,12 @@ interface ResolveOptions extends DecidingOptions {
 
 /** The command. */
 export function resolveCommand(): Command {
-  return decidingCommand('resolve', 'say what became of a call whose outcome is unknown')
-    .option('--happened <json>', 'it happened, and this is its result', jsonOf)
-    .option('--not-happened', 'it did not happen: it is executed again if its run waits for it')
-    .option('--retry', 'nobody knows, and it is executed again')
-    .option('--skip', 'nobody knows, and it is left so: the model is told')
-    .option('--note <text>', 'why, for the record')
+  return decidingCommand('resolve', 'resolve the unknown outcome of a call')
+    .option('--happened <json>', 'the effect happened, with this result', jsonOf)
+    .option('--not-happened', 'the effect did not happen: the call is executed again if its run waits for it')
+    .option('--retry', 'the outcome is not known: execute the call again')
+    .option('--skip', 'the outcome is not known: tell the model, and do not repeat the call')
+    .option('--note <text>', 'the reason; recorded')
     .action(resolve)
 }
 
@@ -41,5 +41,5 @@ function resolutionOf({ happened, notHappened, retry, skip }: ResolveOptions): {
   ]
   const [one] = said
   if (one && said.length === 1) return one
-  throw new CliError('invalid_usage', 'Say one of --happened <json>, --not-happened, --retry and --skip.')
+  throw new CliError('invalid_usage', 'Use exactly one of --happened <json>, --not-happened, --retry and --skip.')
 }

@@ -1,4 +1,4 @@
-// `pawl resume <session>`: opens a session again whose workflow has closed; a run that had been cut off goes on.
+// `pawl resume <session>`: reopens a session whose workflow has closed and continues its interrupted run.
 import { Command } from 'commander'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { linesOfState } from '../chat/lines.ts'
@@ -8,7 +8,7 @@ import { jsonOption } from '../options.ts'
 export function resumeCommand(): Command {
   return aboutDeployment(
     new Command('resume')
-      .description('open a session again whose workflow has closed, in whatever way; a run that had been cut off goes on')
+      .description('reopen a session whose workflow has closed, for whatever reason, and continue a run that was cut off')
       .argument('<session>', "the session's id"),
   )
     .addOption(jsonOption())

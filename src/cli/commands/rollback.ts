@@ -1,4 +1,4 @@
-// `pawl rollback <session>`: moves a session back, and says which effects that does not undo.
+// `pawl rollback <session>`: rolls a session back and lists the effects that are not undone.
 import { Command } from 'commander'
 import type { Moved } from '../../session/protocol.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
@@ -16,11 +16,11 @@ interface RollbackCommandOptions extends DeploymentOptions, TargetOptions {
 /** The command. */
 export function rollbackCommand(): Command {
   const command = new Command('rollback')
-    .description('move a session back to a point of its past; what is left behind is archived, a run that is going on is interrupted')
+    .description('roll a session back to a point of its past; later messages are archived, and a run in progress is interrupted')
     .argument('<session>', "the session's id")
   return aboutDeployment(withTarget(command))
-    .option('--by <who>', 'who has it done, for the record')
-    .option('--reason <text>', 'why, for the record')
+    .option('--by <who>', 'who requests it; recorded')
+    .option('--reason <text>', 'the reason; recorded')
     .addOption(jsonOption())
     .action(rollback)
 }
@@ -36,7 +36,7 @@ async function rollback(session: string, options: RollbackCommandOptions): Promi
 function linesOfMove(session: string, { toSeq, effects, moreEffects }: Moved): string[] {
   const undone = effects.length + moreEffects
   return [
-    `session ${session} is again where it was after its event ${toSeq}`,
+    `session ${session} is back at event ${toSeq}`,
     ...(undone === 0 ? [] : [paint('yellow', `not undone, ${undone} effect(s):`)]),
     ...effects.map(({ callId, tool, status, effectId }) =>
       oneLine(`- ${callId} ${tool} ${status}${effectId === undefined ? '' : ` ${effectId}`}`),

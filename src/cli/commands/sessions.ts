@@ -1,4 +1,4 @@
-// `pawl sessions`: which sessions there are, and how they stand.
+// `pawl sessions`: the sessions and their status.
 import type { Command } from 'commander'
 import type { ListedSession } from '../../client/index.ts'
 import type { SessionStatus } from '../../session/events.ts'
@@ -38,10 +38,10 @@ const COLUMNS: Column<ListedSession>[] = [
 
 /** The command. */
 export function sessionsCommand(): Command {
-  return withSpan(listingCommand('sessions', 'list sessions, the newest first'))
-    .option('--status <status>', 'idle, running, waiting, error or closed; several with commas', severalOf)
-    .option('--agent <name>', 'of this agent')
-    .option('--tag <tags>', 'that have this tag; all of several with commas', severalOf)
+  return withSpan(listingCommand('sessions', 'list sessions, newest first'))
+    .option('--status <status>', 'only these: idle, running, waiting, error, closed, separated by commas', severalOf)
+    .option('--agent <name>', 'only sessions of this agent')
+    .option('--tag <tags>', 'only sessions that have all of these tags, separated by commas', severalOf)
     .action((options: SessionsOptions) =>
       askStore(options, (asking) => showList(options, asking.sessions.list(filterOf(options)), COLUMNS)),
     )

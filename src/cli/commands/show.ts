@@ -1,4 +1,4 @@
-// `pawl show <session>`: one session at a glance, from the side store; where that knows nothing of it, what the session itself says.
+// `pawl show <session>`: an overview of one session, from the side store or, if that does not have it, from the session itself.
 import type { Command } from 'commander'
 import type { StoreAsking } from '../../client/queries/asking.ts'
 import type { ListedCheckpoint, ListedError, ListedSession, ListedToolCall } from '../../client/index.ts'
@@ -11,30 +11,30 @@ import { type AskingOptions, askingCommand, askStore, dollarsOf, say, timeOf } f
 import { linesOfTable } from '../table.ts'
 import { CALL_COLUMNS } from './tools.ts'
 
-/** What is shown, and what `--json` gives as one object. */
+/** The overview; `--json` prints it as one object. */
 interface Glance {
   session: ListedSession
   latestCheckpoint: ListedCheckpoint | null
-  /** Calls that are not over, or whose outcome is unknown. */
+  /** Calls that have not ended, or whose outcome is unknown. */
   openCalls: ListedToolCall[]
   /** The newest five. */
   errors: ListedError[]
 }
 
-/** A session of which the store has no row: as it is, or, if it cannot say that, what it waits for. */
+/** A session without a row in the store: its state, or what it waits for. */
 type Live = { stored: { code: string; reason: string } } & ({ state: SessionState } | { sessionId: string; waitsFor: string })
 
-/** What the store says when it has, or can give, nothing of a session. */
+/** Error codes of a store that does not have a session or cannot be read. */
 const UNSTORED: ReadonlySet<string> = new Set(['session_not_found', 'store_unavailable', 'schema_behind', 'no_store'])
 const STORED_NOTHING: ReadonlySet<string> = new Set(['session_not_found', 'schema_behind'])
-const NOT_YET = 'nothing yet: a worker brings its events to the store'
+const NOT_YET = 'not stored yet: a worker stores its events'
 
 const OPEN: ReadonlySet<string> = new Set(['issued', 'running', 'awaiting_approval', 'awaiting_answer', 'unknown'])
 const ERRORS = 5
 
 /** The command. */
 export function showCommand(): Command {
-  return askingCommand('show', 'show how a session stands: its figures, open calls, newest errors')
+  return askingCommand('show', 'show an overview of a session: figures, open calls, newest errors')
     .argument('<session>', "the session's id")
     .action(show)
 }
@@ -63,7 +63,7 @@ async function glanceAt(asking: StoreAsking, id: string): Promise<Glance> {
   return { session, latestCheckpoint, openCalls: calls.filter(({ status }) => OPEN.has(status)), errors: errors.items }
 }
 
-/** What the session itself says, or what it waits for. @throws what the store said, if Temporal does not answer either. */
+/** The session's own state, or what it waits for. @throws the store's error, if Temporal does not answer either. */
 async function lookLive(id: string, options: AskingOptions, unstored: PawlError): Promise<Live> {
   const stored = { code: unstored.code, reason: STORED_NOTHING.has(unstored.code) ? NOT_YET : unstored.message }
   try {

@@ -1,4 +1,4 @@
-// `pawl tools`: tool calls, such as all whose outcome is unknown.
+// `pawl tools`: tool calls, for example all with an unknown outcome.
 import type { Command } from 'commander'
 import type { ListedToolCall } from '../../client/index.ts'
 import type { ToolCallStatus } from '../../session/events.ts'
@@ -40,9 +40,9 @@ export const CALL_COLUMNS: Column<ListedToolCall>[] = [
 
 /** The command. */
 export function toolsCommand(): Command {
-  return withSpan(withSession(listingCommand('tools', 'list tool calls, the newest first')))
-    .option('--status <status>', 'such as unknown, running, failed or awaiting_approval; several with commas', severalOf)
-    .option('--tool <name>', 'of this tool')
+  return withSpan(withSession(listingCommand('tools', 'list tool calls, newest first')))
+    .option('--status <status>', 'only these, such as unknown, running, failed or awaiting_approval, separated by commas', severalOf)
+    .option('--tool <name>', 'only calls of this tool')
     .action((session: string | undefined, options: ToolsOptions) =>
       askStore(options, (asking) =>
         showList(options, asking.toolCalls({ ...filterOf(options), ...sessionIn(session, options) }), CALL_COLUMNS),

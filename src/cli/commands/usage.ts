@@ -1,4 +1,4 @@
-// `pawl usage`: tokens and US dollars, added up.
+// `pawl usage`: sums of tokens and US dollars.
 import { type Command, Option } from 'commander'
 import type { UsageBy, UsageSum } from '../../client/index.ts'
 import {
@@ -34,8 +34,8 @@ const columnsBy = (by: UsageBy): Column<UsageSum>[] => [
 
 /** The command. */
 export function usageCommand(): Command {
-  return withSpan(withSession(listingCommand('usage', 'add up tokens and US dollars')))
-    .addOption(new Option('--by <what>', 'by what').choices(['agent', 'day', 'model', 'session']).default('agent'))
+  return withSpan(withSession(listingCommand('usage', 'show sums of tokens and US dollars')))
+    .addOption(new Option('--by <what>', 'how to group them').choices(['agent', 'day', 'model', 'session']).default('agent'))
     .action((session: string | undefined, options: UsageOptions) => {
       const { by } = options
       const list = { by, ...pageOf(options), ...spanOf(options), ...sessionIn(session, options) }

@@ -20,13 +20,17 @@ interface WorkerCommandOptions {
 /** The command. */
 export function workerCommand(): Command {
   return new Command('worker')
-    .description('serve the agents of a module; Temporal by TEMPORAL_*, Postgres by DATABASE_URL')
+    .description('run a worker for the agents of a module; connects by TEMPORAL_* and DATABASE_URL')
     .argument('<module>', 'TypeScript or JavaScript file that exports an agent, a list of agents, or defineWorker({ agents })')
     .addOption(processesOption())
     .addOption(executorMemoryOption())
     .addOption(taskQueueOption())
-    .option('--schema <name>', 'Postgres schema', 'pawl')
-    .addOption(new Option('--migrate <mode>', 'what to do with migrations at start').choices(['auto', 'check', 'off']).default('auto'))
+    .option('--schema <name>', 'Postgres schema of the side store', 'pawl')
+    .addOption(
+      new Option('--migrate <mode>', 'migrations at the start: apply them, refuse to write without them, or ignore them')
+        .choices(['auto', 'check', 'off'])
+        .default('auto'),
+    )
     .addOption(jsonOption())
     .action(work)
 }
@@ -36,7 +40,7 @@ async function work(given: string, options: WorkerCommandOptions): Promise<void>
   const announcer = options.json ? announceAsJson() : announceToPeople(() => [])
   const { processes, executorMemory, taskQueue, schema, migrate } = options
   const requests = listenForStop()
-  // Loaded when they are needed, as in `pawl dev`.
+  // Loaded on demand, as in `pawl dev`.
   const [{ resolveTemporal }, { serve }] = await Promise.all([import('../../connect/temporal.ts'), import('../serving/serve.ts')])
   const { address: temporalAddress, namespace } = resolveTemporal()
   const databaseUrl = process.env.DATABASE_URL
@@ -45,7 +49,7 @@ async function work(given: string, options: WorkerCommandOptions): Promise<void>
   await serve(workers, stack, { announcer, requests, watch: false })
 }
 
-/** Whoever starts a worker knows the password; its log need not. */
+/** The URL for the log, without the password. */
 function withoutPassword(databaseUrl: string): string {
   if (!URL.canParse(databaseUrl)) return '(DATABASE_URL)'
   const url = new URL(databaseUrl)

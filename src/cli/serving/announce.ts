@@ -1,14 +1,14 @@
-// What `pawl dev` and `pawl worker` say while they serve: lines for people, or JSON lines for programs.
+// What `pawl dev` and `pawl worker` print while they run: lines for people, or JSON lines for programs.
 import type { SupervisorEvent } from '../../worker/options.ts'
 import type { ServedStack } from '../../connect/dev-stack.ts'
 import { sayOn } from '../../local/progress.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
 
-/** An error of a module names files, and may quote code. */
+/** Characters of a load error that are printed: it names files and may quote code. */
 const MOST_OF_A_REASON = 600
 
-/** Says what happens. */
+/** Reports what happens. */
 export interface Announcer {
   /** Something takes a while. */
   /** `isPassing`: a newer line takes its place on a terminal. */
@@ -22,7 +22,7 @@ export interface Announcer {
   stopping(): void
 }
 
-/** A reload, with paths as a person names them. */
+/** A reload, with paths relative to the working directory. */
 export interface Reload {
   module: string
   /** What was saved. */
@@ -64,7 +64,7 @@ export function announceToPeople(hints: (stack: ServedStack) => string[]): Annou
   return {
     progress: sayOn(process.stdout, (text) => paint('dim', text)),
     worker(event) {
-      // A reload has a line of its own, not one for each process that comes and goes with it.
+      // A reload prints one line of its own instead of one for each process that starts and ends.
       if (isStopping || !reloads.explain(event)) workerLine(event).forEach(say)
     },
     ready: (stack) => [...readyLines(stack), ...hints(stack)].forEach(say),
@@ -75,16 +75,16 @@ export function announceToPeople(hints: (stack: ServedStack) => string[]): Annou
     },
     reloadFailed({ module, message }) {
       reloads.end()
-      say(paint('red', oneLine(`${module} was not reloaded: ${message} The code before it keeps serving.`, MOST_OF_A_REASON)))
+      say(paint('red', oneLine(`${module} was not reloaded: ${message} The previous code stays in use.`, MOST_OF_A_REASON)))
     },
     stopping() {
       isStopping = true
-      say('Stopping: the workers finish what they hold. Once more to stop at once.')
+      say('Stopping: the workers finish their calls. Press Ctrl-C again to stop at once.')
     },
   }
 }
 
-/** Which events of processes are explained by a reload. */
+/** Tracks the process events that a reload explains. */
 function processesOfReloads(): { begin(): void; end(): void; explain(event: SupervisorEvent): boolean } {
   const booting = new Set<number>()
   let isReloading = false
@@ -111,7 +111,7 @@ function processesOfReloads(): { begin(): void; end(): void; explain(event: Supe
   }
 }
 
-/** Whether it was asked to end, and held nothing. */
+/** Whether the process exited on request, with no calls in flight. */
 function hasEnded({ code, calls }: SupervisorEvent & { event: 'worker_died' }): boolean {
   return code === 0 && calls.length === 0
 }
@@ -121,12 +121,12 @@ function workerLine(event: SupervisorEvent): string[] {
     case 'worker_started':
       return [paint('dim', `worker ${event.pid} started`)]
     case 'worker_ready':
-      return [paint('dim', `worker ${event.pid} serves`)]
+      return [paint('dim', `worker ${event.pid} is ready`)]
     case 'worker_died': {
       if (hasEnded(event)) return [paint('dim', `worker ${event.pid} ended`)]
       const held = event.calls.map((call) => `${call.sessionId} ${call.tool ?? call.call}`).join(', ')
       const how = event.signal ?? `exit code ${event.code}`
-      return [paint('red', oneLine(`worker ${event.pid} died (${how})${held && ` in the middle of: ${held}`}`))]
+      return [paint('red', oneLine(`worker ${event.pid} died (${how})${held && ` during: ${held}`}`))]
     }
     case 'orchestrator_started':
     case 'orchestrator_ready':
@@ -136,7 +136,7 @@ function workerLine(event: SupervisorEvent): string[] {
       return [paint('red', `orchestrator ${event.pid} died (${event.signal ?? `exit code ${event.code}`})`)]
     }
     case 'call_resumed':
-      return [paint('green', oneLine(`${event.sessionId} ${event.call} goes on, ${Math.round(event.ms)} ms after the death`))]
+      return [paint('green', oneLine(`${event.sessionId} ${event.call} resumed ${Math.round(event.ms)} ms after the death`))]
   }
 }
 

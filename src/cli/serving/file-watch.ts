@@ -1,29 +1,29 @@
-// Tells when files of a set are saved. Events of the file system only hurry a look at the files, and the look decides: so it makes no
-// difference how an editor saves (in place, by renaming, by deleting first), whether a folder is replaced, or whether there are events at
-// all (there are none on network drives and some containers' mounts).
+// Detects when files of a set are saved. File system events only trigger a comparison of the files, which decides. So it does not matter
+// how an editor saves (in place, by renaming, by deleting first), whether a folder is replaced, or whether there are events at all (network
+// drives and some container mounts have none).
 import { createHash } from 'node:crypto'
 import { type FSWatcher, readFileSync, type Stats, statSync, watch } from 'node:fs'
 import { dirname } from 'node:path'
 
-/** A save may be several writes: it is told when there was none for as long. */
+/** A save may consist of several writes: it is reported after a pause of this length. */
 const QUIET_MS = 100
-/** How soon a look follows an event. */
+/** The delay between an event and the comparison. */
 const SOON_MS = 10
-/** Between looks that no event asked for. */
+/** The interval of comparisons without events. */
 const SWEEP_MS = 1_000
 
 /** A file that was saved. */
 export interface SavedFile {
   path: string
-  /** Whether its content is another one than before. */
+  /** Whether its content has changed. */
   isNew: boolean
 }
 
 /** A watch over a set of files. */
 export interface FileWatch {
-  /** Adds a file that was loaded after `since`, or the folder where one is missing: saved since then, it is told of already. */
+  /** Adds a file that was loaded after `since`, or the folder of a missing one. If it was saved since then, that is reported. */
   add(path: string, since: number): void
-  /** Forgets all others. */
+  /** Removes all other files. */
   keepOnly(paths: ReadonlySet<string>): void
   close(): void
 }
@@ -34,17 +34,17 @@ interface Seen {
   digest: string
 }
 
-/** Watches; `onSaved` is told of all files that were saved together. */
+/** Starts watching; `onSaved` gets all files that were saved together. */
 export function watchFiles(onSaved: (files: SavedFile[]) => void): FileWatch {
   const files = new Map<string, Seen>()
   const folders = new Map<string, FSWatcher>()
-  /** What files contained before the saves that are not told yet. */
+  /** Digests of files before saves that are not reported yet. */
   const unsaid = new Map<string, string>()
   let timer: NodeJS.Timeout | undefined
   const sweep = setInterval(() => lookIn(0), SWEEP_MS)
   sweep.unref()
 
-  /** What is put off is not hurried: it waits for quiet. */
+  /** A pending comparison keeps its time, so that it waits for the pause. */
   function lookIn(ms: number): void {
     timer ??= setTimeout(look, ms)
   }
@@ -67,7 +67,7 @@ export function watchFiles(onSaved: (files: SavedFile[]) => void): FileWatch {
     onSaved(saved)
   }
 
-  /** One watcher a folder; a file's own would be lost with the file. One that cannot be had is tried again by the next look. */
+  /** One watcher per folder, because a watcher on a file would be lost with the file. A failed watch is retried by the next comparison. */
   function watchFolders(): void {
     const wanted = new Set([...files.keys()].map(dirname))
     for (const [folder, watcher] of folders) if (!wanted.has(folder)) forget(folder, watcher)
@@ -77,14 +77,14 @@ export function watchFiles(onSaved: (files: SavedFile[]) => void): FileWatch {
   function watchFolder(folder: string): void {
     try {
       const watcher = watch(folder, { persistent: false }, (kind) => {
-        // It may be the folder itself that has gone: its successor wants another watcher.
+        // The folder itself may have been replaced and need a new watcher.
         if (kind === 'rename') forget(folder, watcher)
         lookIn(SOON_MS)
       })
       watcher.on('error', () => forget(folder, watcher))
       folders.set(folder, watcher)
     } catch {
-      // The sweep does without.
+      // The comparisons at an interval do not need it.
     }
   }
 

@@ -1,4 +1,4 @@
-// The worker module as the user named it: found before anything is started for it.
+// Finds the worker module before anything is started.
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { WorkerError } from '../../worker/errors.ts'
@@ -6,7 +6,7 @@ import { WorkerError } from '../../worker/errors.ts'
 const EXTENSIONS = ['.ts', '.mts', '.js', '.mjs', '.cts', '.cjs']
 
 /**
- * The module's absolute path. Whether it loads and what it exports is for the worker processes to find out.
+ * The module's absolute path. The worker processes check whether it loads and what it exports.
  * @throws WorkerError `module_not_found`.
  */
 export async function findModule(given: string, exporting = 'your agents'): Promise<string> {
@@ -14,7 +14,7 @@ export async function findModule(given: string, exporting = 'your agents'): Prom
   const kind = await kindOf(path)
   if (kind === 'file') return path
   const meant = await withExtension(given)
-  const advice = meant ? `did you mean ${meant}?` : `name the TypeScript or JavaScript file that exports ${exporting}.`
+  const advice = meant ? `did you mean ${meant}?` : `pass the path of the TypeScript or JavaScript file that exports ${exporting}.`
   throw new WorkerError('module_not_found', `${path} ${kind === 'none' ? 'does not exist' : 'is not a file'}: ${advice}`)
 }
 

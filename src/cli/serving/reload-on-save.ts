@@ -1,4 +1,4 @@
-// Reloads a served module when it is saved, or a file that it imports. While it cannot be loaded, the code before it keeps serving.
+// Reloads a worker's module when it or a file that it imports is saved. While the new code cannot be loaded, the previous code stays in use.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { relative, resolve } from 'node:path'
 import { PawlError } from '../../session/errors.ts'
@@ -6,33 +6,33 @@ import type { Supervisor } from '../../worker/options.ts'
 import type { Announcer } from './announce.ts'
 import { type SavedFile, watchFiles } from './file-watch.ts'
 
-/** After so long without an outcome it is said that the module still loads. */
+/** After this time, a line says that the module is still loading. */
 const SLOW_MS = 10_000
 
-/** Reloads when something is saved. */
+/** Reloads on save. */
 export interface ReloadOnSave {
-  /** An executor has loaded this file, or misses it. */
+  /** An executor has loaded this file, or the file is missing. */
   onFile(path: string): void
-  /** From now on; what was saved while the workers started counts. */
+  /** Starts reloading, including saves while the workers started. */
   begin(supervisor: Pick<Supervisor, 'reload'>): void
   end(): void
 }
 
-/** Watches a module that is about to be served. */
+/** Starts watching a module. */
 export function reloadOnSave(given: string, announcer: Announcer): ReloadOnSave {
   const path = resolve(given)
   const module = nameOf(path)
   let supervisor: Pick<Supervisor, 'reload'> | undefined
-  /** The newest load of the module: what it loaded, and since when. */
+  /** The newest load of the module: its files and its start. */
   let load = newLoad(path)
-  /** Saved, and not served yet. */
+  /** Saved files that are not loaded yet. */
   let saved = new Set<string>()
   let hasFailed = false
   const files = watchFiles(onSaved)
   files.add(path, load.since)
 
   function onSaved(written: SavedFile[]): void {
-    // A file that is saved as it was changes nothing; but what made the module fail may have been something else.
+    // An unchanged file needs no reload, unless the last one failed: the cause may have been something else.
     if (!hasFailed && !written.some(({ isNew }) => isNew)) return
     for (const file of written) saved.add(nameOf(file.path))
     if (supervisor) void reload(supervisor)
@@ -45,7 +45,7 @@ export function reloadOnSave(given: string, announcer: Announcer): ReloadOnSave 
     void sleep(SLOW_MS, undefined, { ref: false }).then(() => load === mine && !mine.isOver && announcer.progress(stillLoads(module)))
     const failure = await outcomeOf(replace)
     mine.isOver = true
-    // A later save has begun another one, or all of it ends.
+    // A later save has begun another reload, or the worker is stopping.
     if (load !== mine) return
     const told = { module, files: [...saved], ms: Date.now() - mine.since }
     saved = new Set()
@@ -89,7 +89,7 @@ async function outcomeOf(reload: () => Promise<void>): Promise<{ code: string; m
   }
 }
 
-/** As a person would name it: from where they are. */
+/** The path relative to the working directory. */
 const nameOf = (path: string): string => relative(process.cwd(), path)
 
-const stillLoads = (module: string): string => `${module} has been loading for ${SLOW_MS / 1_000} s; the code before it keeps serving`
+const stillLoads = (module: string): string => `${module} has been loading for ${SLOW_MS / 1_000} s; the previous code stays in use`

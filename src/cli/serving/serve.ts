@@ -1,4 +1,4 @@
-// Serving a module until somebody asks to stop: supervised workers, announced, drained at the end.
+// Runs supervised workers for a module until a stop is requested, then drains them.
 import type { Supervisor, SuperviseOptions, SupervisorEvent } from '../../worker/options.ts'
 import { superviseWorkers } from '../../worker/index.ts'
 import type { ServedStack } from '../../connect/dev-stack.ts'
@@ -7,26 +7,26 @@ import { CliError } from '../errors.ts'
 import { reloadOnSave } from './reload-on-save.ts'
 import type { StopRequests } from './stop.ts'
 
-/** How long processes that were killed in a hurry may take to be gone, in milliseconds. */
+/** How long killed processes may take to exit, in milliseconds. */
 const KILL_GRACE_MS = 5_000
 
-/** What serving is done with. */
+/** Dependencies. */
 export interface Serving {
   announcer: Announcer
   requests: StopRequests
-  /** Whether the module is reloaded when it is saved, or what it imports. */
+  /** Whether the module is reloaded when it or a file that it imports is saved. */
   watch: boolean
   whenReady?: () => Promise<void>
   lost?: Promise<never>
 }
 
 /**
- * Serves until a stop is requested, then drains. `whenReady` runs once a worker process polls, before that is announced.
- * @throws WorkerError when no process can start; CliError `workers_gone` when all ended without being asked to; what `lost` rejects with.
+ * Runs workers until a stop is requested, then drains them. `whenReady` is called once a worker polls, before that is announced.
+ * @throws WorkerError when no process can start; CliError `workers_gone` when all exited without a request; the rejection of `lost`.
  */
 export async function serve(options: SuperviseOptions, stack: ServedStack, io: Serving): Promise<void> {
   const { announcer, requests, lost = new Promise<never>(() => {}) } = io
-  // Without what they serve on, the processes cannot finish anything.
+  // Without the stack, the processes cannot finish anything.
   const hurry = Promise.race([requests.hurry, lost.catch(() => {})])
   const reloads = io.watch ? reloadOnSave(options.module, announcer) : undefined
   const onEvent = (event: SupervisorEvent): void => announcer.worker(event)
@@ -39,7 +39,7 @@ export async function serve(options: SuperviseOptions, stack: ServedStack, io: S
       reloads?.begin(supervisor)
       await Promise.race([requests.stop, supervisor.finished, lost])
       if (!requests.stopping()) {
-        throw new CliError('workers_gone', 'All worker processes ended without being asked to: see the log above for why.')
+        throw new CliError('workers_gone', 'All worker processes exited unexpectedly: see the log above for the reason.')
       }
     }
     announcer.stopping()
@@ -49,7 +49,7 @@ export async function serve(options: SuperviseOptions, stack: ServedStack, io: S
   }
 }
 
-/** The processes finish what they hold; in a hurry they are killed, which loses nothing: another worker goes on. */
+/** The processes finish their calls. On the second request they are killed, which loses nothing: another worker resumes the calls. */
 async function drain(supervisor: Supervisor, hurry: Promise<void>): Promise<void> {
   const drained = Promise.all([supervisor.shutdown(), supervisor.finished])
   const end = await Promise.race([drained.then(() => 'drained' as const), hurry.then(() => 'hurry' as const)])

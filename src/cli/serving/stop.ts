@@ -1,6 +1,6 @@
-// When a person or a process manager asks a serving command to end: first gently, the second time at once.
+// Stop requests of a person or a process manager: the first one drains, the second one stops at once.
 
-/** Tells when to stop. */
+/** Stop requests. */
 export interface StopRequests {
   /** Resolves at the first request. */
   readonly stop: Promise<void>
@@ -13,8 +13,8 @@ export interface StopRequests {
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
- * Takes over SIGINT, SIGTERM and SIGHUP. A third request ends the process on the spot.
- * A closed standard output counts as a request too: whoever read it is gone.
+ * Handles SIGINT, SIGTERM and SIGHUP. A third request exits immediately.
+ * A closed standard output counts as a request, too: its reader is gone.
  */
 export function listenForStop(): StopRequests {
   let requests = 0
@@ -34,7 +34,7 @@ export function listenForStop(): StopRequests {
   return { stop: stop.promise, hurry: hurry.promise, stopping: () => requests > 0 }
 }
 
-/** The first request as a signal, for work that is stopped between its steps. */
+/** The first request as an AbortSignal, for work that stops between its steps. */
 export function stopSignalOf({ stop }: StopRequests): AbortSignal {
   const controller = new AbortController()
   void stop.then(() => controller.abort())

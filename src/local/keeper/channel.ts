@@ -20,7 +20,7 @@ export interface KeeperChannel {
   close(): Promise<void>
 }
 
-/** Starts a keeper process and opens a line to it. `onExit` is told of processes that ended. */
+/** Starts a keeper process and connects to it. `onExit` is called for processes that ended. */
 export function openChannel(args: KeeperArguments, onExit: (exit: KeeperReply & { event: 'exited' }) => void): KeeperChannel {
   const child = spawnKeeper(args)
   const open = new Map<number, { resolve(pid: number): void; reject(error: Error): void }>()
@@ -53,7 +53,7 @@ export function openChannel(args: KeeperArguments, onExit: (exit: KeeperReply & 
       'data',
       lineReader((line) => take(JSON.parse(line) as KeeperReply)),
     )
-    void closed.then((text) => reject(new Error(text || 'it ended before it was ready')))
+    void closed.then((text) => reject(new Error(text || 'it exited before it was ready')))
   })
   child.stderr?.setEncoding('utf8').on('data', (chunk: string) => (said = (said + chunk).slice(-4_000)))
   child.stdin?.on('error', () => {})

@@ -25,7 +25,7 @@ export interface Keeper {
   start(name: string, spec: ProcessSpec): Promise<KeptProcess>
   /** Resolves when it has ended; after 10 s it is killed. */
   stop(name: string, signal: NodeJS.Signals): Promise<void>
-  /** Has a folder removed at the end, should nobody else have. */
+  /** Removes a folder at the end, if it still exists. */
   discard(path: string): Promise<void>
   /** Stops all processes; resolves when all of it is gone. */
   close(): Promise<void>
@@ -47,7 +47,7 @@ export async function startKeeper(args: KeeperArguments): Promise<Keeper> {
     else early.set(pid, { code, signal })
   })
   const { heldBy } = await channel.ready.catch((error: unknown) => {
-    throw new StackError('keeper_failed', `The process that keeps the servers did not start: ${reasonOf(error)}. Report it as a bug.`, {
+    throw new StackError('keeper_failed', `The process that runs the servers did not start: ${reasonOf(error)}. Please report this.`, {
       cause: error,
     })
   })
@@ -55,7 +55,7 @@ export async function startKeeper(args: KeeperArguments): Promise<Keeper> {
     const folder = args.lock.slice(0, args.lock.lastIndexOf('/'))
     throw new StackError(
       'data_dir_in_use',
-      `${folder} is in use by another local stack (process ${heldBy}): stop that one, or give another data directory.`,
+      `${folder} is in use by another local stack (process ${heldBy}): stop that one, or choose another data directory.`,
     )
   }
   const cleanedUp = channel.closed.then(async () => {

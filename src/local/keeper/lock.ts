@@ -62,7 +62,7 @@ export async function writeLock(path: string, state: KeeperState, processes: rea
   await rename(next, path)
 }
 
-/** Removes a dead owner's lock, unless somebody has put a new one in its place since it was read. */
+/** Removes a dead owner's lock, unless another process has replaced it since it was read. */
 async function removeStale(path: string, owner: LockContent | undefined): Promise<boolean> {
   const aside = `${path}.stale.${process.pid}`
   const moved = await rename(path, aside).then(() => true, failUnless('ENOENT'))

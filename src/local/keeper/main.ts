@@ -1,5 +1,5 @@
-// The keeper: a process of its own that owns the servers and stops them when whoever started it is gone, however it went.
-// It runs in a session of its own, so that a terminal's Ctrl-C reaches neither it nor its servers.
+// The keeper: a separate process that owns the servers and stops them when the process that started it is gone, however that ended.
+// It runs in its own session, so that a terminal's Ctrl-C reaches neither it nor its servers.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, fstatSync, ftruncateSync, openSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { lineReader, type KeeperArguments, type KeeperReply, type KeeperRequest,
 
 /** How long a server may take to stop before it is killed. */
 const STOP_GRACE_MS = 10_000
-/** A log that is longer than this is begun anew at a start. */
+/** A longer log is truncated at a start. */
 const LOG_LIMIT = 16 * 1024 * 1024
 
 interface Kept {

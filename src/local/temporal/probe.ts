@@ -1,4 +1,4 @@
-// Asks a Temporal server whether it serves a namespace, and has a namespace keep closed executions long enough.
+// Checks whether a Temporal server has a namespace, and raises the namespace's retention if it is too short.
 import { Connection, isGrpcServiceError, type ConnectionOptions } from '@temporalio/client'
 import { msToTs, optionalTsToMs } from '@temporalio/common/lib/time.js'
 import { RETENTION_MS } from './release.ts'

@@ -1,4 +1,4 @@
-// Runs a Temporal dev server on a file of the data directory, and tells when it serves.
+// Runs a Temporal dev server on a file of the data directory, and waits until it is ready.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DataDir, StateFile } from '../data-dir.ts'
@@ -16,7 +16,7 @@ export interface TemporalServer {
   address: string
   namespace: string
   ui?: string
-  /** What tells programs where it is. */
+  /** Environment variables with its address. */
   env: Record<string, string>
 }
 
@@ -33,11 +33,11 @@ const NAME = 'temporal'
 const READY_MS = 60_000
 /** Another process may take a port between our look at it and the server's. */
 const PORT_TRIES = 3
-/** Where people and tools look for a dev server; only a kept directory's stack takes them. */
+/** The usual ports of a dev server; only a stack with a kept directory uses them. */
 const USUAL_PORT = 7233
 const USUAL_UI_PORT = 8233
 
-/** Starts a dev server with `binary` and waits until it serves. @throws StackError `temporal_start_failed`. */
+/** Starts a dev server with `binary` and waits until it is ready. @throws StackError `temporal_start_failed`. */
 export async function startTemporal(binary: string, place: TemporalPlace): Promise<TemporalServer> {
   const { keeper, dir, state, namespace, ui } = place
   const usual = dir.kind === 'kept' ? [USUAL_PORT] : []
@@ -104,7 +104,7 @@ async function launch(binary: string, { keeper, dir, state, namespace, ui }: Tem
     throw new StackError(
       'temporal_start_failed',
       `The Temporal server ${binary} did not start: ${reasonOf(cause)}. Its log: ${await logTail(logFile)}. ` +
-        'Free what it lacks, or set TEMPORAL_ADDRESS to a server of yours.',
+        'Fix the cause, or set TEMPORAL_ADDRESS to your own server.',
       { cause },
     )
   }

@@ -1,25 +1,25 @@
-// Erasing: a session's content goes for good, on request; what stays is a row that says that there was one, and who wanted it gone.
+// Erasing: deletes a session's content permanently, on request. A row for the session and an audit row remain.
 import type { EventOf } from '../../session/events.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { deleteRows, type RowCounts } from './prune.ts'
 import type { Schema } from '../postgres/schema.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
 
-/** Who wants what erased. */
+/** A request to erase a session. */
 export interface EraseRequest {
   sessionId: string
   by: string
   reason?: string
-  /** Ids of the executions whose histories go, too. */
+  /** Ids of the executions whose histories are deleted, too. */
   executions: readonly string[]
-  /** Of a session of which the store has no row: whose it was, and its chain. Without it such a session is left alone. */
+  /** Agent and chain of a session without a row. Without them, such a session is not touched. */
   unknown?: { agent: string; epoch: string }
 }
 
 /** What was erased. */
 export interface Erased {
   rows: RowCounts
-  /** Sessions that have a copy of (a part of) its past, because they were forked from it or from its forks. */
+  /** Sessions with a copy of (a part of) its past: forks of it, or of its forks. */
   forks: string[]
   /** The session that it was forked from. */
   parent: string | null
@@ -41,7 +41,7 @@ const CONTENT = [
   'blobs',
 ] as const
 
-/** Deletes the session's rows, leaves its tombstone and an audit row, all at once; null for a session that there never was. */
+/** In one transaction, deletes the session's rows and leaves a tombstone and an audit row; null for a session that never existed. */
 export async function eraseSession(database: Database, schema: Schema, request: EraseRequest): Promise<Erased | null> {
   const { sessionId, by, reason, executions } = request
   const key = safeKey(sessionId)
@@ -51,7 +51,7 @@ export async function eraseSession(database: Database, schema: Schema, request: 
       if (parent === undefined) return null
       const rows: RowCounts = {}
       for (const table of CONTENT) rows[table] = await deleteRows(tx, schema, table, [key])
-      // The head stays: a late flush finds that it is not to be continued, and a fresh beginning goes on with the numbers.
+      // The head stays: a late flush is refused, and a new start continues the numbers.
       await tx.query(
         `update ${schema.table('sessions')} set status = 'closed', context = null, tags = '{}', error = null, error_raw = null, raw = null,
            current_run = null, open_seq = null, waiting = 0, erased_at = now() where session_id = $1`,
@@ -69,7 +69,7 @@ export async function eraseSession(database: Database, schema: Schema, request: 
   )
 }
 
-/** Whoever speaks to an erased session begins it afresh, as what the first event says. */
+/** A message to an erased session starts it again, with the first event's agent and context. */
 export async function reviveErased(tx: Queryable, schema: Schema, key: string, event: EventOf<'session_started'>): Promise<void> {
   const { agent, context, tags, at } = event
   const safe = sanitiser()
@@ -81,7 +81,7 @@ export async function reviveErased(tx: Queryable, schema: Schema, key: string, e
   )
 }
 
-/** Locks the session's row, or makes one where histories are all that there is; gives its parent, undefined if there is no session. */
+/** Locks the session's row, or creates one if only histories exist; returns its parent, undefined if there is no session. */
 async function lockForErasure(tx: Queryable, schema: Schema, key: string, { unknown }: EraseRequest): Promise<string | null | undefined> {
   const sessions = schema.table('sessions')
   if (unknown) {

@@ -1,4 +1,4 @@
-// Pruning: closed sessions leave their messages to the archive and keep a row with their numbers; the archive has an end, too.
+// Pruning: archives the messages of closed sessions and keeps a row with their numbers; also deletes old archived messages.
 import type { Database, Queryable, TextRow } from '../postgres/database.ts'
 import type { Schema } from '../postgres/schema.ts'
 
@@ -29,7 +29,7 @@ export interface Prunable {
   archived: number
 }
 
-/** A batch of large sessions takes its time; it locks nobody but them. */
+/** A batch of large sessions may take this long; it locks only these sessions. */
 const BATCH_MS = 60_000
 /** Tables of which nothing is kept. `messages` are moved, `blobs` stay as long as an archived message refers to them. */
 const GOES = ['events', 'tool_calls', 'errors', 'token_usage', 'checkpoints', 'approvals', 'recoveries', 'commits'] as const
@@ -41,7 +41,7 @@ const GOES = ['events', 'tool_calls', 'errors', 'token_usage', 'checkpoints', 'a
 const PRUNABLE = `status = 'closed' and updated_at < $1 and flushed_at < now() - interval '10 minutes'
   and (pruned_at is null or pruned_at < updated_at) and (erased_at is null or erased_at < updated_at)`
 
-/** Prunes at most `limit` sessions that were not changed since `before`, those of longest ago first, in one transaction. */
+/** Prunes at most `limit` sessions that were not changed since `before`, oldest first, in one transaction. */
 export async function pruneBatch(
   database: Database,
   schema: Schema,
@@ -49,7 +49,7 @@ export async function pruneBatch(
 ): Promise<PrunedBatch> {
   return database.transaction(
     async (tx) => {
-      // A row that somebody flushes to or forks from is left for the next time.
+      // A row that is locked by a flush or a fork is skipped until the next time.
       const found = await tx.query(
         `select session_id from ${schema.table('sessions')} where ${PRUNABLE} order by updated_at limit $2 for update skip locked`,
         [before.toISOString(), limit],
@@ -97,7 +97,7 @@ export async function pruneArchiveBatch(
   )
 }
 
-/** Counts what would go. */
+/** Counts what would be pruned. */
 export async function countPrunable(database: Database, schema: Schema, before: Date, archiveBefore: Date | undefined): Promise<Prunable> {
   return database.transaction(
     async (tx) => {
@@ -120,7 +120,7 @@ export async function countPrunable(database: Database, schema: Schema, before: 
   )
 }
 
-/** Deletes a table's rows of these sessions; gives how many there were. */
+/** Deletes a table's rows of these sessions; returns their number. */
 export async function deleteRows(tx: Queryable, schema: Schema, table: string, sessions: readonly string[]): Promise<number> {
   return counted(
     await tx.query(
@@ -153,7 +153,7 @@ async function archiveMessages(tx: Queryable, schema: Schema, sessions: readonly
   )
 }
 
-/** A value goes when no archived message refers to it, and no event that is there; a young one may be of an event that is on its way. */
+/** Deletes values without references from archived messages or events, except young ones: their event may be about to be stored. */
 async function deleteUnusedBlobs(tx: Queryable, schema: Schema, sessions: readonly string[]): Promise<number> {
   return counted(
     await tx.query(

@@ -1,4 +1,4 @@
-// What a rebuild needs of the store beyond flushing: to begin a session's rows in its middle, and to know which large values are lost.
+// Support for rebuilds beyond flushing: beginning a session's rows in the middle, and finding lost large values.
 import type { SessionState } from '../../session/state.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import type { Schema } from '../postgres/schema.ts'
@@ -7,16 +7,16 @@ import type { StoredHead } from '../rows.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
 import { defined } from '../../session/defined.ts'
 
-/** A session's state after its event `state.seq`, whose events up to there can be had nowhere. */
+/** A session's state after event `state.seq`, for a session whose events up to there are lost. */
 export interface Adopted {
-  /** The chain of executions that goes on from it. */
+  /** The chain of executions that continues from it. */
   epoch: string
   state: SessionState
   /** Rolling digest of the events up to there. */
   digest: string
 }
 
-/** Begins the rows of a session that the store does not know at `state.seq`; one that it knows is left as it is. Gives the head. */
+/** Begins the rows of an unknown session at `state.seq`; a known one is left unchanged. Returns the head. */
 export async function adoptSession(database: Database, schema: Schema, sessionId: string, adopted: Adopted): Promise<StoredHead> {
   const key = safeKey(sessionId)
   return database.transaction(async (tx) => {
@@ -65,7 +65,7 @@ async function insertSession(tx: Queryable, schema: Schema, key: string, { epoch
   return created.length > 0
 }
 
-/** The adopted state stands as a checkpoint: what is folded later goes on from there. */
+/** The adopted state becomes a checkpoint: later events are folded from there. */
 async function insertCheckpoint(tx: Queryable, schema: Schema, key: string, { state }: Adopted): Promise<void> {
   const { checkpoint, agent, run, current, updatedAt, lastMessageId } = soundState(state)
   const { seq } = state
@@ -88,7 +88,7 @@ async function insertCheckpoint(tx: Queryable, schema: Schema, key: string, { st
   )
 }
 
-/** Those of the values that the store does not have. */
+/** The values that the store lacks. */
 export async function missingBlobs(database: Database, schema: Schema, sessionId: string, hashes: readonly string[]): Promise<string[]> {
   const rows = await database.query(
     `select sha256 from unnest($2::text[]) as wanted(sha256)
@@ -104,7 +104,7 @@ export async function originOf(database: Database, schema: Schema, sessionId: st
   return Number(row?.origin_seq ?? 0)
 }
 
-/** Notes that somebody had rows restored. */
+/** Writes the audit row of a rebuild. */
 export async function noteRebuild(database: Database, schema: Schema, by: string | undefined, details: object): Promise<void> {
   await database.query(`insert into ${schema.table('audit')} (action, by, details) values ('rebuild', $1, $2::jsonb)`, [
     by === undefined ? null : safeKey(by),

@@ -1,4 +1,4 @@
-// Upkeep of the store: pruning, erasing, and what restoring rows from history needs.
+// Maintenance of the store: pruning, erasing, and support for rebuilds.
 import type { Database } from '../postgres/database.ts'
 import { type Erased, type EraseRequest, eraseSession } from './erase.ts'
 import { type ArchiveBatch, countPrunable, type Prunable, pruneArchiveBatch, pruneBatch, type PrunedBatch } from './prune.ts'
@@ -10,17 +10,17 @@ export type { Adopted } from './rebuild.ts'
 export type { ArchiveBatch, Prunable, PrunedBatch, RowCounts } from './prune.ts'
 export type { Erased, EraseRequest } from './erase.ts'
 
-/** What operators do to the store. */
+/** Maintenance operations. */
 export interface Upkeep {
-  /** What could be pruned: sessions not changed since `before`, archived messages from before `archiveBefore`. */
+  /** Counts what could be pruned: sessions not changed since `before`, archived messages from before `archiveBefore`. */
   prunable(before: Date, archiveBefore?: Date): Promise<Prunable>
-  /** Prunes at most `limit` closed sessions, in one transaction that waits for nobody and that nobody else waits for. */
+  /** Prunes at most `limit` closed sessions, in one transaction that neither waits for others nor blocks them. */
   prune(batch: { before: Date; limit: number; by?: string }): Promise<PrunedBatch>
   /** Deletes at most `limit` messages that were archived before `before`. */
   pruneArchive(batch: { before: Date; limit: number }): Promise<ArchiveBatch>
-  /** Deletes all that the store has of a session's content; null if there is no such session. */
+  /** Deletes all stored content of a session; null if there is no such session. */
   erase(request: EraseRequest): Promise<Erased | null>
-  /** Begins the rows of an unknown session in its middle; gives the head. */
+  /** Begins the rows of an unknown session in the middle; returns the head. */
   adopt(sessionId: string, adopted: Adopted): Promise<StoredHead>
   /** The event after which the session's rows begin; 0: nothing is missing. */
   origin(sessionId: string): Promise<number>

@@ -1,14 +1,14 @@
-// Where Postgres is: refused at once if nothing can ever connect to it, and shown to people without its password.
+// Postgres addresses: invalid ones are refused at once, and valid ones are shown without the password.
 import pg from 'pg'
 import type { ClientConfig } from 'pg'
 import { StoreError } from '../errors.ts'
 
-/** What `pg` connects to: a URL, or the path of a socket. */
+/** Addresses that `pg` accepts: a URL, or the path of a socket. */
 const ADDRESS = /^(postgres(ql)?:\/\/|socket:|\/)/i
 const DEFAULT_PORT = 5432
 
 /**
- * Checks that a text names a Postgres at all. Whether that one answers is not asked: it may be away, and come back.
+ * Checks that a text is a Postgres address. Does not check whether the server answers: it may be down temporarily.
  * @throws StoreError `invalid_postgres_url`.
  */
 export function checkPostgresUrl(url: string): void {
@@ -20,7 +20,7 @@ export function checkPostgresUrl(url: string): void {
   }
 }
 
-/** `host:port/database`, with the defaults of `pg` and `PG…` where the configuration says nothing. */
+/** `host:port/database`, with the defaults of `pg` and `PG…`. */
 export function addressOf(config: ClientConfig): string {
   const { host, port, database } = new pg.Client(config)
   // A socket has a path, and a port only in its file's name.
@@ -29,7 +29,7 @@ export function addressOf(config: ClientConfig): string {
 }
 
 function notAnAddress(url: string, cause?: unknown): StoreError {
-  // `pg` says why without repeating what it was given.
+  // The message of `pg` does not repeat the address, which may contain a password.
   const why = cause instanceof Error ? ` (${cause.message})` : ''
   return new StoreError(
     'invalid_postgres_url',
@@ -38,9 +38,9 @@ function notAnAddress(url: string, cause?: unknown): StoreError {
   )
 }
 
-/** A word as it is; of anything that may hold a password only its beginning. */
+/** A word unchanged; only the beginning of anything that may contain a password. */
 function shown(url: string): string {
   if (/^[\w.-]{1,60}$/.test(url)) return JSON.stringify(url)
   const [scheme] = /^[a-z][\w+.-]*:(\/\/)?/i.exec(url) ?? []
-  return scheme === undefined ? 'The text that was given' : `"${scheme}…"`
+  return scheme === undefined ? 'The given text' : `"${scheme}…"`
 }

@@ -1,11 +1,11 @@
-// Columns as values: every row comes as text, whatever parsers the caller's pg was given.
+// Parses columns: every row arrives as text, whatever type parsers the caller has set for pg.
 import type { Json } from '../../session/json.ts'
 import type { TextRow } from './database.ts'
 
 /** A timestamp as milliseconds: its text would depend on the connection's settings. */
 export const ms = (column: string): string => `(extract(epoch from ${column}) * 1000)::bigint as ${column}`
 
-/** The exact value from a `raw` column, or what the other columns hold. */
+/** The exact value from a `raw` column, otherwise that of the other columns. */
 export function exactOr<T>(raw: string | null | undefined, held: () => T): T {
   return raw == null ? held() : (JSON.parse(raw) as T)
 }

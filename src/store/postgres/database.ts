@@ -1,4 +1,4 @@
-// Postgres as the store uses it: a pool, statements with time limits, transactions that also stand behind pgbouncer.
+// Access to Postgres: a pool, statements with time limits, and transactions that work behind pgbouncer.
 import pg from 'pg'
 import type { Client, ClientConfig, Pool, PoolClient, PoolConfig } from 'pg'
 import type { Logger } from '../../agent/tool.ts'
@@ -8,7 +8,7 @@ import { asStoreError, StoreError } from '../errors.ts'
 import { type WatchWhen, watchOutages } from './outages.ts'
 import { defined } from '../../session/defined.ts'
 
-/** A row as Postgres sends it: text. What parsers the user's pg has been given does not matter then. */
+/** A row as text, as Postgres sends it, independent of the user's type parsers for pg. */
 export type TextRow = Record<string, string | null>
 
 /** Runs statements. */
@@ -26,26 +26,26 @@ export interface Database extends Queryable {
   close(): Promise<void>
 }
 
-/** Milliseconds until a connection must stand, or be free in the pool. */
+/** Milliseconds until a connection must be established, or be free in the pool. */
 const CONNECT_MS = 10_000
 /** Milliseconds that a statement may take. */
 const STATEMENT_MS = 10_000
-/** A Postgres that hangs does not mind its own timeouts: a little later the driver gives up, too. */
+/** A hanging Postgres ignores its own timeouts, so the driver gives up this much later. */
 const DRIVER_GRACE_MS = 2_000
-/** A flusher that stops in the middle of a transaction must not keep the session's row locked. */
+/** A flusher that freezes during a transaction must not keep the session's row locked. */
 const IDLE_IN_TRANSACTION_MS = 20_000
 
 const GOODBYE_MS = 2_000
 
 const AS_TEXT = { getTypeParser: () => (value: unknown) => value }
 
-/** How a database is watched. */
+/** Options for watching a database. */
 export interface DatabaseOptions {
-  /** Told when Postgres is lost, and when it is back. */
+  /** Logs when Postgres is lost, and when it is back. */
   logger?: Logger | undefined
   /** Default `in_use`. */
   watch?: WatchWhen | undefined
-  /** Told that a statement takes long, or the connection for it. */
+  /** Called when a statement or its connection takes long. */
   onWait?: TellWait | undefined
 }
 
@@ -59,16 +59,16 @@ export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use', 
   const newClient = (): Client => new pg.Client(clientConfig(config))
   const outages = logger && watchOutages({ address, newClient, logger, when: watch })
   let closed = false
-  // One that is ours tells of connections that it loses while they are idle; of one of the user's, the user is told.
+  // Our own pool reports lost idle connections here; a user's pool reports them to the user.
   if (isOurs) pool.on('error', () => outages?.failed())
-  // Before it hands a new connection out, the pool takes its own listener off: an error in the packet that made it ready would find none.
+  // The pool removes its own listener before it passes on a new connection: an error in the same packet would have no listener.
   const guard = (client: PoolClient): void => void client.on('error', ignore)
   pool.on('connect', guard)
 
   async function withClient<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
     if (closed) throw new StoreError('store_closed', 'The side store was closed: open another one.')
     const client = await checkOut(pool)
-    // A connection that breaks fails its statement; the same error emitted would end the process.
+    // A broken connection fails its statement; the same error as an event would end the process.
     client.on('error', ignore)
     let broken = true
     try {
@@ -76,7 +76,7 @@ export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use', 
       broken = false
       return result
     } catch (error) {
-      // After an error of our own the connection is as good as before.
+      // After an error of our own, the connection is still usable.
       broken = !(error instanceof StoreError)
       throw error
     } finally {
@@ -124,7 +124,7 @@ function ownPool(connectionString: string): Pool {
   })
 }
 
-/** A Postgres that hangs never says goodbye, nor does a connection to it that is still being made: they are left to themselves. */
+/** A hanging Postgres never confirms the end of a connection, so the wait for it is limited. */
 async function end(pool: Pool): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<void>((resolve) => {
@@ -133,7 +133,7 @@ async function end(pool: Pool): Promise<void> {
   await Promise.race([pool.end(), late]).finally(() => clearTimeout(timer))
 }
 
-/** For a pool of the user's, which may wait for ever. */
+/** With a time limit, because a user's pool may wait forever. */
 function checkOut(pool: Pool): Promise<PoolClient> {
   return new Promise((resolve, reject) => {
     let late = false
@@ -162,7 +162,7 @@ async function run(client: PoolClient, timeoutMs: number, text: string, values: 
 }
 
 async function transact<T>(client: PoolClient, work: (tx: Queryable) => Promise<T>, timeoutMs: number): Promise<T> {
-  // One round trip. `set local`, because a pooler hands the next transaction to another connection.
+  // One round trip. `set local`, because a pooler assigns the next transaction to another connection.
   const begin = [
     'begin isolation level read committed read write',
     `set local statement_timeout = ${timeoutMs}`,

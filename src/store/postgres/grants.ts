@@ -1,18 +1,18 @@
-// What an application's role needs of the schema: granted to it by the owner, so that workers need not own what they write.
+// Grants an application's role the necessary rights on the Postgres schema, so that workers need not own the tables.
 import type { Queryable } from './database.ts'
 import { StoreError } from '../errors.ts'
 import type { Schema } from './schema.ts'
 
-/** As Postgres takes names: quoted, so that every one but the empty one is possible. */
+/** A quoted name: any but the empty one is possible. */
 function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 
-/** Grants the role what pawl's workers and clients need, also on tables that later migrations add. @throws StoreError `role_not_found`. */
+/** Grants the role what pawl's workers and clients need, including tables of later migrations. @throws StoreError `role_not_found`. */
 export async function grantTo(tx: Queryable, schema: Schema, role: string): Promise<void> {
   const [found] = await tx.query('select 1 as found from pg_roles where rolname = $1', [role])
   if (!found) {
-    throw new StoreError('role_not_found', `Postgres has no role ${JSON.stringify(role)}: create it, then run this again.`)
+    throw new StoreError('role_not_found', `Postgres has no role ${JSON.stringify(role)}: create it, then run the command again.`)
   }
   const to = quoted(role)
   const tables = 'select, insert, update, delete'
@@ -23,7 +23,7 @@ export async function grantTo(tx: Queryable, schema: Schema, role: string): Prom
     `grant ${sequences} on all sequences in schema {schema} to ${to}`,
     `alter default privileges in schema {schema} grant ${tables} on tables to ${to}`,
     `alter default privileges in schema {schema} grant ${sequences} on sequences to ${to}`,
-    // Which migrations there are is the owner's to say.
+    // Only the owner may change the list of migrations.
     `revoke insert, update, delete on {schema}.migrations from ${to}`,
   ]
   for (const grant of grants) await tx.query(schema.fill(grant))

@@ -1,13 +1,13 @@
-// One statement for many rows: an insert from the rows' JSON, as a part of a larger statement.
+// Inserts many rows with one statement: an insert from the rows' JSON, as a part of a larger statement.
 import type { Schema } from './schema.ts'
 import type { Columns, RowOf } from '../write/tables.ts'
 import { withoutUnsafeEscapes } from './sanitise.ts'
 
-/** A statement made of parts that share its parameters. */
+/** A statement of several parts that share parameters. */
 export interface Statement {
   /** The placeholder of a value. */
   value(value: unknown): string
-  /** Adds a part; it is carried out with the rest, in no order. */
+  /** Adds a part; the parts are executed in no particular order. */
   part(sql: string): void
   readonly parts: readonly string[]
   readonly values: readonly unknown[]
@@ -25,13 +25,13 @@ export function newStatement(): Statement {
   }
 }
 
-/** Text of a statement whose parts are followed by `last`. */
+/** The text of the statement: its parts, followed by `last`. */
 export function textOfStatement(statement: Statement, last: string): string {
   if (statement.parts.length === 0) return last
   return `with ${statement.parts.map((part, index) => `part_${index} as (${part})`).join(', ')} ${last}`
 }
 
-/** Adds the insert of `rows`; `fixed` are the values of columns that all of them share; `onConflict` is what follows. */
+/** Adds the insert of `rows`; `fixed`: values of columns that all rows share; `onConflict`: the clause that follows. */
 export function insertRows<C extends Columns>(
   statement: Statement,
   schema: Schema,
@@ -49,7 +49,7 @@ export function insertRows<C extends Columns>(
 
 /** `rows` as a table named `given`. */
 export function recordset<C extends Columns>(statement: Statement, columns: C, rows: readonly RowOf<C>[]): string {
-  // jsonb comes as text: within the JSON of the rows its nesting and escapes are just characters.
+  // jsonb is passed as text: within the JSON of the rows, its nesting and escapes are ordinary characters.
   const types = Object.entries(columns).map(([name, type]) => `${name} ${type === 'jsonb' ? 'text' : type}`)
   const json = withoutUnsafeEscapes(JSON.stringify(rows))
   return `json_to_recordset(${statement.value(json)}::json) as given(${types.join(', ')})`

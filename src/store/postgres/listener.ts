@@ -1,4 +1,4 @@
-// Wakes who watches a session: one LISTEN connection for all watchers of a store, for as long as there are any.
+// Wakes the watchers of sessions: one LISTEN connection for all watchers of a store, open as long as there are any.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Client } from 'pg'
 import type { Logger } from '../../agent/tool.ts'
@@ -15,16 +15,16 @@ export interface Listener {
   close(): Promise<void>
 }
 
-/** No session has this for an id. */
+/** Not a valid session id. */
 const EVERY_SESSION = '*'
 const EVERY_BELL = bellOf(EVERY_SESSION)
 const FIRST_RETRY_MS = 250
 const LAST_RETRY_MS = 30_000
-/** The connection outlives its last watcher a little: runs are often watched one after another. */
+/** How long the connection stays open after its last watcher: runs are often watched one after another. */
 const LINGER_MS = 5_000
 const GOODBYE_MS = 1_000
 
-/** Connects with the first watcher. Where LISTEN is impossible nobody is woken: watchers also poll. */
+/** Connects with the first watcher. If LISTEN is not possible, nobody is woken: watchers also poll. */
 export function listenerOn(channel: string, newClient: () => Client, logger: Logger | undefined): Listener {
   const watchers = new Map<string, Set<() => void>>()
   let client: Client | undefined
@@ -47,10 +47,10 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     connecting
       .then(() => opened.query(`listen "${channel}"`))
       .then(() => {
-        // Again, because TLS has put another socket in the first one's place.
+        // Again, because TLS has replaced the socket.
         holdProcess(opened, 'unref')
         failures = 0
-        // What was committed before this moment has been missed.
+        // Commits before this moment were missed.
         wakeAll([...watchers.values()].flatMap((wakes) => [...wakes]))
       })
       .catch((error: unknown) => lost(opened, error))
@@ -89,9 +89,9 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     client = undefined
     failures = 0
     if (!leaving) return
-    // Whoever waits for the goodbye must live to see it.
+    // Keeps the process alive until the connection has ended.
     holdProcess(leaving, 'ref')
-    // A Postgres that hangs would never say goodbye.
+    // A hanging Postgres never confirms the end.
     await Promise.race([leaving.end().catch(() => {}), pause(GOODBYE_MS, undefined, { ref: false })])
   }
 
@@ -105,7 +105,7 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
   return {
     watch(key, wake, which = 'everything') {
       if (closed) return () => {}
-      // An own function a watcher: the same `wake` may be given twice.
+      // A separate function per watcher, because the same `wake` may be passed twice.
       const own = (): void => wake()
       const bell = which === 'news' ? newsBellOf(key) : bellOf(key)
       const wakes = watchers.get(bell) ?? new Set()
@@ -127,7 +127,7 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
   }
 }
 
-/** Whether the process stays is for the watchers to say. The methods are not in pg's types. */
+/** The connection must not keep the process alive; watchers do. The methods are not in pg's types. */
 function holdProcess(client: Client, how: 'ref' | 'unref'): void {
   const hold = (client as Client & { ref?: () => void; unref?: () => void })[how]
   hold?.call(client)

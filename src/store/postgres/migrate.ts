@@ -6,19 +6,19 @@ import { StoreError } from '../errors.ts'
 import type { Schema } from './schema.ts'
 
 /** The same place beside this file in `src` and in `dist`. */
-// Not read before there is something to migrate: where a bundler made CommonJS of this, there is no such place.
+// Evaluated on demand only: in a CommonJS bundle, the place does not exist.
 const folder = (): URL => new URL('./migrations/', import.meta.url)
 const FILE_NAME = /^\d{4}_[a-z0-9_]+\.sql$/
-/** A migration of large tables takes its time; so does waiting for another process that migrates. */
+/** Migrating large tables, or waiting for another process that migrates, may take this long. */
 const MIGRATION_MS = 10 * 60_000
 
-/** Names of the migrations that the schema lacks, in order. */
+/** Names of the migrations that the Postgres schema lacks, in order. */
 export async function pendingMigrations(database: Queryable, schema: Schema): Promise<string[]> {
   const applied = new Set(await appliedMigrations(database, schema))
   return (await migrationNames()).filter((name) => !applied.has(name))
 }
 
-/** Applies what is missing; gives the names. Any number of processes may do so at once. */
+/** Applies missing migrations; returns their names. Any number of processes may do so in parallel. */
 export async function migrate(database: Database, schema: Schema, logger?: Logger): Promise<string[]> {
   if ((await pendingMigrations(database, schema)).length === 0) return []
   const applied = await database.transaction((tx) => migrateLocked(tx, schema), { timeoutMs: MIGRATION_MS })
@@ -27,10 +27,10 @@ export async function migrate(database: Database, schema: Schema, logger?: Logge
 }
 
 async function migrateLocked(tx: Queryable, schema: Schema): Promise<string[]> {
-  // A lock of the transaction: one of the session would stay with a pooler's connection.
+  // A lock of the transaction: a session-level lock would stay with a pooler's connection.
   await tx.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`pawl:migrate:${schema.name}`])
   await createHome(tx, schema)
-  // Loaded only where there is something to migrate.
+  // Loaded only if there is something to migrate.
   const { Umzug } = await import('umzug')
   const umzug = new Umzug<Queryable>({
     context: () => tx,
@@ -55,20 +55,20 @@ async function migrateLocked(tx: Queryable, schema: Schema): Promise<string[]> {
   try {
     return (await umzug.up()).map((migration) => migration.name)
   } catch (error) {
-    // Umzug wraps what Postgres said; who reads the error's code wants that.
+    // Umzug wraps the error of Postgres, whose code is needed.
     throw error instanceof Error && error.cause instanceof Error ? error.cause : error
   }
 }
 
 const textOf = (name: string): Promise<string> => readFile(new URL(`${name}.sql`, folder()), 'utf8')
 
-/** Workers of a release that does not have such a migration must not write any more: its first line says so. */
+/** Whether the migration is breaking (its first line says so): workers of releases without it must stop writing. */
 export function isBreaking(sql: string): boolean {
   return /^-- breaking\s*$/.test(sql.split('\n', 1)[0] ?? '')
 }
 
 async function createHome(tx: Queryable, schema: Schema): Promise<void> {
-  // `create schema if not exists` wants the right to create one even where it exists.
+  // `create schema if not exists` requires the right to create schemas even if it exists.
   const [home] = await tx.query('select 1 as found from pg_namespace where nspname = $1', [schema.name])
   if (!home) await tx.query(schema.fill('create schema {schema}'))
   await tx.query(

@@ -1,4 +1,4 @@
-// Migrations on request, as the schema's owner: for deployments whose workers may not change tables.
+// Migrations on request, as the owner of the Postgres schema: for deployments whose workers may not change tables.
 import type { Logger } from '../../agent/tool.ts'
 import type { TellWait } from '../../connect/waits.ts'
 import { databaseAt } from './database.ts'
@@ -7,36 +7,36 @@ import { grantTo } from './grants.ts'
 import { migrate, pendingMigrations } from './migrate.ts'
 import { schemaOf } from './schema.ts'
 
-/** What `migrateStore` takes. */
+/** Options of `migrateStore`. */
 export interface MigrateOptions {
-  /** URL of the database, as the role that is to own the tables. */
+  /** URL of the database, with the role that owns the tables. */
   postgres: string
-  /** Postgres schema of pawl's own. Default `pawl`. */
+  /** The Postgres schema of pawl's tables. Default `pawl`. */
   schema?: string
-  /** A role that is granted what workers and clients need. */
+  /** A role to grant what workers and clients need. */
   appRole?: string
-  /** Change nothing: only say what is missing. */
+  /** Only report missing migrations. */
   check?: boolean
   /** Told of each migration. Default: nothing is told. */
   logger?: Logger
-  /** Told when Postgres takes long. */
+  /** Called when Postgres takes long. */
   onWait?: TellWait
 }
 
-/** What came of it. */
+/** The outcome. */
 export interface MigrateReport {
   /** The Postgres schema. */
   schema: string
   /** Names of the migrations that were applied. */
   applied: string[]
-  /** Names of those that are missing still: none, unless it was only checked. */
+  /** Names of missing migrations; only with `check`. */
   pending: string[]
   /** The role that was granted what workers and clients need. */
   grantedTo?: string
 }
 
 /**
- * Brings the side store's schema up to this release. Any number of processes may do so at once, also while workers write.
+ * Updates the side store's tables to this release. Any number of processes may do so in parallel, and while workers write.
  * @throws StoreError `store_unavailable`, `permission_denied`, `role_not_found`, `invalid_store_options`, `invalid_postgres_url`.
  */
 export async function migrateStore({

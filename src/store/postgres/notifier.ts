@@ -1,5 +1,5 @@
-// Wakes those who watch sessions: one notification for all flushes of some milliseconds. It is sent apart from their transactions, because
-// a transaction that has notified commits under a lock of the whole server.
+// Notifies watchers of sessions: one notification for all flushes of some milliseconds, outside their transactions, because a transaction
+// that has notified commits under a server-wide lock.
 import type { Logger } from '../../agent/tool.ts'
 import { shortHash } from '../../session/digest.ts'
 import type { Database } from './database.ts'
@@ -7,34 +7,34 @@ import type { Schema } from './schema.ts'
 
 /** Notifies. */
 export interface Notifier {
-  /** Something of the session with this key was committed; `isNews`: more than the steps of a run. */
+  /** Events of the session with this key were committed; `isNews`: more than the steps of a run. */
   ring(key: string, isNews: boolean): void
-  /** Resolves when what was rung is sent, or cannot be. */
+  /** Resolves when pending notifications are sent, or cannot be. */
   close(): Promise<void>
 }
 
-/** From one notification to the next: the first one goes out at once. */
+/** Minimum time between notifications; the first one is sent at once. */
 const BETWEEN_MS = 50
-/** Sessions that one notification names: Postgres takes less than 8,000 bytes. */
+/** Sessions per notification: Postgres accepts less than 8,000 bytes. */
 const BELLS = 450
 const GOODBYE_MS = 1_000
 
-/** What stands for a session in a notification. */
+/** A session's hash in a notification. */
 export function bellOf(key: string): string {
   return shortHash(key)
 }
 
-/** What stands for a session of which more than steps of a run were committed. No key has a line break. */
+/** The hash that a notification carries when more than the steps of a run were committed. No key contains a line break. */
 export function newsBellOf(key: string): string {
   return shortHash(`news\n${key}`)
 }
 
-/** The bells that a notification names. */
+/** The hashes in a notification. */
 export function bellsIn(payload: string): string[] {
   return payload.split(' ')
 }
 
-/** A notifier of commits to the schema. What cannot be sent is dropped: those who watch also poll. */
+/** A notifier of commits to the Postgres schema. Failed notifications are dropped, because watchers also poll. */
 export function notifierOn(database: Pick<Database, 'query'>, schema: Schema, logger: Logger | undefined): Notifier {
   const rung = new Set<string>()
   let sending: Promise<void> | undefined
@@ -66,7 +66,7 @@ export function notifierOn(database: Pick<Database, 'query'>, schema: Schema, lo
     })
   }
 
-  /** Nothing is lost with it, so its commit need not wait for the disk while it holds the lock. */
+  /** A lost notification does no harm, so the commit need not wait for the disk while it holds the lock. */
   async function notify(bells: readonly string[]): Promise<void> {
     await database.query(`select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`, [schema.channel, bells.join(' ')])
   }

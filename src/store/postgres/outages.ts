@@ -1,29 +1,29 @@
-// Tells whether Postgres answers: one log line when it is lost and one when it is back, however many statements fail meanwhile.
+// Logs outages of Postgres: one line when it is lost and one when it is back, however many statements fail meanwhile.
 import type { Client } from 'pg'
 import type { Logger } from '../../agent/tool.ts'
 import { reasonOf } from '../errors.ts'
 
-/** Is told how statements fare, and asks Postgres itself where that leaves a doubt. */
+/** Gets the outcomes of statements, and checks Postgres itself in case of doubt. */
 export interface OutageWatch {
-  /** Postgres has answered, if only to refuse a statement. */
+  /** Postgres has answered, even if with an error. */
   answered(): void
-  /** A statement, or an idle connection, failed in a way that an absent Postgres would explain. */
+  /** A statement or an idle connection failed as if Postgres were unavailable. */
   failed(): void
   close(): void
 }
 
-/** What is watched, and how. */
+/** Options. */
 export interface WatchOptions {
-  /** Where Postgres is, as the log names it. */
+  /** The address for the log. */
   address: string
   /** A connection that is not connected yet. */
   newClient(): Client
   logger: Logger
-  /** `always` asks Postgres from the start and whenever no statement has lately, so that an idle process notices an outage too. */
+  /** `always` checks Postgres from the start and while it is unused, so that an idle process notices an outage, too. */
   when: WatchWhen
 }
 
-/** Whether only failures of statements are followed up, or Postgres is asked at intervals as well. */
+/** Whether Postgres is checked only after failed statements, or also at intervals. */
 export type WatchWhen = 'always' | 'in_use'
 
 const IDLE_MS = 15_000
@@ -31,7 +31,7 @@ const FIRST_RETRY_MS = 1_000
 const LAST_RETRY_MS = 10_000
 const ANSWER_MS = 5_000
 
-/** Watches. Keeps no process alive. */
+/** Starts watching. Does not keep the process alive. */
 export function watchOutages({ address, newClient, logger, when }: WatchOptions): OutageWatch {
   let lostAt: number | undefined
   let asking = false
@@ -46,7 +46,7 @@ export function watchOutages({ address, newClient, logger, when }: WatchOptions)
     timer.unref()
   }
 
-  /** One failed statement proves nothing: the pool was exhausted, or its connection was closed by a proxy. */
+  /** Checks Postgres: a failed statement may have other causes, such as an exhausted pool or a proxy that closed the connection. */
   async function ask(): Promise<void> {
     if (asking || closed) return
     asking = true
@@ -67,7 +67,7 @@ export function watchOutages({ address, newClient, logger, when }: WatchOptions)
       retries = 0
       logger.warn(
         { postgres: address },
-        `pawl: Postgres at ${address} does not answer (${reasonOf(error)}). Live sessions continue; what cannot be stored now is stored when it is back.`,
+        `pawl: Postgres at ${address} does not answer (${reasonOf(error)}). Live sessions continue, and pending writes are stored when it is back.`,
       )
     }
     later(Math.min(FIRST_RETRY_MS * 2 ** retries++, LAST_RETRY_MS))
@@ -78,7 +78,7 @@ export function watchOutages({ address, newClient, logger, when }: WatchOptions)
     if (lostAt !== undefined) {
       const seconds = Math.round((Date.now() - lostAt) / 1_000)
       lostAt = undefined
-      // As a warning, so that it is seen wherever the first one was.
+      // A warning, so that it is visible wherever the first line was.
       logger.warn({ postgres: address }, `pawl: Postgres at ${address} answers again, after ${seconds} s.`)
     }
     if (when === 'always') later(IDLE_MS)
@@ -98,7 +98,7 @@ export function watchOutages({ address, newClient, logger, when }: WatchOptions)
 }
 
 async function probe(client: Client): Promise<void> {
-  // A connection that breaks fails the statement; the same error emitted would end the process.
+  // A broken connection fails the statement; the same error as an event would end the process.
   client.on('error', () => {})
   try {
     const connecting = client.connect()
@@ -107,7 +107,7 @@ async function probe(client: Client): Promise<void> {
     await connecting
     await client.query({ text: 'select 1', query_timeout: ANSWER_MS } as { text: string })
   } finally {
-    // A server that hangs never says goodbye.
+    // A hanging server never confirms the end.
     void client.end().catch(() => {})
   }
 }

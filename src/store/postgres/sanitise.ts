@@ -1,13 +1,13 @@
-// What Postgres cannot hold in text and jsonb (NUL bytes, lone surrogates, endless nesting) made safe, and the exact value kept.
+// Makes values safe that Postgres cannot hold in text and jsonb (NUL bytes, lone surrogates, deep nesting), and keeps the exact value.
 import { shortHash } from '../../session/digest.ts'
 import type { Json } from '../../session/json.ts'
 
-/** A lone surrogate; with the flag `u` a pair counts as one character and does not match. */
+/** A lone surrogate; with the flag `u`, a pair counts as one character and does not match. */
 const UNSAFE = /\0|\p{Surrogate}/gu
 const REPLACEMENT = '\uFFFD'
-/** Identifiers stand in indices, up to three of them in one; Postgres limits the rows of an index to 2,700 bytes. */
+/** Up to three identifiers are in one index, and Postgres limits index rows to 2,700 bytes. */
 const MAX_KEY_BYTES = 500
-/** Levels of nesting that go into jsonb: Postgres parses by recursion, within its `max_stack_depth`. */
+/** Maximum nesting in jsonb: Postgres parses recursively, within its `max_stack_depth`. */
 const MAX_DEPTH = 2_000
 const TOO_DEEP = JSON.stringify(`[nested deeper than ${MAX_DEPTH} levels]`)
 
@@ -16,16 +16,16 @@ function safeText(value: string): string {
   return value.replace(UNSAFE, REPLACEMENT)
 }
 
-/** An identifier or name that Postgres can hold and index: different ones stay different, an ordinary one stays as it is. */
+/** An identifier that Postgres can hold and index: different ones stay different, and ordinary ones stay unchanged. */
 export function safeKey(value: string): string {
   const safe = safeText(value)
   const bytes = Buffer.from(safe)
   if (safe === value && bytes.length <= MAX_KEY_BYTES) return value
-  // A character that is cut in two becomes a replacement character.
+  // A split character becomes a replacement character.
   return `${bytes.subarray(0, MAX_KEY_BYTES).toString()}~${shortHash(value)}`
 }
 
-/** `JSON.stringify` that is not limited by the stack: some thousand levels of nesting are too many for the built-in. */
+/** `JSON.stringify` without a limit by the stack: the built-in fails at several thousand levels. */
 export function jsonText(value: Json): string {
   try {
     return JSON.stringify(value)
@@ -40,7 +40,7 @@ function safeJson(value: Json, text: string): string {
   return text.length > 2 * MAX_DEPTH && isDeeperThan(value, MAX_DEPTH) ? TOO_DEEP : withoutUnsafeEscapes(text)
 }
 
-/** Replaces the escapes that Postgres refuses in the JSON of values that it holds as text. JSON.stringify writes surrogates as escapes only where they are alone. */
+/** Replaces the escapes that Postgres refuses in jsonb. JSON.stringify escapes only lone surrogates. */
 export function withoutUnsafeEscapes(text: string): string {
   if (!/\\u(?:0000|d[89a-f])/.test(text)) return text
   // Every escape is matched, so that the `\\` of an escaped backslash is not taken for the start of one.
@@ -80,12 +80,12 @@ function deepJsonText(root: Json): string {
   return text.join('')
 }
 
-/** Makes the values of one row safe and remembers whether any of them had to be changed. */
+/** Makes the values of one row safe and remembers whether any was changed. */
 export interface Sanitiser {
   key<T extends string | null>(value: T): T | string
   text<T extends string | null>(value: T): T | string
   json(value: Json): string
-  /** The exact values as JSON text if what was made safe differs from it, else null. */
+  /** The exact values as JSON text if any was changed, otherwise null. */
   raw(exact: Json): string | null
 }
 

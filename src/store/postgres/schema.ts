@@ -1,7 +1,7 @@
 // The Postgres schema that the store lives in: its name, quoted, and the channel of its notifications.
 import { StoreError } from '../errors.ts'
 
-/** Where the store's tables are. */
+/** The Postgres schema of the store's tables. */
 export interface Schema {
   readonly name: string
   /** NOTIFY channel of commits. */
@@ -12,15 +12,15 @@ export interface Schema {
   fill(sql: string): string
 }
 
-/** Shorter than Postgres's 63, so that the channel's name fits too. */
+/** Shorter than Postgres's limit of 63, so that the channel's name fits, too. */
 const SCHEMA_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,49}$/
 
-/** The schema of that name. @throws StoreError `invalid_store_options`. */
+/** The Postgres schema with that name. @throws StoreError `invalid_store_options`. */
 export function schemaOf(name: string): Schema {
   if (!SCHEMA_NAME.test(name) || /^pg_/i.test(name)) {
     throw new StoreError(
       'invalid_store_options',
-      `The schema name ${JSON.stringify(name)} does not match ${SCHEMA_NAME} or begins with pg_: choose another, such as "pawl".`,
+      `The Postgres schema name ${JSON.stringify(name)} does not match ${SCHEMA_NAME} or begins with pg_: choose another, such as "pawl".`,
     )
   }
   const quoted = `"${name}"`

@@ -1,8 +1,8 @@
-// Breaking migrations: a release that does not know one stops writing, and goes on by itself once it is replaced.
+// Breaking migrations: a release that does not have one stops writing until it is replaced.
 import { StoreError } from '../errors.ts'
 import type { Schema } from './schema.ts'
 
-/** A query for one row: `names`, those of the breaking migrations that are not among the parameter's (null: nobody asks). */
+/** A query for one row: `names` of the breaking migrations that are not in the parameter (null: do not check). */
 export function breakingMigrations(schema: Schema, known: string): string {
   return `select string_agg(name, ', ') as names from ${schema.table('migrations')} where breaking and name <> all (${known}::text[])`
 }
@@ -12,6 +12,6 @@ export function refuseTooNew(schema: Schema, names: string | null | undefined): 
   if (!names) return
   throw new StoreError(
     'store_too_new',
-    `A newer release of pawl has migrated the schema "${schema.name}" (${names}) so that this one must not write to it: update this worker. Its sessions go on meanwhile, and what it has not written is written then.`,
+    `A newer release of pawl has migrated the Postgres schema "${schema.name}" (${names}), so this release must not write to it: update this worker. Its sessions continue meanwhile, and pending writes resume after the update.`,
   )
 }

@@ -1,4 +1,4 @@
-// The projection of `approvals`: what people were asked to agree to, and what they said.
+// The projection of `approvals`: requests for approval and their decisions.
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { JsonObject } from '../../session/json.ts'
 import { callsLeftBehind, LEFT_BEHIND } from './left-behind.ts'
@@ -8,10 +8,10 @@ import { sanitiser } from '../postgres/sanitise.ts'
 
 type Decided = EventOf<'approval_decided'>
 
-/** The rows that events make of approvals. */
+/** The rows of approvals that events make. */
 export interface ApprovalRows {
   requests: RowOf<typeof APPROVALS>[]
-  /** On requests that are stored already. */
+  /** Decisions on stored requests. */
   decisions: RowOf<typeof DECISIONS>[]
 }
 
@@ -30,7 +30,7 @@ function decide(rows: ApprovalRows, decision: RowOf<typeof DECISIONS>): void {
   else rows.decisions.push(decision)
 }
 
-/** What an event changes of the column `approval` of its call. */
+/** How an event changes the column `approval` of its call. */
 export function approvalPatch(event: EventOf<'approval_requested'> | Decided): JsonObject {
   if (event.type === 'approval_requested') {
     const { digest, reason = null, at, expiresAt, onExpiry } = event
@@ -41,7 +41,7 @@ export function approvalPatch(event: EventOf<'approval_requested'> | Decided): J
   return { decision: verdictOf(event), decidedAt: isoOf(at), decidedBy: by, note, edited: input !== undefined }
 }
 
-/** What is changed of it where the run ends before anybody has decided. */
+/** How it changes if the run ends before a decision. */
 export function approvalLeftBehind(at: number): JsonObject {
   return { decision: LEFT_BEHIND.code, decidedAt: isoOf(at) }
 }

@@ -1,4 +1,4 @@
-// The ledger's projection: what the events of a tool call make of its row.
+// The projection of `tool_calls`: makes a tool call's row from its events.
 import type { EventOf, SessionEvent, ToolCallStatus } from '../../session/events.ts'
 import type { Json, JsonObject } from '../../session/json.ts'
 import { approvalLeftBehind, approvalPatch } from './approvals.ts'
@@ -8,7 +8,7 @@ import type { RowOf, TOOL_CALLS } from '../write/tables.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
 import { defined } from '../../session/defined.ts'
 
-/** What a segment's events say of one call. Null is "nothing said": what is stored stays. With `outcome_seq` the outcome is replaced whole. */
+/** The changes that a segment's events make to one call. Null means no change. With `outcome_seq`, the whole outcome is replaced. */
 export type ToolCallRecord = RowOf<typeof TOOL_CALLS>
 
 type CallEvent = Extract<SessionEvent, { callId: string }>
@@ -17,7 +17,7 @@ type CallEvent = Extract<SessionEvent, { callId: string }>
 interface Outcome {
   status: ToolCallStatus
   result?: Json
-  /** `asked`: a person is asked what became of it. `again`: the unknown call that it is the same as. */
+  /** `asked`: a person must resolve it. `again`: the unknown call with the same intent. */
   error?: { code: string; message: string; asked?: true; again?: string }
   effectId?: string
   replayOf?: string
@@ -25,7 +25,7 @@ interface Outcome {
   blob?: string
 }
 
-/** Applies one event to the records; `open` are the newest turn's calls as they were before it, `isOpen` tells which have no result yet. */
+/** Applies one event to the records; `open` are the newest turn's calls as they were before it, `isOpen`: which of them have no result yet. */
 export function projectCall(
   records: Map<string, ToolCallRecord>,
   event: SessionEvent,
@@ -45,7 +45,7 @@ export function projectCall(
       end(recordOf(records, event), event, outcomeOf(event))
       return
     case 'tool_resolved':
-      // One of a run that has failed has its place in the transcript still, but nobody executes it again.
+      // A call of a failed run still has its place in the transcript, but is not executed again.
       resolve(recordOf(records, event), event, isOpen(event.callId) && open.get(event.callId)?.status !== 'unknown')
       return
     case 'tool_progress':
@@ -66,7 +66,7 @@ export function projectCall(
   }
 }
 
-const DID_NOT_HAPPEN = { code: 'did_not_happen', message: 'It was found out later that the effect did not happen.' }
+const DID_NOT_HAPPEN = { code: 'did_not_happen', message: 'It turned out later that the effect did not happen.' }
 
 type Place = Pick<CallEvent, 'callId' | 'run' | 'turn' | 'tool' | 'at'>
 
@@ -136,7 +136,7 @@ function issue(record: ToolCallRecord, event: EventOf<'tool_issued'>): void {
   setStatus(record, 'issued')
 }
 
-/** A status says also until when the call waits, and but for two it does not. */
+/** A status with the end of the call's wait: only two statuses wait. */
 function setStatus(record: ToolCallRecord, status: ToolCallStatus): void {
   record.status = status
   record.waiting_until = null
@@ -179,9 +179,9 @@ function resolve(record: ToolCallRecord, event: EventOf<'tool_resolved'>, isOpen
   record.resolved_by = safeKey(event.decidedBy ?? event.by)
   if (event.note !== undefined) record.note = sanitiser().text(event.note)
   if (event.happened) end(record, event, { status: 'completed', ...given(event) })
-  // Nobody knows, and it is left so: the `tool_failed` that follows ends it.
+  // A skip: the `tool_failed` that follows ends the call.
   else if (event.decision === 'skip') return
-  // An open call that surely did not happen is executed again; an earlier one stays as it is: not done.
+  // An open call that certainly did not happen is executed again; an earlier one stays as it is: not done.
   else if (isOpen) reopen(record, event)
   else end(record, event, { status: 'failed', error: DID_NOT_HAPPEN })
 }
@@ -198,14 +198,14 @@ function leaveBehind(records: Map<string, ToolCallRecord>, { at, seq }: SessionE
   end(record, { at, seq }, outcomeLeftBehind(call))
 }
 
-/** What may have been executed nobody knows of; done again under its key, an idempotent call is as good as failed. */
+/** It is unknown whether the call was executed. An idempotent call counts as failed, because it can be repeated with its key. */
 function outcomeLeftBehind({ status, effect, mayHaveBegun }: OpenCall): Outcome {
   if (status === 'awaiting_resolution') return { status: 'unknown', error: NEVER_SAID }
   if (!mayHaveBegun || effect === 'read') return { status: 'skipped', error: LEFT_BEHIND }
   return { status: effect === 'external' ? 'unknown' : 'failed', error: LEFT_BEHIND }
 }
 
-/** At another attempt it may be reached once more. */
+/** Another attempt may reach the milestone again. */
 function noteMilestone(record: ToolCallRecord, name: string): void {
   const reached = record.milestones ?? []
   if (!reached.includes(name)) record.milestones = [...reached, name]
@@ -217,7 +217,7 @@ function noteFailedAttempt(record: ToolCallRecord, { error }: EventOf<'tool_atte
   if (error.worker !== undefined) record.worker = safeKey(error.worker)
 }
 
-/** The highest that any event says, as it is where the events come in several flushes. */
+/** The highest number in any event, which does not depend on how the events are split into flushes. */
 function countAttempt(record: ToolCallRecord, attempt: number): void {
   record.attempt = Math.max(Number(record.attempt), attempt)
 }
@@ -231,7 +231,7 @@ function outcomeOf(event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unkno
       return { status: statusOfFailure(event.code), error: { code: event.code, message: event.message } }
     case 'tool_unknown': {
       const { message, ask, again } = event
-      // It was not executed: what nobody knows is what became of the call that it asked for again.
+      // It was not executed: the unknown outcome is that of the call that it repeats.
       if (again !== undefined) return { status: 'skipped', error: { code: 'outcome_unknown', message, again } }
       return { status: 'unknown', error: { code: 'outcome_unknown', message, ...(ask && { asked: true }) } }
     }

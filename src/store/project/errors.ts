@@ -5,7 +5,7 @@ import type { LateFlush } from '../store.ts'
 import type { ERRORS, RowOf } from '../write/tables.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 
-/** The row of `errors` that an event makes, if any. A rejected message is none: nothing was attempted. It stands in `events`. */
+/** The row of `errors` that an event makes, if any. A rejected message makes none, because nothing was attempted; it is in `events`. */
 export function projectError(event: SessionEvent): RowOf<typeof ERRORS> | undefined {
   switch (event.type) {
     case 'model_attempt_failed':
@@ -78,7 +78,7 @@ export function checkpointErrorRow({ event, error }: CheckpointFailure): RowOf<t
   })
 }
 
-/** The row that says that a checkpoint was written late, and why. */
+/** The row for a checkpoint that was written late. */
 export function lateCheckpointRow(event: EventOf<'checkpoint_made'>, late: LateFlush): RowOf<typeof ERRORS> {
   const tries = late.attempts === 1 ? 'one try' : `${late.attempts} tries`
   const message = `Checkpoint ${event.version} was written late: since ${late.since.toISOString()} ${tries} failed: ${late.message}`

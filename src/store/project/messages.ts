@@ -1,4 +1,4 @@
-// The projection of `messages`: the transcript's own fold makes them, so that rows and what the model sees cannot differ.
+// The projection of `messages`: made by the transcript's fold, so that rows cannot differ from what the model sees.
 import type { ContentBlock } from '../../session/content.ts'
 import { answerIdOf, type BlobRef, type EventOf, resultsIdOf, type SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
@@ -6,24 +6,24 @@ import { addToTranscript, emptyTranscript, type Transcript } from '../../session
 import type { MESSAGES, RowOf, TAKEN } from '../write/tables.ts'
 import { jsonText, safeKey, sanitiser } from '../postgres/sanitise.ts'
 
-/** What projecting messages needs to know of the events before. */
+/** The state of the projection. */
 export interface MessageProjection {
   /** The newest turn while results of its calls are missing. */
   openTurn: OpenTurn | null
-  /** Never holds messages: they become rows as soon as they stand in it. */
+  /** Never holds messages: they become rows at once. */
   transcript: Transcript
-  /** Results that lie in `blobs`, by call. */
+  /** Results in `blobs`, by call. */
   blobs: Map<string, BlobRef>
 }
 
-/** A turn whose tool results are not all there, by its `model_completed`. */
+/** A turn with missing tool results, by its `model_completed`. */
 export interface OpenTurn {
   seq: number
   run: number
   turn: number
 }
 
-/** The rows that events make of messages. */
+/** The rows of messages that events make. */
 export interface MessageRows {
   messages: MessageRow[]
   /** Taken by a turn of the segment, but received before the segment. */
@@ -32,7 +32,7 @@ export interface MessageRows {
 
 type MessageRow = RowOf<typeof MESSAGES>
 
-/** Of no events. */
+/** An empty projection. */
 export function newMessageProjection(): MessageProjection {
   return { openTurn: null, transcript: emptyTranscript(), blobs: new Map() }
 }
@@ -47,9 +47,9 @@ export function projectMessages(projection: MessageProjection, rows: MessageRows
   rows.messages.push(...growTranscript(projection, event))
 }
 
-/** Adds an event to the transcript; gives the rows of the messages that it made. */
+/** Adds an event to the transcript; returns the rows of the messages that it made. */
 export function growTranscript(projection: MessageProjection, event: SessionEvent): MessageRow[] {
-  // What users said are rows before a run takes them, so the transcript is told nothing of them.
+  // User messages are rows before a run takes them, so the transcript does not get them.
   if (event.type === 'message_received') return []
   const { transcript, openTurn, blobs } = projection
   noteBlob(blobs, event)
@@ -74,14 +74,14 @@ export function growTranscript(projection: MessageProjection, event: SessionEven
   })
 }
 
-/** A call's result, also one that repeats another's, lies where its outcome says. */
+/** The reference to a call's result, also for one that repeats another's. */
 function noteBlob(blobs: Map<string, BlobRef>, event: SessionEvent): void {
   if (event.type !== 'tool_completed' && event.type !== 'tool_resolved') return
   const blob = event.blob ?? (event.type === 'tool_completed' && event.replayOf !== undefined ? blobs.get(event.replayOf) : undefined)
   if (blob) blobs.set(event.callId, blob)
 }
 
-/** The transcript makes JSON text of a result by the built-in, which some thousand levels of nesting overflow. */
+/** The transcript uses the built-in JSON.stringify, which fails at several thousand levels of nesting. */
 function stackSafe(event: SessionEvent): SessionEvent {
   if (event.type !== 'tool_completed' || event.content !== undefined || event.value === undefined) return event
   try {
@@ -92,7 +92,7 @@ function stackSafe(event: SessionEvent): SessionEvent {
   }
 }
 
-/** The tool calls that blocks ask for or answer, and which of the answers lie in `blobs`. */
+/** The tool calls that blocks request or answer, and which of the answers are in `blobs`. */
 function callsIn(content: string | readonly ContentBlock[], results: ReadonlyMap<string, BlobRef>): Pick<NewMessage, 'callIds' | 'blobs'> {
   const callIds: string[] = []
   const blobs: StoredBlob[] = []

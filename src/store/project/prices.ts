@@ -1,7 +1,7 @@
-// What model calls cost: list prices as data with dates, and the price of one call by its usage.
+// Cost of model calls: dated list prices, and the price of one call by its usage.
 import type { Usage } from '../../session/content.ts'
 
-/** USD per million tokens. `cacheWrite`: of the cache that lives five minutes, the only one that pawl's adapter asks for. */
+/** USD per million tokens. `cacheWrite`: of the five-minute cache, the only one that pawl's adapter uses. */
 interface Rates {
   input: number
   output: number
@@ -9,17 +9,17 @@ interface Rates {
   cacheRead: number
 }
 
-/** The price of a model from a day on, until the next entry of it. */
+/** The price of a model from a day on, until its next entry. */
 export interface Price extends Rates {
-  /** Its name as the API takes it; a date or `-latest` after it is the same model. */
+  /** The model's name in the API; a suffix with a date or `-latest` is the same model. */
   model: string
   /** First day of the price, in UTC (of the month, where the day is not known). */
   since: string
-  /** All of a call whose prompt (cached or not) has more tokens than that costs so much instead. */
+  /** The price of a call whose prompt (cached or not) has more tokens than this. */
   above?: { tokens: number } & Rates
 }
 
-/** Anthropic's list prices as published by 2026-11-01. Append, don't edit: what was spent was spent at the old price. */
+/** Anthropic's list prices as published by 2026-11-01. Append, do not edit: earlier calls keep their price. */
 export const PRICES: readonly Price[] = [
   { model: 'claude-3-opus', since: '2024-02-29', input: 15, output: 75, cacheWrite: 18.75, cacheRead: 1.5 },
   { model: 'claude-3-haiku', since: '2024-03-07', input: 0.25, output: 1.25, cacheWrite: 0.3, cacheRead: 0.03 },
@@ -58,17 +58,17 @@ export const PRICES: readonly Price[] = [
   },
 ]
 
-/** Who serves a model, where its name says so. */
+/** Prefixes of a model's name that name its provider. */
 export function providerOf(model: string): string | null {
   return model.startsWith('claude-') ? 'anthropic' : null
 }
 
-/** What a call cost that was made at `at` (milliseconds since 1970), and since when that price holds; undefined where no price is known. */
+/** The cost of a call at `at` (milliseconds since 1970), and the first day of its price; undefined without a known price. */
 export function priceOf(model: string, usage: Usage, at: number): { usd: number; since: string } | undefined {
   const day = new Date(at).toISOString().slice(0, 10)
   const name = model.replace(/-(?:\d{8}|latest)$/, '')
   const entries = PRICES.filter((price) => price.model === name)
-  // A call made before the first entry's day was made by a clock that is wrong: the price is the same.
+  // A call before the first entry's day comes from a wrong clock: the price is the same.
   const price = entries.findLast(({ since }) => since <= day) ?? entries[0]
   if (!price) return undefined
   const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
@@ -79,7 +79,7 @@ export function priceOf(model: string, usage: Usage, at: number): { usd: number;
   return { usd: exactUsd(perMillion / 1_000_000), since: price.since }
 }
 
-/** Prices have at most three decimals a million tokens: nine decimals hold every sum of them. */
+/** Prices have at most three decimals per million tokens, so nine decimals hold every sum. */
 export function exactUsd(usd: number): number {
   return Number(usd.toFixed(10))
 }

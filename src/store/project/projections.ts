@@ -1,4 +1,4 @@
-// The projections: what a session's events make of the store's rows. Pure, so that writing behind and rebuilding share it.
+// The projections: make the store's rows from a session's events. Pure, so that flushes and rebuilds share them.
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import { priceOf, providerOf } from './prices.ts'
 import { type ApprovalRows, projectApproval } from './approvals.ts'
@@ -10,7 +10,7 @@ import { applyToSession, asInherited, type SessionColumns, trackCalls } from './
 import type { ERRORS, RECOVERIES, RowOf, TOKEN_USAGE } from '../write/tables.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 
-/** What projecting an event needs to know of those before it. */
+/** The state that projecting an event needs. */
 export interface Projection extends MessageProjection {
   session: SessionColumns
 }
@@ -21,11 +21,11 @@ export interface Rows extends MessageRows, ApprovalRows {
   errors: RowOf<typeof ERRORS>[]
   usage: RowOf<typeof TOKEN_USAGE>[]
   recoveries: RowOf<typeof RECOVERIES>[]
-  /** The segment's last event moves rows out of the way: to be applied after the rows above. */
+  /** The segment's last event archives rows: to be applied after the rows above. */
   move: Move | null
 }
 
-/** An event that takes back rows of events before it, and the run that was the newest then. */
+/** An event that archives rows of earlier events, and the newest run at that point. */
 export interface Move {
   event: MovingEvent
   run: number
@@ -38,27 +38,27 @@ export function newProjection(session: SessionColumns): Projection {
   return { session, ...newMessageProjection() }
 }
 
-/** Tells a projection of events whose rows are stored: those of the open turn, and results that are replayed. */
+/** Adds stored events to a projection: those of the open turn, and results that are replayed. */
 export function recall(projection: Projection, events: Iterable<SessionEvent>): void {
   for (const event of events) {
     try {
       growTranscript(projection, event)
       trackCalls(projection.session, event)
     } catch {
-      // No rows could be made of it either, which is noted beside it.
+      // It has no rows either, which is noted beside it.
     }
   }
 }
 
-/** No rows, for none can be made of these events: the session is as it was before them. */
+/** No rows, because these events have none: the session stays as it was before them. */
 export function passOver({ session }: Projection, events: Iterable<SessionEvent>): Rows {
   for (const { at } of events) session.updatedAt = at
   return noRows()
 }
 
 /**
- * Cuts events into segments that can be applied in one go each: at most `maxBytes` of JSON (or one event),
- * and ending where rows are taken back, because one statement cannot change a row twice.
+ * Splits events into segments that one statement can apply: at most `maxBytes` of JSON (or one event), and ending where rows are
+ * archived, because one statement cannot change a row twice.
  */
 export function segmentsOf<E extends { event: SessionEvent; json: string }>(entries: readonly E[], maxBytes: number): E[][] {
   const segments: E[][] = []
@@ -77,7 +77,7 @@ export function segmentsOf<E extends { event: SessionEvent; json: string }>(entr
   return segments
 }
 
-/** The rows of one segment; the projection is changed in place. `inherited`: another session's past, which counts nothing. */
+/** The rows of one segment; the projection is changed in place. `inherited`: another session's past, which does not count in sums. */
 export function project(projection: Projection, events: Iterable<SessionEvent>, inherited: boolean): Rows {
   const rows = noRows()
   for (const event of events) {
@@ -104,7 +104,7 @@ function noRows(): Rows {
   }
 }
 
-/** The rows that sums over sessions are made of. */
+/** The rows for sums over sessions. */
 function projectCounted(projection: Projection, rows: Rows, event: SessionEvent): void {
   projectCall(rows.toolCalls, event, projection.session.calls, callIsOpen(projection))
   projectApproval(rows, event, projection.session.calls)
@@ -115,7 +115,7 @@ function projectCounted(projection: Projection, rows: Rows, event: SessionEvent)
   if (event.type === 'model_completed') rows.usage.push(usageRow(event))
 }
 
-/** Calls whose completed results the events repeat without carrying them. */
+/** Calls whose results the events replay without including them. */
 export function replayedCalls(events: Iterable<SessionEvent>): string[] {
   const calls = new Set<string>()
   for (const event of events) if (event.type === 'tool_completed' && event.replayOf !== undefined) calls.add(event.replayOf)

@@ -1,4 +1,4 @@
-// The projection of `recoveries`: what put a session right again, or moved it, and who did it.
+// The projection of `recoveries`: recoveries, resumptions, rollbacks and resolutions, and who made them.
 import type { SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import type { RECOVERIES, RowOf } from '../write/tables.ts'

@@ -12,32 +12,32 @@ export interface SessionColumns {
   status: SessionStatus
   /** Number of the newest run. */
   run: number
-  /** The run that is going on, or the one that the session failed in. */
+  /** The run in progress, or the one that failed. */
   currentRun: number | null
   turns: number
   error: SessionRow['error']
   usage: Usage
   /** Null while no call's price is known. */
   usd: number | null
-  /** Of the newest model call that completed. */
+  /** The model of the newest completed model call. */
   model: string | null
   provider: string | null
   /** Version of the newest checkpoint. */
   checkpoint: number
   forkedFrom: { sessionId: string; seq: number } | null
-  /** The calls of the newest turn while the run is going on. No column: told anew from the open turn's events. */
+  /** The calls of the newest turn during the run. Not a column: derived from the open turn's events. */
   calls: Map<string, OpenCall>
   updatedAt: number
 }
 
-/** How one of the newest turn's calls stands. */
+/** The status of one of the newest turn's calls. */
 export interface OpenCall {
   status: CallState['status']
   tool: string
   effect: Effect
-  /** Somebody outside answers it. */
+  /** A client answers it. */
   isClient: boolean
-  /** What it does may have been done, though no event says so: an attempt was cut off, or failed. */
+  /** Its effect may have happened without an event: an attempt was cut off or failed. */
   mayHaveBegun?: true
 }
 
@@ -55,20 +55,20 @@ const nothingSaid = (): Pick<SessionColumns, 'status' | 'currentRun' | 'error' |
 
 const nothingSpent = (): Pick<SessionColumns, 'turns' | 'usage' | 'usd'> => ({ turns: 0, usage: NO_USAGE, usd: null })
 
-/** What is another session's past counts nothing and is at rest. */
+/** An inherited past does not count in sums and is idle. */
 export function asInherited(session: SessionColumns): void {
   Object.assign(session, nothingSaid(), nothingSpent())
 }
 
-/** How many calls wait for somebody. */
+/** How many calls wait for a person or a client. */
 export function waitingCalls({ calls }: SessionColumns): number {
   return [...calls.values()].filter(isWaiting).length
 }
 
-/** Applies one event, in place. The same meaning as the fold of `src/session/fold.ts`; a property test holds them together. */
+/** Applies one event, in place. It must agree with the fold in `src/session/fold.ts`, which a property test checks. */
 export function applyToSession(session: SessionColumns, event: SessionEvent): void {
   session.updatedAt = event.at
-  // A verdict on an attempt that goes on in the same call changes nothing.
+  // A resolution of an attempt whose call continues changes nothing.
   const goesOn = event.type === 'tool_resolved' && session.calls.get(event.callId)?.status === 'issued'
   trackCalls(session, event)
   switch (event.type) {
@@ -196,7 +196,7 @@ export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void
       if (calls.get(event.callId)?.effect === 'idempotent') markBegun(calls.get(event.callId))
       return
     case 'session_resumed':
-      // Its workflow had ended, perhaps in the middle of what was issued.
+      // Its workflow had ended, perhaps during an issued call.
       for (const call of calls.values()) if (call.status === 'issued') markBegun(call)
       return
     case 'session_started':
@@ -209,7 +209,7 @@ export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void
       calls.clear()
       return
     case 'error_entered':
-      // The run has failed: nobody is asked any more, and nothing is executed.
+      // The run has failed: requests are withdrawn, and nothing is executed.
       if (event.strategy !== 'automatic') for (const call of calls.values()) leaveOpen(call)
       return
     case 'recovery_started':
@@ -225,7 +225,7 @@ function setStatus(calls: SessionColumns['calls'], { callId }: { callId: string 
   if (call) call.status = status
 }
 
-/** Another build has resolved the call anew, or it was approved with other arguments. */
+/** Another build has resolved the call again, or it was approved with other arguments. */
 function resolveAnew(calls: SessionColumns['calls'], { callId, resolution }: { callId: string; resolution?: Resolution }): void {
   const call = calls.get(callId)
   if (call && resolution) Object.assign(call, { effect: resolution.effect, isClient: resolution.client !== undefined })
@@ -239,7 +239,7 @@ function leaveOpen(call: OpenCall): void {
   if (call.status === 'issued' || isWaiting(call)) call.status = call.status === 'awaiting_resolution' ? 'unknown' : 'failed'
 }
 
-/** A run waits when none of its calls can go on without somebody outside. */
+/** A run waits if none of its calls can continue without a person or a client. */
 function settleStatus(session: SessionColumns): void {
   if (session.status !== 'running' && session.status !== 'waiting') return
   session.status = waitForSomebody([...session.calls.values()]) ? 'waiting' : 'running'

@@ -1,5 +1,5 @@
-// Events as the projections can rely on them. History may hold anything: user code, other releases and foreign clients wrote to it, and
-// one number that Postgres refuses must not stop the rows of a session. What is adjusted here is noted beside the stored event.
+// Checks events for the projections. History may contain anything, because user code, other releases and foreign clients write to it, and
+// one value that Postgres refuses must not block a session's rows. Adjustments are noted beside the stored event.
 import type { EventOf, EventType, SessionEvent } from '../../session/events.ts'
 import type { SessionState } from '../../session/state.ts'
 import {
@@ -23,7 +23,7 @@ import {
   tokens,
 } from './sound-values.ts'
 
-/** The event, with each member that rows are made of as they need it: the same object if nothing had to be adjusted. */
+/** The event with valid members for its rows: the same object if nothing had to be adjusted. */
 export function soundEvent(event: SessionEvent): { event: SessionEvent; adjusted: Adjustment[] } {
   const adjusted: Adjustment[] = []
   const members = CHECKED.get(event.type) ?? OF_ANY_TYPE
@@ -31,12 +31,12 @@ export function soundEvent(event: SessionEvent): { event: SessionEvent; adjusted
   return { event: sound as unknown as SessionEvent, adjusted }
 }
 
-/** The state as the row of its session needs it. */
+/** The state with valid members for its session's row. */
 export function soundState(state: SessionState): SessionState {
   return soundMembers(state as unknown as Record<string, unknown>, STATE_MEMBERS, '', []) as unknown as SessionState
 }
 
-/** A check for each member of an event, which the compiler asks for. */
+/** A check for each member of each event; the compiler enforces completeness. */
 type MembersOf<T extends EventType> = { readonly [K in Exclude<keyof EventOf<T>, 'v' | 'seq' | 'at' | 'type'>]-?: Check }
 
 const USAGE = record({
@@ -176,7 +176,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
 const OF_ANY_TYPE: Members = { at: time }
 const CHECKED = new Map<string, Members>(Object.entries(MEMBERS).map(([type, members]) => [type, { ...members, ...OF_ANY_TYPE }]))
 
-/** What a session's row is made of where its events can no longer be read. */
+/** The members of a session's row if its events can no longer be read. */
 const STATE_MEMBERS: Members = {
   agent: text,
   status: text,

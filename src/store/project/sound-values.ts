@@ -1,32 +1,32 @@
-// Values as the tables can hold them: each check returns the value itself where it fits its column, else the nearest one that does.
+// Checks of values for the tables: each returns the value itself if its column can hold it, otherwise the nearest possible value.
 import type { Json } from '../../session/json.ts'
 import { jsonText } from '../postgres/sanitise.ts'
 
-/** A member that its rows hold otherwise than the event does. */
+/** A member whose stored value differs from the event's. */
 export interface Adjustment {
   /** Its path, such as `usage.input_tokens`; empty: no rows could be made of the event at all, for the reason in `problem`. */
   member: string
   /** The beginning of its JSON text; empty if the member is missing. */
   was: string
-  /** The beginning of the JSON text of what the rows hold. */
+  /** The beginning of the stored value's JSON text. */
   stored: string
   problem?: string
 }
 
-/** Checks a value, and notes what it had to adjust. */
+/** Checks a value, and notes adjustments. */
 export type Check = (value: unknown, member: string, adjusted: Adjustment[]) => unknown
 
 /** The checks of a record's members; other members are left alone. */
 export type Members = Readonly<Record<string, Check>>
 
 const MAX_PREVIEW = 200
-/** More say nothing new, and lists may be of any length. */
+/** Limit of notes, because lists may be of any length. */
 const MAX_ADJUSTMENTS = 20
 
 const MAX_INTEGER = 2_147_483_647
-/** A session's sum stays within `bigint` however many calls there are. */
+/** With this limit, a session's sum stays within `bigint`. */
 const MAX_TOKENS = 1e12
-/** Postgres reads no longer years than four digits from ISO text. */
+/** Postgres parses only four-digit years in ISO text. */
 const MAX_TIME = Date.UTC(9999, 11, 31)
 
 /** For columns of type `integer`: numbers of runs, turns, attempts. */
@@ -44,13 +44,13 @@ export const time: Check = within(MAX_TIME, (value) => value)
 export const text: Check = (value, member, adjusted) =>
   typeof value === 'string' ? value : note(adjusted, member, value, value == null ? '' : jsonText(value as Json))
 
-/** Anything but `true` says no. */
+/** Anything but `true` is false. */
 export const flag: Check = (value, member, adjusted) => (typeof value === 'boolean' ? value : note(adjusted, member, value, false))
 
 /** Any JSON. */
 export const json: Check = (value, member, adjusted) => (value === undefined ? note(adjusted, member, value, null) : value)
 
-/** What no row needs, or only as it is. */
+/** Members that need no check. */
 export const anything: Check = (value) => value
 
 /** Text, or blocks: records that say what they are. */
@@ -78,7 +78,7 @@ export function list(check: Check): Check {
 export function record(members: Members): Check {
   return (value, member, adjusted) => {
     if (isRecord(value)) return soundMembers(value, members, member === '' ? '' : `${member}.`, adjusted)
-    // What becomes of the members of nothing is said by nothing.
+    // A missing record is noted as a whole.
     return note(adjusted, member, value, soundMembers({}, members, '', []))
   }
 }

@@ -1,4 +1,4 @@
-// The read side: rows as the store's callers get them, exact also where Postgres could not hold a value.
+// The read side: rows for the store's callers, exact even if Postgres could not hold a value.
 import type { Message, Usage } from '../../session/content.ts'
 import type { LogEntry, SessionEvent, SessionStatus, ToolCallStatus } from '../../session/events.ts'
 import type { JsonObject } from '../../session/json.ts'
@@ -10,7 +10,7 @@ import type { Schema } from '../postgres/schema.ts'
 import type { ErrorRow, MessageRow, SessionRow, StoredHead, ToolCallRow } from '../rows.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 
-/** Events that one reading gives at most, by number and by JSON. */
+/** Maximum events of one page, by count and by bytes of JSON. */
 const EVENTS_LIMIT = 1_000
 const EVENTS_BYTES = 4_000_000
 
@@ -30,7 +30,7 @@ export async function readSession(database: Queryable, schema: Schema, sessionId
   return row ? { ...sessionOf(row), sessionId } : null
 }
 
-/** What `sessionOf` reads. */
+/** The columns that `sessionOf` reads. */
 export const SESSION_COLUMNS = `session_id, agent, status, epoch, run, turns, context, to_json(tags) as tags,
   coalesce(error_raw, error::text) as error, flushed_seq, raw,
   input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, ${ms('created_at')}, ${ms('updated_at')}`
@@ -138,7 +138,7 @@ export async function readMessages(database: Queryable, schema: Schema, sessionI
   return hydrateMessageRows(database, schema, sessionId, found)
 }
 
-/** What `messageOf` reads. */
+/** The columns that `messageOf` reads. */
 export const MESSAGE_COLUMNS = `seq, message_id, run, turn, role, kind, raw, ${ms('at')},
   case when raw is null then content end as content, case when raw is null then metadata end as metadata`
 
@@ -159,7 +159,7 @@ export function messageOf(row: TextRow): MessageRow {
   }
 }
 
-/** What `toolCallOf` reads. */
+/** The columns that `toolCallOf` reads. */
 export const CALL_COLUMNS = `call_id, run, turn, call_index, tool, effect, idempotency_key, input, status, attempt, worker, result, error,
   effect_id, replay_of, raw_intent, raw_outcome, ${ms('issued_at')}, ${ms('completed_at')}`
 
@@ -190,7 +190,7 @@ export function toolCallOf(row: TextRow): ToolCallRow {
   }
 }
 
-/** What `errorOf` reads. */
+/** The columns that `errorOf` reads. */
 export const ERROR_COLUMNS = `seq, run, turn, context, call_id, attempt, class, code, message, retryable::text as retryable, worker, raw,
   ${ms('at')}`
 

@@ -1,4 +1,4 @@
-// What a session goes on from whose workflow had closed: its state at the stored head, as well as the store can still give it.
+// What a session resumes from after its workflow had closed: its state at the stored head, as far as the store still has it.
 import { shortHash } from '../../session/digest.ts'
 import { ACCEPTED_KEPT } from '../../session/fold.ts'
 import type { SessionState } from '../../session/state.ts'
@@ -31,7 +31,7 @@ export async function resume(database: Queryable, schema: Schema, sessionId: str
   return { lost: true, ...(row.erased === 'true' && { erased: true as const }), ...lost }
 }
 
-/** SQLSTATE of a write to a database that only reads: nobody prunes there either. */
+/** SQLSTATE of a write to a read-only database, in which nothing is pruned either. */
 const READ_ONLY = '25006'
 
 /** See `Store.lastExecution`. */
@@ -43,7 +43,7 @@ export async function lastExecution(database: Queryable, schema: Schema, session
   return row?.execution_id ?? null
 }
 
-/** A row that was touched just now is not pruned: the session will flush to it soon. A prune that is under way is waited for. */
+/** Touches the row, so that it is not pruned before the session flushes to it. Waits for a prune in progress. */
 async function markLoaded(database: Queryable, schema: Schema, key: string, executionId: string | undefined): Promise<void> {
   try {
     await database.query(
@@ -56,7 +56,7 @@ async function markLoaded(database: Queryable, schema: Schema, key: string, exec
   }
 }
 
-/** The hashes of the newest message ids that the session has accepted, as the fold would have kept them. */
+/** The hashes of the newest accepted message ids, as the fold would have kept them. */
 async function acceptedOf(database: Queryable, schema: Schema, key: string, state: SessionState): Promise<string[]> {
   const { origin, forkedFrom, seq } = state
   const select = (table: string) =>

@@ -1,4 +1,4 @@
-// A session's state as the store has it: the newest readable checkpoint, with the events above it folded in.
+// A session's state from the store: the newest readable checkpoint plus the later events.
 import type { SessionEvent, Watermark } from '../../session/events.ts'
 import { fold } from '../../session/fold.ts'
 import type { SessionState } from '../../session/state.ts'
@@ -7,14 +7,14 @@ import type { Queryable } from '../postgres/database.ts'
 import { readEntries } from './reader.ts'
 import type { Schema } from '../postgres/schema.ts'
 
-/** A state without `accepted`, and what had to be passed over to get it. */
+/** A state without `accepted`, and warnings about unreadable parts. */
 export interface FoundState {
   /** Undefined: neither a checkpoint nor the events could be read. */
   state: SessionState | undefined
   warnings: string[]
 }
 
-/** Whose state, up to where. `forkedSeq`: the events up to there are another session's, and so are the states. */
+/** Whose state, up to where. `forkedSeq`: events and states up to there are another session's. */
 export interface StateOf {
   sessionId: string
   key: string
@@ -22,7 +22,7 @@ export interface StateOf {
   forkedSeq: number
 }
 
-/** Checkpoints that are looked at in one go once the newest one turned out to be unreadable. */
+/** How many checkpoints are read at once if the newest one is unreadable. */
 const NEXT = 10
 
 /** Finds the state at the head. */
@@ -39,12 +39,12 @@ export async function findState(tx: Queryable, schema: Schema, of: StateOf): Pro
       break
     } catch (error) {
       if (!(error instanceof UnreadableState)) throw error
-      warnings.push(`checkpoint ${version} was passed over: ${error.message}`)
+      warnings.push(`checkpoint ${version} was skipped: ${error.message}`)
     }
   }
   try {
     const state = await foldFromStart(tx, schema, of)
-    if (!state) warnings.push('the events that the state could be folded from are missing')
+    if (!state) warnings.push('the events for folding the state are missing')
     else if (warnings.length > 0) warnings.push('the state was folded from the events')
     return { state, warnings }
   } catch (error) {
@@ -76,7 +76,7 @@ async function* newestFirst(tx: Queryable, schema: Schema, { key, head }: StateO
   }
 }
 
-/** Folds the stored events above the base into it; undefined if they are not all there. */
+/** Folds the stored events above the base into it; undefined if some are missing. */
 async function foldAbove(tx: Queryable, schema: Schema, of: StateOf, base: SessionState): Promise<SessionState | undefined> {
   let state = base
   while (state.seq < of.head.seq) {
@@ -109,5 +109,5 @@ function folded(base: SessionState | undefined, entries: readonly { seq: number;
   } catch (cause) {
     throw new UnreadableState(`the events from ${first?.seq} on cannot be folded: ${String(cause)}`, { cause })
   }
-  throw new UnreadableState(`the events from ${first?.seq} on make no state`)
+  throw new UnreadableState(`the events from ${first?.seq} on yield no state`)
 }

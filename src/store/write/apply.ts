@@ -1,4 +1,4 @@
-// One transaction of a flush: which events it takes, and the rows of all tables that they make.
+// One transaction of a flush: selects the events to apply and writes their rows in all tables.
 import type { Logger } from '../../agent/tool.ts'
 import { continues } from '../../session/digest.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
@@ -21,21 +21,21 @@ import type { FlushOptions } from '../store.ts'
 import { STRAY_EVENTS } from './tables.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 
-/** JSON that one statement carries; a flush after a long outage takes several. */
+/** Bytes of JSON per statement; a flush after a long outage needs several. */
 const SEGMENT_BYTES = 4_000_000
 
-/** What flushes of one store share. */
+/** Shared by all flushes of one store. */
 export interface WriteNeeds {
   database: Database
   schema: Schema
   kept: KeptStates
   notifier: Notifier
-  /** Names of the migrations that this release has; undefined: nobody is to look. */
+  /** Names of the migrations that this release has; undefined: do not check. */
   known(): Promise<readonly string[] | undefined>
   logger: Logger | undefined
 }
 
-/** One flush, as its caller gave it, or a part of it. */
+/** A flush, or a part of it. */
 export interface Flush {
   sessionId: string
   key: string
@@ -45,25 +45,25 @@ export interface Flush {
 }
 
 /**
- * How a transaction goes about it. `guarded`: checkpoints are written apart, for the flush has failed with them. `problem`: no rows are
- * made of the flush's one event, for it has failed with them.
+ * The mode of a transaction. `guarded`: checkpoints are written separately, because the flush has failed with them. `problem`: the flush's
+ * only event is stored without rows, because it has failed with them.
  */
 export interface Manner {
   guarded: boolean
   problem?: string
 }
 
-/** What a flush came to. */
+/** The outcome of a flush. */
 export interface Flushed {
   head: StoredHead
   strays: readonly LogEntry[]
 }
 
-/** What a flush's transaction came to. */
+/** The outcome of a flush's transaction. */
 export interface Applied extends Flushed {
   folding?: Folding
   failures: readonly CheckpointFailure[]
-  /** Those that were written. */
+  /** The written events. */
   entries: readonly ParsedEntry[]
 }
 
@@ -87,7 +87,7 @@ export async function applyFlush(
 
 const NOTHING: Omit<Applied, 'head'> = { strays: [], failures: [], entries: [] }
 
-/** What was erased does not come back: only a chain that begins afresh is taken, also one whose first event is the session's first. */
+/** Erased content must not come back: only a new chain is accepted, even if its first event is the session's first. */
 async function beginAfterErasure(
   tx: Queryable,
   schema: Schema,
@@ -97,7 +97,7 @@ async function beginAfterErasure(
   const next = entries.find((entry) => entry.seq === head.seq + 1)
   const event = epoch !== head.epoch && next?.prev === head.digest ? parsed(next).event : undefined
   if (event?.type === 'session_started') return reviveErased(tx, schema, key, event)
-  throw new StoreError('session_erased', `Session ${sessionId} was erased: what is left of it elsewhere is not stored again.`)
+  throw new StoreError('session_erased', `Session ${sessionId} was erased: its remaining events are not stored again.`)
 }
 
 async function lockOrCreate(
@@ -111,7 +111,7 @@ async function lockOrCreate(
   if (stored || !first) return stored
   const { event } = parsed(first)
   const isAfresh = event.type === 'session_started' && event.after !== undefined
-  // What lies before a session that has begun afresh is nowhere.
+  // A session that has started over has no earlier events.
   const before = isAfresh ? { seq: first.seq - 1, digest: first.prev } : { seq: 0, digest: '' }
   if (first.seq !== before.seq + 1) throw gap(0, first.seq)
   if (event.type !== 'session_started') {
@@ -121,8 +121,8 @@ async function lockOrCreate(
 }
 
 /**
- * The entries that do not belong to the stored past: of another epoch, unless they are stored already
- * or begin with the `session_resumed`, or the second `session_started`, that continues it.
+ * The entries that do not belong to the stored past: those of another epoch, unless they are stored already or begin with the
+ * `session_resumed`, or the second `session_started`, that continues it.
  */
 async function strayEntries(
   tx: Queryable,
@@ -139,7 +139,7 @@ async function strayEntries(
     key,
     entries.map((entry) => entry.seq),
   ])
-  // A digest stands for all events up to it.
+  // A digest identifies all events up to it.
   const known = new Set(stored.map((row) => row.digest))
   return entries.filter((entry) => !known.has(entry.digest))
 }
@@ -223,5 +223,5 @@ async function append(
 }
 
 function gap(head: number, first: number): StoreError {
-  return new StoreError('gap', `The store ends at event ${head}, the flush begins at ${first}: flush from event ${head + 1}.`)
+  return new StoreError('gap', `The store ends at event ${head}, but the flush begins at ${first}: flush from event ${head + 1}.`)
 }

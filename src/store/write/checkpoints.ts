@@ -1,5 +1,5 @@
-// The rows of `checkpoints`: the writer folds the state as it writes the events, and keeps it for the next flush. What goes wrong
-// with a checkpoint is a warning and a row of `errors`, never a failed flush.
+// The rows of `checkpoints`: the writer folds the state while it writes the events, and keeps it for the next flush. A failed checkpoint is
+// a warning and a row in `errors`, never a failed flush.
 import { LRUCache } from 'lru-cache'
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import { fold } from '../../session/fold.ts'
@@ -16,37 +16,37 @@ import { type CheckpointRow, insertCheckpoints } from './segment.ts'
 import { findState, type StateOf } from '../read/states.ts'
 import { jsonText, sanitiser } from '../postgres/sanitise.ts'
 
-/** A state larger than that is not worth writing every turn; continue-as-new would not carry it either. */
+/** Maximum size of a stored state: continue-as-new would not carry a larger one either. */
 const MAX_STATE_BYTES = 256_000
 const STATES_KEPT = 200
 
 type Made = EventOf<'checkpoint_made'>
 
-/** What a process keeps of sessions that it flushes: their state at the head, told apart by the digest there. */
+/** The states at the head that a process keeps of the sessions that it flushes, identified by the digest. */
 export type KeptStates = LRUCache<string, { digest: string; state: SessionState }>
 
-/** Of no session. */
+/** Starts empty. */
 export function keptStates(): KeptStates {
   return new LRUCache({ max: STATES_KEPT })
 }
 
 /** The state of one session, folded along with a flush. */
 export interface Folding {
-  /** Folds the next events; gives the rows of the checkpoints among them, and those that cannot be had. */
+  /** Folds the next events; returns the rows of their checkpoints, and the checkpoints that failed. */
   fold(entries: readonly ParsedEntry[]): { rows: CheckpointRow[]; failures: CheckpointFailure[] }
-  /** The flush was committed up to that digest. */
+  /** Reports that the flush was committed up to that digest. */
   keep(digest: string): void
   warnings: readonly string[]
 }
 
-/** Whether events say anything of checkpoints. */
+/** Whether the events affect checkpoints. */
 export function touchesCheckpoints({ type }: SessionEvent): boolean {
   return type === 'checkpoint_made' || type === 'rolled_back' || type === 'recovery_started' || type === 'session_started'
 }
 
 /**
- * Begins to fold at the head. The stored state is read only where the entries hold a checkpoint and this process did not write the
- * events before; `guarded`: a read that fails fails the checkpoints, not the flush.
+ * Begins to fold at the head. The stored state is read only if the entries contain a checkpoint and this process did not write the earlier
+ * events. `guarded`: a failed read fails the checkpoints, not the flush.
  */
 export async function beginFolding(
   tx: Queryable,
@@ -55,7 +55,7 @@ export async function beginFolding(
   { of, entries, guarded }: { of: StateOf; entries: readonly ParsedEntry[]; guarded: boolean },
 ): Promise<Folding> {
   const had = kept.get(of.key)
-  // Taken out: it is changed in place, and a flush that fails has changed it in vain.
+  // Removed from the cache: it is changed in place, and a failed flush leaves it wrong.
   kept.delete(of.key)
   if (had?.digest === of.head.digest) return foldingOf(kept, of.key, had.state, [])
   if (of.head.seq === 0) return foldingOf(kept, of.key, undefined, [])
@@ -67,7 +67,7 @@ export async function beginFolding(
   return foldingOf(
     kept,
     of.key,
-    state ?? new StoreError('checkpoint_unfounded', `No state to go on from: ${warnings.join('; ')}.`),
+    state ?? new StoreError('checkpoint_unfounded', `There is no state to continue from: ${warnings.join('; ')}.`),
     warnings,
   )
 }
@@ -86,7 +86,7 @@ function foldingOf(
     try {
       return rowOf(event, state)
     } catch (cause) {
-      return new StoreError('checkpoint_fold_failed', `The state could not be written down: ${String(cause)}`, { cause })
+      return new StoreError('checkpoint_fold_failed', `The state could not be serialised: ${String(cause)}`, { cause })
     }
   }
   return {
@@ -128,7 +128,7 @@ function rowOf(event: Made, state: SessionState): CheckpointRow | StoreError {
   if (bytes > MAX_STATE_BYTES) {
     return new StoreError(
       'checkpoint_too_large',
-      `The state at checkpoint ${event.version} has ${bytes} bytes, more than ${MAX_STATE_BYTES}.`,
+      `The state at checkpoint ${event.version} has ${bytes} bytes, and the limit is ${MAX_STATE_BYTES}.`,
     )
   }
   const { version, run = null, turn = null, seq, reason, by = null, lastMessageId = null } = event
@@ -149,7 +149,7 @@ function rowOf(event: Made, state: SessionState): CheckpointRow | StoreError {
   }
 }
 
-/** Inserts the rows by themselves; where that fails, errors are written in their place, and given. */
+/** Inserts the rows separately; if that fails, writes and returns errors instead. */
 export async function insertGuarded(
   tx: Queryable,
   schema: Schema,
@@ -166,7 +166,7 @@ export async function insertGuarded(
   return entries.flatMap(({ event }) => (event.type === 'checkpoint_made' && seqs.has(event.seq) ? [{ event, error }] : []))
 }
 
-/** Does something whose failure is to leave the transaction as it was; what makes the connection useless is thrown. */
+/** Runs `work` in a savepoint; rethrows errors that make the connection unusable. */
 export async function underSavepoint<T>(tx: Queryable, work: () => Promise<T>): Promise<T | StoreError> {
   await tx.query('savepoint checkpoint')
   try {

@@ -1,4 +1,4 @@
-// Entries as the writer takes them: the event of each, to the letter and as rows can be made of it.
+// Parses entries for the writer: each with its exact event and the checked one for rows.
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
 import { StoreError } from '../errors.ts'
 import { soundEvent } from '../project/sound-events.ts'
@@ -6,14 +6,14 @@ import type { Adjustment } from '../project/sound-values.ts'
 
 /** An entry with the event in it. */
 export interface ParsedEntry extends LogEntry {
-  /** The event as rows can be made of it. */
+  /** The checked event for rows. */
   event: SessionEvent
-  /** The event to the letter, as the workflow folds it. */
+  /** The exact event, as the workflow folds it. */
   exact: SessionEvent
   adjusted: readonly Adjustment[]
 }
 
-/** Parses an entry. `problem`: why no rows can be made of its event. @throws StoreError `invalid_events`. */
+/** Parses an entry. `problem`: why its event has no rows. @throws StoreError `invalid_events`. */
 export function parsed(entry: LogEntry, problem?: string): ParsedEntry {
   let exact: SessionEvent | undefined
   try {

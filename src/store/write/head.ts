@@ -1,4 +1,4 @@
-// A session's row as a flush needs it: locked, with the head and what projecting goes on from.
+// A session's row for a flush: locked, with the head and the state of the projection.
 import type { Queryable, TextRow } from '../postgres/database.ts'
 import { breakingMigrations, refuseTooNew } from '../postgres/too-new.ts'
 import type { Schema } from '../postgres/schema.ts'
@@ -14,7 +14,7 @@ export interface LockedSession {
   columns: SessionColumns
   /** The `model_completed` whose results are not all stored. */
   openSeq: number | null
-  /** Somebody had its content erased, and nobody has begun it afresh since. */
+  /** Its content was erased, and it has not been started again. */
   erased: boolean
 }
 
@@ -69,7 +69,7 @@ function lockedOf(row: TextRow): LockedSession {
   }
 }
 
-/** Makes the session's row from its first event; undefined if another flusher was faster. `before`: what lies before that event. */
+/** Creates the session's row from its first event; undefined if another flusher was faster. `before`: the point before that event. */
 export async function createSession(
   tx: Queryable,
   schema: Schema,

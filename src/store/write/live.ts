@@ -1,10 +1,10 @@
-// What is written of a call while it runs, before its events say it.
+// Writes the state of a running call before its events are stored.
 import type { Json } from '../../session/json.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
 import { breakingMigrations } from '../postgres/too-new.ts'
 import type { WriteNeeds } from './apply.ts'
 
-/** See `Store.markProgress`. An attempt that was left behind has nothing to say any more. */
+/** See `Store.markProgress`. Ignored for abandoned attempts. */
 export async function markProgress(
   { database, schema, known }: Pick<WriteNeeds, 'database' | 'schema' | 'known'>,
   { sessionId, callId, attempt, value }: { sessionId: string; callId: string; attempt: number; value: Json },
@@ -18,7 +18,7 @@ export async function markProgress(
   )
 }
 
-/** See `Store.markRunning`. An attempt that was left behind has nothing to say any more. */
+/** See `Store.markRunning`. Ignored for abandoned attempts. */
 export async function markRunning(
   { database, schema, known }: WriteNeeds,
   call: { sessionId: string; callId: string; attempt: number; worker: string },

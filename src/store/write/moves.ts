@@ -1,4 +1,4 @@
-// Events that move rows out of the way: what they leave behind is archived first, never deleted.
+// Events that remove rows from the transcript: the rows are archived, never deleted.
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import type { Queryable } from '../postgres/database.ts'
@@ -8,7 +8,7 @@ import type { Move } from '../project/projections.ts'
 import type { Schema } from '../postgres/schema.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 
-/** Carries out a move, after the rows up to it are written. What it does to checkpoints is `leaveCheckpoints`'s to do. */
+/** Carries out a move after the rows up to it are written. `leaveCheckpoints` handles checkpoints. */
 export async function applyMove(tx: Queryable, schema: Schema, key: string, { event, run }: Move): Promise<void> {
   switch (event.type) {
     case 'recovery_started':
@@ -38,7 +38,7 @@ export async function leaveCheckpoints(tx: Queryable, schema: Schema, key: strin
   )
 }
 
-/** A run that is started again leaves the transcript: what users said waits again, the rest is archived. */
+/** Removes a restarted run from the transcript: user messages wait again, the rest is archived. */
 async function restartRun(tx: Queryable, schema: Schema, key: string, run: number, seq: number): Promise<void> {
   await archive(tx, schema, { key, seq, why: 'restarted', which: `run = $4 and kind <> 'user'`, values: [run] })
   await tx.query(
@@ -55,7 +55,7 @@ async function rollBack(tx: Queryable, schema: Schema, key: string, event: Event
   await archive(tx, schema, { key, seq, why: 'rolled_back', which: `(position > $4${untaken})`, values })
 }
 
-/** Nothing of what was before can be read: whatever rows are left of it leave the transcript. */
+/** The earlier events can no longer be read: their remaining rows leave the transcript. */
 async function beginAfresh(tx: Queryable, schema: Schema, key: string, event: EventOf<'session_started'>): Promise<void> {
   const { seq, agent, context, tags } = event
   await archive(tx, schema, { key, seq, why: 'begun_afresh', which: 'seq < $4', values: [seq] })
@@ -63,7 +63,7 @@ async function beginAfresh(tx: Queryable, schema: Schema, key: string, event: Ev
   await identify(tx, schema, key, { agent, context, tags }, event.at)
 }
 
-/** As `projectCall` and `projectApproval` leave calls and requests behind, of whatever run they are. */
+/** Abandons calls and requests of any run, like `projectCall` and `projectApproval`. */
 async function leaveCalls(tx: Queryable, schema: Schema, key: string, { seq, at }: SessionEvent): Promise<void> {
   const values = [approvalLeftBehind(at), NEVER_SAID, LEFT_BEHIND].map((value) => JSON.stringify(value))
   const moment = new Date(at).toISOString()
@@ -84,7 +84,7 @@ async function leaveCalls(tx: Queryable, schema: Schema, key: string, { seq, at 
   ])
 }
 
-/** The past is another session's: what counts stays there, whatever told this store of it as if it were this one's own. */
+/** The past is another session's, and counts only there: removes rows that were stored as this session's own. */
 async function becomeFork(tx: Queryable, schema: Schema, key: string, event: EventOf<'forked'>): Promise<void> {
   const { seq, tags, at } = event
   await archive(tx, schema, { key, seq, why: 'forked', which: 'position is null and seq < $4', values: [seq] })
@@ -101,7 +101,7 @@ async function becomeFork(tx: Queryable, schema: Schema, key: string, event: Eve
   await identify(tx, schema, key, { ...held, ...(tags && { tags }) }, at)
 }
 
-/** What a session's first event says of it. */
+/** The data of a session's first event. */
 interface Identity {
   agent: string
   context: Json

@@ -1,4 +1,4 @@
-// Stored events that a projection has to be told of before it goes on.
+// Stored events that a projection needs before it continues.
 import type { SessionEvent } from '../../session/events.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'
 import { replayedCalls } from '../project/projections.ts'
@@ -7,7 +7,7 @@ import type { ParsedEntry } from './entries.ts'
 import { soundEvent } from '../project/sound-events.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 
-/** Completed results that are asked for again, and the open turn. */
+/** Completed results that are replayed, and the open turn. */
 export async function recalledEvents(
   tx: Queryable,
   schema: Schema,
@@ -16,7 +16,7 @@ export async function recalledEvents(
   entries: readonly ParsedEntry[],
 ): Promise<SessionEvent[]> {
   const events = schema.table('events')
-  // What is received during a long call may be thousands of messages, and says nothing of the turn.
+  // Thousands of messages may arrive during a long call, and they do not affect the turn.
   const ofTurn = `select json from ${events} where session_id = $1 and seq >= $2 and type not like 'message_%' order by seq`
   const open = openSeq === null ? [] : eventsIn(await tx.query(ofTurn, [key, openSeq]))
   const replayed = replayedCalls([...open, ...entries.map((entry) => entry.event)])
@@ -24,7 +24,7 @@ export async function recalledEvents(
   return [...eventsIn(await outcomesOf(tx, schema, key, replayed)), ...open]
 }
 
-/** The stored events that say what came of calls. Those of a past that was another session's have no rows in the ledger. */
+/** The stored events with the outcomes of calls. Calls of an inherited past have no rows in `tool_calls`. */
 async function outcomesOf(tx: Queryable, schema: Schema, key: string, callIds: readonly string[]): Promise<TextRow[]> {
   const events = schema.table('events')
   const found = await tx.query(
@@ -45,7 +45,7 @@ async function outcomesOf(tx: Queryable, schema: Schema, key: string, callIds: r
   return [...found, ...inherited.filter(isAsked)]
 }
 
-/** A call's id is the place of its request. */
+/** The parts of a call's id: the position of its request. */
 function runOf(callId: string): number {
   const run = Number(callId.split('_')[1])
   return Number.isSafeInteger(run) && run < 2 ** 31 ? run : 0

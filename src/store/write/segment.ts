@@ -1,4 +1,4 @@
-// The write of one segment of a session's events: one statement that brings events and rows into all tables.
+// Writes one segment of a session's events: one statement inserts events and rows into all tables.
 import type { Json } from '../../session/json.ts'
 import { insertRows, newStatement, recordset, type Statement, textOfStatement } from '../postgres/insert-rows.ts'
 import type { Queryable } from '../postgres/database.ts'
@@ -37,7 +37,7 @@ export interface Segment {
   head: StoredHead
   /** The execution that the events were read from, where known. */
   executionId: string | undefined
-  /** The first event that the row of `commits` is about; undefined: there is none, for the events are another session's. */
+  /** The first event for the row of `commits`; undefined: no row, because the events are another session's. */
   commitsFrom: number | undefined
 }
 
@@ -62,7 +62,7 @@ export async function writeSegment(tx: Queryable, schema: Schema, segment: Segme
   await tx.query(textOfStatement(statement, 'select 1'), [...statement.values])
 }
 
-/** A checkpoint whose version is there already is another writer's of the same events, or the same. */
+/** An existing checkpoint of the same version was made from the same events. */
 export function insertCheckpoints(
   statement: Statement,
   schema: Schema,
@@ -72,7 +72,7 @@ export function insertCheckpoints(
   insertRows(statement, schema, { table: 'checkpoints', columns: CHECKPOINTS, rows, fixed, onConflict: 'on conflict do nothing' })
 }
 
-/** Rows whose status the events do not tell keep theirs: two inserts, for they are merged in different ways. */
+/** Rows without a status in the events keep theirs: two inserts, because they are merged differently. */
 function mergeCalls(statement: Statement, schema: Schema, fixed: Record<string, string>, rows: readonly ToolCallRecord[]): void {
   const insert = { table: 'tool_calls', columns: TOOL_CALLS, fixed }
   const told = rows.filter((row) => row.status !== null)
@@ -89,7 +89,7 @@ function mergeCalls(statement: Statement, schema: Schema, fixed: Record<string, 
 const FILLED_IN = ['worker', 'started_at', 'effect', 'idempotency_key', 'input', 'input_digest', 'issued_seq', 'resolved_by', 'note']
 const OUTCOME = ['result', 'error', 'effect_id', 'replay_of', 'result_blob', 'completed_at', 'raw_outcome', 'outcome_seq']
 
-/** A call's row is written by what each event says of it: an outcome replaces the one before as a whole, all else fills in. */
+/** Merges a call's row: an outcome replaces the previous one as a whole; other columns are filled in. */
 const MERGE_CALL = [
   'attempt = greatest(stored.attempt, excluded.attempt)',
   ...FILLED_IN.map((name) => `${name} = coalesce(excluded.${name}, stored.${name})`),

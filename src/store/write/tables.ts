@@ -1,4 +1,4 @@
-// The columns that the writer fills, table by table; session_id and agent come on top of them.
+// The columns that the writer fills, by table; session_id and agent are added.
 
 /** Column name to SQL type. */
 export type Columns = Readonly<
@@ -39,7 +39,7 @@ export const MESSAGES = {
   raw: 'text',
 } as const satisfies Columns
 
-/** What a turn says of messages that it takes. */
+/** Changes of messages that a turn takes. */
 export const TAKEN = {
   message_id: 'text',
   run: 'integer',
@@ -147,7 +147,7 @@ export const APPROVALS = {
   raw_decision: 'text',
 } as const satisfies Columns
 
-/** What was decided on a request that is stored already. */
+/** Decisions on stored requests. */
 export const DECISIONS = {
   call_id: 'text',
   status: 'text',

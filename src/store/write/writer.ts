@@ -1,5 +1,5 @@
-// The write side: a flush brings a session's events and all that follows from them into the tables. Whatever the events hold, they are
-// stored: where a transaction fails for what is in them, it is tried in halves, until the event that is refused is alone.
+// The write side: a flush stores a session's events and their rows. Events are stored whatever they contain: if a transaction fails because
+// of their content, it is split in halves until the refused event is alone.
 import type { Logger } from '../../agent/tool.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
 import { type Applied, applyFlush, type Flush, type Flushed, type Manner, type WriteNeeds } from './apply.ts'
@@ -32,13 +32,13 @@ export async function flush(
     throw new StoreError(
       'foreign_epoch',
       `Events ${strays[0]?.seq} to ${strays.at(-1)?.seq} of session ${sessionId} were written by execution chain ${epoch}, ` +
-        `the stored ones end at ${head.seq} of chain ${head.epoch}: they were set aside in stray_events for you to judge.`,
+        `the stored ones end at ${head.seq} of chain ${head.epoch}: they were set aside in stray_events. Check which of the two are right.`,
     )
   }
   return head
 }
 
-/** Where the events themselves are refused, or are too many for the time that a statement has, the halves are flushed apart. */
+/** If the events are refused or exceed a statement's time limit, flushes the halves separately. */
 async function flushOrHalve(needs: WriteNeeds, flush: Flush): Promise<Flushed> {
   const { entries } = flush
   try {
@@ -51,7 +51,7 @@ async function flushOrHalve(needs: WriteNeeds, flush: Flush): Promise<Flushed> {
       return { head: second.head, strays: [...first.strays, ...second.strays] }
     }
     if (!isAboutValues(error)) throw error
-    // Nothing must be lost, and nothing must hold up what follows: the event itself is stored.
+    // The event itself is stored, so that nothing is lost and later events are not blocked.
     return transact(needs, flush, { guarded: true, problem: (error as Error).message })
   }
 }
@@ -65,7 +65,7 @@ async function flushAtOnce(needs: WriteNeeds, flush: Flush): Promise<Flushed> {
   }
 }
 
-/** Whether a flush failed in a way that leaving the checkpoints out of its statements may help against. */
+/** Whether a failed flush may succeed without checkpoints in its statements. */
 function mayBeCheckpoints(error: unknown, entries: readonly LogEntry[]): boolean {
   const codes = ['store_failed', 'permission_denied', 'schema_behind']
   return error instanceof StoreError && codes.includes(error.code) && entries.some((entry) => touchesCheckpoints(parsed(entry).event))
@@ -89,5 +89,5 @@ function warnOf(logger: Logger | undefined, sessionId: string, { folding, failur
   const [first] = adjusted
   if (!first) return
   const about = { sessionId, seq: first.seq, type: first.event.type, adjusted: first.adjusted, events: adjusted.length }
-  logger?.warn(about, 'pawl: events hold values that their rows cannot: `events.adjusted` says what the rows hold instead')
+  logger?.warn(about, 'pawl: events contain values that their rows cannot hold: `events.adjusted` has the stored values')
 }

@@ -1,4 +1,4 @@
-// The places at which a crash test kills: their names, and the list of them from what a peaceful run has reached.
+// The boundaries at which a crash test kills: their names, and their list from the marks of a run without kills.
 import { defined } from '../../session/defined.ts'
 
 /** A place in a conversation at which a worker process can be killed. */
@@ -11,9 +11,9 @@ export interface Boundary {
   id: string
   /** What is under way there. */
   what: 'model' | 'tool' | 'verify' | 'flush' | 'checkpoint'
-  /** `before` the body is entered, `during` it, `after`: what came of it is durable, and the workflow is about to go on with it. */
+  /** `before` the body is entered, `during` it, `after`: its outcome is durable, and the workflow is about to continue. */
   stage: 'before' | 'during' | 'after'
-  /** For people: `run 1 turn 2: tool refund_order (t_1_2_0), during (answer 1 of the outside)`. */
+  /** For people: `run 1 turn 2: tool refund_order (t_1_2_0), during (response 1 from outside)`. */
   name: string
   /** What the boundaries of one call share; a row of the table. */
   subject: string
@@ -21,7 +21,7 @@ export interface Boundary {
   tool?: string
 }
 
-/** What a worker process says when it reaches a place. */
+/** The mark that a worker process makes when it reaches a place. */
 export interface Mark {
   id: string
   pid: number
@@ -31,7 +31,7 @@ export interface Mark {
   verifies?: true
   /** The idempotency key that the call was given. */
   key?: string
-  /** What is wrong with the call whatever happens to its process. */
+  /** A problem of the call that is independent of kills. */
   problem?: string
 }
 
@@ -112,9 +112,9 @@ export function chosen(boundaries: readonly Boundary[], only: RegExp | ((boundar
 
 function detailOf(what: string, step: string): string {
   const [kind, number] = step.split(':')
-  if (kind === 'answer') return ` (answer ${number} of the outside is in)`
-  if (what === 'tool' && kind === 'end') return ' (its body has ended, nobody knows yet)'
-  if ((what === 'model' && kind === 'during') || (what === 'verify' && kind === 'end')) return ' (it has answered, nobody knows yet)'
+  if (kind === 'answer') return ` (response ${number} from outside)`
+  if (what === 'tool' && kind === 'end') return ' (the body has ended, unrecorded)'
+  if ((what === 'model' && kind === 'during') || (what === 'verify' && kind === 'end')) return ' (it has answered, unrecorded)'
   if (what === 'flush' && kind === 'during') return ' (written, not committed)'
   return ''
 }

@@ -1,7 +1,7 @@
-// What a conversation came to, and how one that was disturbed differs from the peaceful one.
+// The outcome of a conversation, and the differences between a run with faults and the run without kills.
 import type { Json } from '../../session/json.ts'
 
-/** What a conversation came to, without what differs from session to session. */
+/** The outcome of a conversation, without values that differ between sessions. */
 export interface Outcome {
   /** How each of the script's messages ended. */
   ends: Json[]
@@ -11,13 +11,13 @@ export interface Outcome {
   transcript: Json[]
   world: Json
   effects: Json[]
-  /** Tools whose calls ended with nobody knowing whether they happened. */
+  /** Tools whose calls ended with an unknown outcome. */
   unknown: string[]
-  /** What is wrong even in peace: idempotency keys that differ each time they are asked for. */
+  /** Problems even without kills: idempotency keys that differ each time they are computed. */
   unstable: string[]
-  /** Calls that were answered without being executed: nothing was learnt of their tools. */
+  /** Calls that were answered without being executed: their tools were not tested. */
   notes: string[]
-  /** What no run may come to: a conversation that did not end, a side store that misses something. */
+  /** Failures of any run: a conversation that did not end, or an incomplete side store. */
   problems: string[]
 }
 
@@ -29,16 +29,16 @@ export interface Difference {
   text: string
 }
 
-/** What a disturbed run is worth: as in peace, nobody knows (but nothing was done twice), or something differs. */
+/** The verdict on a run with faults: the same as without kills, an unknown outcome (but nothing was done twice), or a difference. */
 export type Verdict = 'ok' | 'unknown' | 'differs'
 
-/** Compares a run with the peaceful one. */
+/** Compares a run with the run without kills. */
 export function compare(peace: Outcome, other: Outcome): { verdict: Verdict; differences: Difference[] } {
   const texts = [...other.problems, ...other.unstable.filter((text) => !peace.unstable.includes(text))]
   const problems = texts.map((text) => ({ where: 'problem' as const, text }))
   if (other.unknown.length > 0 && problems.length === 0) {
     const repeated = surplus(other.effects, peace.effects)
-    const text = `it is not known whether ${[...new Set(other.unknown)].join(', ')} happened: a \`verify\` could tell`
+    const text = `it is not known whether ${[...new Set(other.unknown)].join(', ')} happened: a \`verify\` could find out`
     if (repeated.length === 0) return { verdict: 'unknown', differences: [{ where: 'conversation', text }] }
   }
   const differences = [
@@ -51,7 +51,7 @@ export function compare(peace: Outcome, other: Outcome): { verdict: Verdict; dif
   return { verdict: differences.length === 0 ? 'ok' : 'differs', differences }
 }
 
-/** The first place at which two values differ, said; undefined if they are equal. */
+/** Describes the first difference between two values; undefined if they are equal. */
 export function firstDifference(expected: Json | undefined, actual: Json | undefined, path = ''): string | undefined {
   if (isContainer(expected) && isContainer(actual) && Array.isArray(expected) === Array.isArray(actual)) {
     const [left, right] = [expected as Record<string, Json>, actual as Record<string, Json>]
@@ -64,7 +64,7 @@ export function firstDifference(expected: Json | undefined, actual: Json | undef
   return Object.is(expected, actual) ? undefined : `${path === '' ? '' : `at ${path}: `}${brief(actual)} instead of ${brief(expected)}`
 }
 
-/** Replaces every occurrence of `names`, also within texts: what is other in every session must not count as a difference. */
+/** Replaces every occurrence of `names`, even within texts: values that differ between sessions must not count as differences. */
 export function withoutNames<T extends Json>(value: T, names: ReadonlyMap<string, string>): T {
   let text = JSON.stringify(value)
   // The longest first: a key may be made of a session's id.
@@ -77,7 +77,7 @@ export function withoutNames<T extends Json>(value: T, names: ReadonlyMap<string
 function effectDifferences(peace: readonly Json[], other: readonly Json[]): Difference[] {
   const more = counted(surplus(other, peace)).map(
     ([text, times]) =>
-      `${text} ${times === 1 ? 'once' : `${times} times`} more than in peace${timesIn(peace, text) > 0 ? ' (repeated)' : ''}`,
+      `${text} ${times === 1 ? 'once' : `${times} times`} more than without kills${timesIn(peace, text) > 0 ? ' (repeated)' : ''}`,
   )
   const less = counted(surplus(peace, other)).map(
     ([text, times]) => `${text} is missing${timesIn(other, text) > 0 || times > 1 ? ` (${times} of them)` : ''}`,

@@ -1,4 +1,4 @@
-// Carries a script out in a session of its own and says what it came to.
+// Runs a script in its own session and reports the outcome.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageRowsOf } from '../../client/session/message-rows.ts'
 import type { Pawl } from '../../client/pawl.ts'
@@ -62,7 +62,7 @@ export async function converse(options: ConversationOptions): Promise<Conversati
   } catch (error) {
     const status = await session.state().then(
       (state) => `${state.status}${state.error ? ` (${state.error.code}: ${state.error.reason})` : ''}`,
-      () => 'not to be had',
+      () => 'not available',
     )
     return { ends, failed, stuck: `step ${ends.length + 1} of the script failed: ${messageOf(error)}; the session's status is ${status}` }
   } finally {
@@ -221,7 +221,7 @@ function notExecuted(events: readonly SessionEvent[]): string[] {
   return [...new Set(texts)]
 }
 
-/** What stands for the session and its keys, which are others in each session. */
+/** Placeholders for the session and its keys, which differ between sessions. */
 function namesIn(sessionId: string, marks: readonly Mark[]): Map<string, string> {
   const names = new Map([[sessionId, '<session>']])
   for (const { key, id } of marks) {

@@ -1,4 +1,4 @@
-// The crash test: a conversation in peace, then once for every boundary with a SIGKILL there, then with random troubles.
+// The crash test: a conversation without kills, then once for every boundary with a SIGKILL there, then with random faults.
 import { randomUUID } from 'node:crypto'
 import { Pawl } from '../../client/pawl.ts'
 import { startStack, type Stack } from '../stack.ts'
@@ -96,7 +96,7 @@ async function carryOut(settings: CrashTestSettings, ground: Ground): Promise<Cr
   const all = boundariesOf(peace.marks)
   const boundaries = chosen(all, settings.only)
   log(
-    `crash test: in peace ${all.length} boundaries in ${peace.ms} ms; ${boundaries.length} to kill at, ${rounds} random rounds, seed ${seed}`,
+    `crash test: ${all.length} boundaries in ${peace.ms} ms without kills; ${boundaries.length} to kill at, ${rounds} random rounds, seed ${seed}`,
   )
 
   const killed = await atBoundaries(run, { peace, boundaries, only: settings.only, log })
@@ -172,15 +172,15 @@ async function inPeace(run: RunConversation): Promise<Carried> {
   const [first, second] = [await run(), await run()]
   const [problem] = [first, second].flatMap(({ outcome }) => [...outcome.problems, ...outcome.failed])
   if (problem !== undefined) {
-    throw new CrashTestError('no_peace', `The conversation does not come off although nothing is killed: ${problem}. Mend that first.`)
+    throw new CrashTestError('no_peace', `The conversation fails even without kills: ${problem}. Fix that first.`)
   }
   const { differences } = compare(first.outcome, second.outcome)
   const [difference] = differences
   if (difference) {
     throw new CrashTestError(
       'not_repeatable',
-      `Two runs of the conversation differ although nothing was killed: ${difference.where}: ${difference.text}. ` +
-        'Make the model a function of its request (`scripted`), and leave times and random ids out of what the world answers.',
+      `Two runs of the conversation without kills differ: ${difference.where}: ${difference.text}. ` +
+        'Make the model a function of its request (`scripted`), and leave times and random ids out of the world’s answers.',
     )
   }
   return second
@@ -214,7 +214,7 @@ async function atBoundaries(
     const marks = marksAt.get(lead.id) ?? (await run({ killAt: [lead.id] })).marks
     within.push(...chosen(verifyBoundaries(lead, marks), only))
   }
-  if (within.length > 0) log(`a kill in a call led to a verify: ${within.length} boundaries more, within it`)
+  if (within.length > 0) log(`kills during calls led to ${within.length} more boundaries, within verify`)
   await killAtAll(within)
   return results
 }
@@ -250,7 +250,7 @@ function agentOf(agents: readonly ServedAgent[], wanted: string | undefined): Se
   const [only, ...more] = agents
   const found = wanted === undefined && more.length === 0 ? only : agents.find(({ name }) => name === wanted)
   if (found) return found
-  if (wanted === undefined) throw new InvalidOption(`The module serves ${names}: say with \`agent\` whom the session talks to.`)
+  if (wanted === undefined) throw new InvalidOption(`The module serves ${names}: name one of them in \`agent\`.`)
   throw new InvalidOption(`\`agent\` is ${JSON.stringify(wanted)}, and the module serves ${names}: name one of them.`)
 }
 

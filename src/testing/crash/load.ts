@@ -12,12 +12,12 @@ import type { CrashTestOptions } from './types.ts'
  */
 export async function loadCrashTest(path: string): Promise<CrashTestOptions> {
   const file = resolve(path)
-  if (!existsSync(file)) throw new WorkerError('module_not_found', `There is no module ${file}: give the path of your crash test.`)
+  if (!existsSync(file)) throw new WorkerError('module_not_found', `The module ${file} does not exist: pass the path of your crash test.`)
   const given = await importModule(file)
   if (typeof given === 'object' && given !== null && 'script' in given && 'world' in given) return given as CrashTestOptions
   throw new CrashTestError(
     'no_crash_test',
-    `${file} exports no crash test: export default { module, script, world } (\`CrashTestOptions\` of pawl/testing), or a function that gives it.`,
+    `${file} exports no crash test: export default { module, script, world } (\`CrashTestOptions\` of pawl/testing), or a function that returns it.`,
   )
 }
 
@@ -28,7 +28,7 @@ async function importModule(file: string): Promise<unknown> {
     return typeof exported === 'function' ? await exported() : exported
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : String(cause)
-    throw new CrashTestError('crash_test_failed_to_load', `${file} could not be loaded: ${message}. Mend the module.`, { cause })
+    throw new CrashTestError('crash_test_failed_to_load', `${file} could not be loaded: ${message}. Fix the module.`, { cause })
   }
 }
 
@@ -41,7 +41,7 @@ async function loadTypescript(file: string): Promise<void> {
   } catch (cause) {
     throw new CrashTestError(
       'crash_test_failed_to_load',
-      `${file} is TypeScript and the optional package tsx is not installed: npm install tsx, or give a compiled module.`,
+      `${file} is TypeScript and the optional package tsx is not installed: npm install tsx, or use a compiled module.`,
       { cause },
     )
   }

@@ -1,12 +1,12 @@
-// The folder through which a crash test and its worker processes speak: what is to happen where, and which places were reached.
-// Files and not messages: they are there at once, also when the process that wrote them is killed at that very place.
+// The folder through which a crash test and its worker processes communicate: planned kills and reached places.
+// Files instead of messages: they persist even if the process that wrote them is killed at that very place.
 import { appendFileSync, closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Mark } from './boundaries.ts'
 import { CrashTestError } from './errors.ts'
 
-/** What is going on: a conversation, and where a worker process that serves it is to die. */
+/** The current conversation, and where a worker process must die. */
 export interface Plan {
   conversation: number
   sessionId: string
@@ -61,7 +61,7 @@ export function markReader(folder: string): MarkReader {
 /** A worker process's side. Synchronous: nothing else may happen between reaching a place and dying there. */
 export interface MarkWriter {
   tellAgents(agents: readonly ServedAgent[]): void
-  /** The session of the conversation that is going on. */
+  /** The session of the current conversation. */
   session(): string | undefined
   /** Says that a place of the session was reached; does not return where the process is to die there. */
   reach(sessionId: string, mark: Omit<Mark, 'pid'>): void
@@ -75,11 +75,11 @@ export function markWriter(folder: string): MarkWriter {
     try {
       return JSON.parse(readFileSync(join(folder, PLAN), 'utf8')) as Plan
     } catch {
-      // Nothing is going on yet.
+      // No conversation has begun yet.
       return undefined
     }
   }
-  /** Whoever makes the file has it; there is no second. */
+  /** Creates the file exclusively: only one process succeeds. */
   const claim = (name: string): boolean => {
     try {
       closeSync(openSync(join(folder, name), 'wx'))

@@ -61,7 +61,10 @@ export function checkCrashTest(given: CrashTestOptions): CrashTestSettings {
   const { random } = checkOptions(RANDOM, { random: given.random === false ? { rounds: 0 } : given.random })
   const module = pathOf(given.module) ?? ''
   if (!existsSync(module)) {
-    throw new WorkerError('module_not_found', `There is no module ${module}: give the path of the worker module that serves the agent.`)
+    throw new WorkerError(
+      'module_not_found',
+      `The module ${module} does not exist: pass the path of the worker module that serves the agent.`,
+    )
   }
   const { seed = Math.floor(Math.random() * 1_000_000), rounds = DEFAULT_ROUNDS, kinds = TROUBLES } = random
   return { ...given, module, processes, timeoutMs, log, seed, rounds: kinds.length > 0 ? rounds : 0, kinds }

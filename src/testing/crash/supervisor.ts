@@ -1,4 +1,4 @@
-// Keeps a supervisor running in a process of its own, as an operator's process manager would: one that dies is followed by another.
+// Keeps a supervisor running in its own process, like an operator's process manager: one that dies is replaced.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { extname } from 'node:path'
@@ -68,7 +68,7 @@ export function keepSupervisor(supervising: Supervising): KeptSupervisor {
     })
     process.once('exit', (code, signal) => {
       life = undefined
-      if (!served) failure ??= `the supervisor ended with ${signal ?? code}`
+      if (!served) failure ??= `the supervisor exited with ${signal ?? code}`
       if (!stopping) next = setTimeout(() => void (life = start()), START_AGAIN_MS)
     })
     return mine

@@ -1,4 +1,4 @@
-// The table that a crash test prints: a line a call, a column a stage, and below it what differs.
+// The table that a crash test prints: a line per call, a column per stage, and the differences below it.
 import type { Boundary } from './boundaries.ts'
 import type { Difference } from './compare.ts'
 import type { BoundaryResult, RoundResult } from './types.ts'
@@ -25,13 +25,13 @@ export function tableOf(result: {
   const grid = boundaries.length > 0 ? aligned(labels.map((label, row) => [label, cells[row] ?? ''])) : []
   const roundLines = aligned(
     rounds.flatMap(({ round, troubles, verdict }) => {
-      const [first = 'no trouble came about', ...more] = troubles
+      const [first = 'no fault occurred', ...more] = troubles
       return [[`random round ${round}`, SHOWN[verdict], first], ...more.map((trouble) => ['', '', trouble])]
     }),
   )
   const details = [
-    ...notes.flatMap((text) => wrapped(`in peace, which need not be wrong: ${text}`, '- ')),
-    ...problems.flatMap((text) => wrapped(`in peace already: ${text}`, '- ')),
+    ...notes.flatMap((text) => wrapped(`without kills (may be intended): ${text}`, '- ')),
+    ...problems.flatMap((text) => wrapped(`without kills already: ${text}`, '- ')),
     ...boundaries.flatMap(({ boundary, differences }) => detail(boundary.name, differences)),
     ...rounds.flatMap(({ round, differences }) => detail(`random round ${round}`, differences)),
   ]
@@ -62,7 +62,7 @@ function advice(boundaries: readonly BoundaryResult[]): string[] {
       ),
     ),
   ]
-  const repeated = toolsWhere(/more than in peace/)
+  const repeated = toolsWhere(/more than without kills/)
   const missing = toolsWhere(/is missing/)
   const asking = boundaries.flatMap(({ boundary, verdict }) =>
     boundary.what === 'verify' && verdict === 'differs' ? [boundary.tool ?? '?'] : [],
@@ -71,20 +71,18 @@ function advice(boundaries: readonly BoundaryResult[]): string[] {
   return [
     ...(repeated.length > 0
       ? [
-          `${repeated.join(', ')} did again what was done: send ctx.idempotencyKey, the same at each attempt, to an outside that honours it; ` +
-            "or declare the tool 'external' and give it a `verify`.",
+          `${repeated.join(', ')} repeated an effect: send ctx.idempotencyKey, which is the same on each attempt, to a service that honours it; ` +
+            "or declare the tool 'external' with a `verify`.",
         ]
       : []),
-    ...(missing.length > 0 ? [`${missing.join(', ')} took for done what was not: note that a thing is done after it, never before.`] : []),
+    ...(missing.length > 0 ? [`${missing.join(', ')} lost an effect: record that something is done after doing it, never before.`] : []),
     ...(asking.length > 0
       ? [
-          `verify of ${[...new Set(asking)].join(', ')} is asked again when its process dies, and must answer the same then: ` +
-            'let it look and change nothing.',
+          `verify of ${[...new Set(asking)].join(', ')} is called again when its process dies, and must give the same answer then: ` +
+            'it must only read.',
         ]
       : []),
-    ...(unknown.length > 0
-      ? [`${unknown.join(', ')} cannot be asked whether it happened: give it a \`verify\`, or a person has to find out.`]
-      : []),
+    ...(unknown.length > 0 ? [`${unknown.join(', ')} has no \`verify\`: add one, or a person has to find out what happened.`] : []),
   ]
 }
 
@@ -93,11 +91,11 @@ function closing(boundaries: readonly BoundaryResult[], rounds: readonly RoundRe
   const count = (wanted: (typeof verdicts)[number]): number => verdicts.filter((verdict) => verdict === wanted).length
   const parts = [
     `${boundaries.length} boundaries and ${rounds.length} random rounds`,
-    `${count('ok')} as in peace`,
+    `${count('ok')} the same as without kills`,
     ...(count('differs') > 0 ? [`${count('differs')} DIFFER`] : []),
-    ...(count('unknown') > 0 ? [`${count('unknown')} end with nobody knowing`] : []),
+    ...(count('unknown') > 0 ? [`${count('unknown')} with an unknown outcome`] : []),
     ...(count('not_reached') > 0 ? [`${count('not_reached')} not reached`] : []),
-    ...(problems.length > 0 ? [`${problems.length} wrong in peace already`] : []),
+    ...(problems.length > 0 ? [`${problems.length} wrong without kills already`] : []),
     ...(rounds.length > 0 ? [`seed ${seed}`] : []),
   ]
   return parts.join(', ')

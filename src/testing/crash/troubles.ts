@@ -1,4 +1,4 @@
-// What happens in a random round: which troubles, drawn from the seed, and how they are made.
+// The faults of a random round: drawing them from the seed, and making them.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Stack } from '../../local/index.ts'
 import type { MarkReader } from './marks.ts'
@@ -12,13 +12,13 @@ export interface Trouble {
   kind: TroubleKind
   afterMarks: number
   delayMs: number
-  /** How long a process stands still, or a server is away. */
+  /** How long a process is frozen, or a server is down. */
   lastsMs: number
   /** In [0, 1): which of the processes. */
   choice: number
 }
 
-/** A call gives up after its fifth death: bad luck must not look like a broken agent. */
+/** A call is given up at its fifth death: bad luck must not look like a broken agent. */
 const MOST_TROUBLES = 3
 /** Longer than any heartbeat timeout and than the timeout of a workflow task. */
 const PAUSE_MS = [4_000, 7_000] as const
@@ -87,7 +87,7 @@ export function makeTroubles(
     if (!signal(pid, 'SIGSTOP')) return
     done.push(`${kind} ${pid} for ${seconds(lastsMs)}, ${at}`)
     await sleep(lastsMs)
-    // A worker may have been killed by its supervisor for standing still.
+    // The supervisor may have killed a frozen worker.
     signal(pid, 'SIGCONT')
   }
 
@@ -106,7 +106,7 @@ export function makeTroubles(
   const make = async (trouble: Trouble, reached: number): Promise<void> => {
     const { kind, choice, lastsMs } = trouble
     const at = `after boundary ${reached}`
-    // After the death of a supervisor there may be nobody for a moment.
+    // After the death of a supervisor, there may be no process for a moment.
     if (kind !== 'postgres' && kind !== 'temporal') await until(() => over.signal.aborted || isThere(on.group()), THERE_MS)
     if (over.signal.aborted) return
     switch (kind) {
@@ -153,7 +153,7 @@ export function makeTroubles(
   }
 }
 
-/** Troubles after which nobody may know of a call's death before its time is over. */
+/** Faults after which a call's death may be unconfirmed until its timeout. */
 export function takesSupervisor({ kind }: Trouble): boolean {
   return kind === 'supervisor' || kind === 'pause_supervisor' || kind === 'both'
 }

@@ -1,4 +1,4 @@
-// What a crash test takes and gives.
+// Options and results of a crash test.
 import type { Pawl } from '../../client/pawl.ts'
 import type { RunHandle, SessionHandle } from '../../client/types.ts'
 import type { Stack } from '../../local/index.ts'
@@ -9,19 +9,19 @@ import type { Boundary } from './boundaries.ts'
 import type { Difference, Verdict } from './compare.ts'
 
 /**
- * What the agent acts upon: a payment provider, a shop, a database. It must live outside the worker processes, which are killed: in a
- * process of its own, or in the test's, behind HTTP.
+ * The outside world that the agent acts on: a payment provider, a shop, a database. It must live outside the worker processes, which are
+ * killed: in its own process, or in the test's process behind HTTP.
  */
 export interface CrashWorld {
-  /** Called once, before any worker starts. Gives what the worker processes are to find in their environment (the world's URL). */
+  /** Called once, before any worker starts. Returns environment variables for the worker processes, such as the world's URL. */
   start?(): Record<string, string> | void | Promise<Record<string, string> | void>
-  /** Brings the world to its beginning; called before each run of the conversation. */
+  /** Resets the world to its initial state; called before each run of the conversation. */
   reset(): void | Promise<void>
-  /** The world as it stands, as JSON that is the same whenever the same was done: no times, no random ids. */
+  /** The world's state as JSON that is the same whenever the same was done: without times and random ids. */
   snapshot(): Json | Promise<Json>
   /**
-   * Every effect as the outside counted it, since `reset`, in order: one entry a time that something was done, so that a thing done
-   * twice is there twice. Idempotency keys and session ids in it are replaced before two runs are compared.
+   * Every effect since `reset`, in order: one entry each time something was done, so that a repeated effect appears twice. Idempotency
+   * keys and session ids are replaced before two runs are compared.
    */
   effects(): Json[] | Promise<Json[]>
   /** Called once, at the end. */
@@ -34,13 +34,13 @@ export interface CrashConversation {
   pawl: Pawl
   /** The session of the conversation. */
   session: SessionHandle
-  /** Sends a message, again if Temporal is away just now, and does not wait for its run. */
+  /** Sends a message, with retries while Temporal is unavailable, and does not wait for its run. */
   send(content: string | UserBlock[], options?: { metadata?: JsonObject }): Promise<RunHandle>
 }
 
 /**
- * One step of the conversation: a user's message whose run is waited for, or a function that does what it likes and resolves when the
- * next step may begin (sends, approves, waits). What a function waits for must come about however often workers die.
+ * One step of the conversation: a user message, whose run must end before the next step, or a function (which sends, approves, waits) that
+ * resolves when the next step may begin. A function must only wait for conditions that occur however often workers die.
  */
 export type CrashStep =
   | string
@@ -48,9 +48,9 @@ export type CrashStep =
   | ((conversation: CrashConversation) => void | Promise<void>)
 
 /**
- * What may happen in a random round: a worker process is killed or stands still (`pause`); so does its supervisor, which when it is
- * killed is started anew, as a process manager does; supervisor and workers are killed together (`both`: the machine has died); a
- * server is killed and comes back after a while.
+ * The faults of a random round: a worker process is killed or frozen (`pause`); so is its supervisor, which is replaced after a kill, like
+ * by a process manager; supervisor and workers are killed together (`both`: the machine has died); a server is killed and restarted
+ * after a while.
  */
 export type TroubleKind = 'kill' | 'pause' | 'supervisor' | 'pause_supervisor' | 'both' | 'postgres' | 'temporal'
 
@@ -58,7 +58,7 @@ export type TroubleKind = 'kill' | 'pause' | 'supervisor' | 'pause_supervisor' |
 export interface CrashTestOptions {
   /** Path or file URL of the worker module, as for `superviseWorkers`; worker processes load it. */
   module: string | URL
-  /** Which agent the session talks to. Not needed where the module serves just one. */
+  /** The session's agent. Not needed if the module has only one. */
   agent?: string
   /** The session's context and tags. */
   context?: Json
@@ -71,7 +71,7 @@ export interface CrashTestOptions {
   /** Which boundaries to kill at: an expression over their names and ids, or a function. Default: all. */
   only?: RegExp | ((boundary: Boundary) => boolean)
   /**
-   * Rounds with random troubles after the boundaries: `rounds` (default 7, one for each kind) conversations with kills and pauses of
+   * Rounds with random faults after the boundaries: `rounds` (default 7, one for each kind) conversations with kills and pauses of
    * workers and supervisor, and restarts of Postgres and Temporal, drawn from `seed` (default: random, printed). `kinds`: which of
    * them. `false`: none.
    */
@@ -79,17 +79,17 @@ export interface CrashTestOptions {
   /** Executors: 1 to 64. Default 2. */
   processes?: number
   /**
-   * How long a conversation may take before it counts as stuck, at most 24 days. Default `'60s'`. Each time that the supervisor is killed
-   * or stands still, the longest `timeout` of the agent's tools is added: as long may it take until an `external` call is surely dead.
+   * How long a conversation may take before it counts as stuck, at most 24 days. Default `'60s'`. Each time the supervisor is killed
+   * or frozen, the longest `timeout` of the agent's tools is added, because an `external` call counts as dead only then.
    */
   timeout?: Duration
-  /** A stack of yours, in which a database is made for the test. Default: one of the test's own, whatever the environment names. */
+  /** Your own stack, in which the test creates a database. Default: a stack of the test's own, whatever the environment names. */
   stack?: Stack
-  /** Told a line at each step, and the table at the end. Default: stderr. */
+  /** Called with a line for each step, and the table at the end. Default: prints to stderr. */
   log?: (line: string) => void
 }
 
-/** What came of a kill at one boundary. `not_reached`: this run did not come by it, so nothing was killed and nothing was learnt. */
+/** The outcome of a kill at one boundary. `not_reached`: this run did not reach it, so nothing was killed. */
 export interface BoundaryResult {
   /** Where a process was killed. */
   boundary: Boundary
@@ -101,11 +101,11 @@ export interface BoundaryResult {
   ms: number
 }
 
-/** What came of one random round. `not_reached`: it was over before any trouble came about. */
+/** The outcome of one random round. `not_reached`: it ended before any fault occurred. */
 export interface RoundResult {
   /** Number of the round, from 1. */
   round: number
-  /** What was done, in order: `kill 4711, after boundary 7`. */
+  /** The faults, in order: `kill 4711, after boundary 7`. */
   troubles: string[]
   /** What the disturbed run is worth. */
   verdict: Verdict | 'not_reached'
@@ -115,13 +115,13 @@ export interface RoundResult {
   ms: number
 }
 
-/** What a crash test found. */
+/** The findings of a crash test. */
 export interface CrashTestResult {
-  /** Whether nothing differs, nothing is wrong in peace, and something was killed at every chosen boundary that its run came by. */
+  /** Whether nothing differs, the run without kills has no problems, and something was killed at every chosen boundary that was reached. */
   ok: boolean
-  /** What the peaceful run came to. `notes`: calls that were not executed in it, such as those of a tool that the agent does not have. */
+  /** The run without kills. `notes`: calls that were not executed, such as those of a tool that the agent does not have. */
   peace: { effects: Json[]; world: Json; transcript: Json[]; notes: string[]; ms: number }
-  /** What is wrong even when nothing is killed: idempotency keys that differ each time they are asked for. */
+  /** Problems even without kills: idempotency keys that differ each time they are computed. */
   problems: string[]
   /** What came of each boundary. */
   boundaries: BoundaryResult[]
@@ -129,6 +129,6 @@ export interface CrashTestResult {
   rounds: RoundResult[]
   /** Of the random rounds. */
   seed: number
-  /** All of this for people. */
+  /** All of this as text. */
   table: string
 }

@@ -14,7 +14,7 @@ export async function until(look: () => boolean | Promise<boolean>, ms: number):
     } catch (error) {
       last = error
     }
-    if (Date.now() > giveUpAt) throw new Error(`It did not come about within ${ms} ms.`, { cause: last })
+    if (Date.now() > giveUpAt) throw new Error(`It did not happen within ${ms} ms.`, { cause: last })
     await sleep(EVERY_MS)
   }
 }

@@ -62,7 +62,7 @@ async function allServe(supervisor: KeptSupervisor, processes: number): Promise<
   const failure = supervisor.failure()
   if (failure !== undefined) throw new CrashTestError('workers_failed', `The worker processes did not start: ${failure}`)
   if (cause === undefined) return
-  throw new CrashTestError('workers_failed', `After ${BOOT_MS / 1_000} s the worker processes do not serve: see what they printed.`, {
+  throw new CrashTestError('workers_failed', `After ${BOOT_MS / 1_000} s the worker processes are not ready: see their output.`, {
     cause,
   })
 }

@@ -28,19 +28,19 @@ export function heldTo(world: CrashWorld): HeldWorld {
     async effects() {
       const effects: unknown = await ask('effects', () => world.effects())
       if (!Array.isArray(effects))
-        throw failed('effects', `answered ${typeof effects}: give an array, one entry a time that something was done`)
+        throw failed('effects', `returned ${typeof effects}: return an array with one entry for each time something was done`)
       return comparable('effects', effects as Json[])
     },
     stop: () => ask('stop', () => world.stop?.()),
   }
 }
 
-/** As it is now, in JSON: a world may go on to change what it gave. */
+/** A copy as JSON, because a world may change its object later. */
 function comparable<T extends Json>(part: keyof CrashWorld, value: T): T {
   try {
     return JSON.parse(JSON.stringify(value, noLoss)) as T
   } catch (cause) {
-    throw failed(part, 'answered what is no JSON: give plain objects, arrays, texts, numbers, booleans and null', cause)
+    throw failed(part, 'returned a value that is not JSON: use plain objects, arrays, strings, numbers, booleans and null', cause)
   }
 }
 
@@ -51,5 +51,5 @@ function noLoss(_: string, value: unknown): unknown {
 }
 
 function failed(part: keyof CrashWorld, what: string, cause?: unknown): CrashTestError {
-  return new CrashTestError('world_failed', `The world's \`${part}\` ${what}. Mend the world.`, cause === undefined ? {} : { cause })
+  return new CrashTestError('world_failed', `The world's \`${part}\` ${what}. Fix the world.`, cause === undefined ? {} : { cause })
 }

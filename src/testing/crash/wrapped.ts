@@ -1,6 +1,6 @@
 // Text for a terminal of 80 columns.
 
-/** What a terminal shows in a line, unless somebody has made it wider. */
+/** The usual width of a terminal. */
 export const COLUMNS = 80
 
 /** The text in lines that fit, broken between words; the first begins with `first`, the others with as many blanks. */
@@ -15,10 +15,10 @@ export function wrapped(text: string, first = ''): string[] {
   return lines.map((line, at) => `${at === 0 ? first : ' '.repeat(first.length)}${line}`)
 }
 
-/** The text, no longer than `room`: what stands in parentheses at its end is kept whole, what stands before is cut. */
+/** The text, shortened to `room`: the parentheses at its end are kept, and the text before them is cut. */
 export function shortened(text: string, room: number): string {
   if (text.length <= room) return text
-  // What it is stands at its beginning, which one at its end.
+  // The beginning names the kind, the end the instance.
   const tail = text.slice(text.lastIndexOf('('))
   const head = text.slice(0, text.length - tail.length - 1)
   return `${head.slice(0, Math.max(1, room - tail.length - 2))}… ${tail}`

@@ -1,4 +1,4 @@
-// An executor: carries out jobs with the user's code, and keeps them, and their answers, when its orchestrator dies.
+// An executor: runs jobs with user code. When its orchestrator dies, it keeps its jobs and their results.
 import { hostname } from 'node:os'
 import type { Agent } from '../../agent/agent.ts'
 import type { AnyServices, Logger } from '../../agent/tool.ts'
@@ -16,28 +16,28 @@ import { defined } from '../../session/defined.ts'
 
 const ALIVE_EVERY_MS = 1_000
 /**
- * How long an answer is kept for another orchestrator: the one it was sent to may die before it has brought it to the server. That takes
- * milliseconds while the server answers; what an `external` body did cannot be had by another attempt, so its answer is kept longer.
+ * How long a result is kept for another orchestrator, because its receiver may die before the server has it. Passing it on takes
+ * milliseconds while the server answers. Another attempt cannot reproduce the result of an `external` body, so that is kept longer.
  */
 const KEEP_ANSWER_MS = { repeatable: 5_000, external: 30_000 }
 
-/** What an executor is made of. */
+/** Dependencies of an executor. */
 export interface ExecutorOptions {
   id: number
   agents: readonly Agent[]
   services: AnyServices
   logger: Logger
-  /** Whether it is a process that is killed for a body that outlives its time, and that outlives its orchestrator. */
+  /** Whether it is a process of its own, which can be killed for a body that ignores its timeout, and which outlives its orchestrator. */
   ownProcess: boolean
 }
 
 /** A running executor. */
 export interface RunningExecutor {
-  /** Serves the orchestrator at the other end, from now on. */
+  /** Accepts jobs from the orchestrator at the other end, from now on. */
   connect(channel: Channel<ToExecutor, FromExecutor>): void
 }
 
-/** A job that it holds. */
+/** A job that the executor holds. */
 interface Held {
   order: JobOrder
   stop: AbortController
@@ -45,7 +45,7 @@ interface Held {
   entered?: { at: number; timeoutMs: number }
   progress?: Json
   outcome?: Outcome
-  /** Of an outcome: how long it is still kept while an orchestrator is there. Without one it stays. */
+  /** How long an outcome is still kept while an orchestrator is connected. Without one, it is kept. */
   keepMs: number
 }
 
@@ -150,7 +150,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
       channel.onMessage(receive)
       channel.onClose(() => connected === channel && (connected = undefined))
       connected = channel
-      // Told of once more: the countdown begins anew with whom they are told to.
+      // Reported again: the countdown restarts with the new orchestrator.
       for (const one of held.values()) one.keepMs = keepMsOf(one.order)
       line.connect(channel, { type: 'hello', executor: id, pid: process.pid, worker, holding: holdings() })
     },
@@ -174,7 +174,7 @@ async function outcomeOf(work: () => Promise<unknown>): Promise<Outcome> {
 
 const MAX_TEXT = 4_000
 
-/** Anything may be thrown, even what throws when it is looked at. */
+/** Any value may be thrown, even one that throws when it is read. */
 function threw(error: unknown): Outcome {
   try {
     if (!(error instanceof Error)) return { kind: 'threw', type: typeof error, message: String(error).slice(0, MAX_TEXT) }
@@ -186,6 +186,6 @@ function threw(error: unknown): Outcome {
       ...(typeof stack === 'string' && { stack: stack.slice(0, MAX_TEXT) }),
     }
   } catch {
-    return { kind: 'threw', type: 'Error', message: 'A value was thrown that has no text.' }
+    return { kind: 'threw', type: 'Error', message: 'A value without a text was thrown.' }
   }
 }

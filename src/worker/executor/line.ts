@@ -1,16 +1,16 @@
-// An executor's line to its orchestrator, which may die and be replaced: what waits for an answer is asked of the next one.
+// An executor's connection to its orchestrator, which may die and be replaced: open requests are sent again to the next one.
 import { ArchiveUnavailable, AttemptLost, StaleWatermark } from '../../jobs/errors.ts'
 import { PawlError } from '../../session/errors.ts'
 import type { Channel } from '../channel.ts'
 import type { Answers, Ask, FromExecutor, ToExecutor } from '../protocol.ts'
 
-/** The line. */
+/** The connection. */
 export interface OrchestratorLine {
-  /** Speaks through this channel from now on; `hello` comes first, then what has no answer yet. */
+  /** Uses this channel from now on: sends `hello` first, then the open requests. */
   connect(channel: Channel<ToExecutor, FromExecutor>, hello: FromExecutor & { type: 'hello' }): void
-  /** What is said while there is no orchestrator is in the next hello. */
+  /** Messages without an orchestrator are dropped: the next `hello` has their content. */
   post(message: FromExecutor): void
-  /** Asks, and waits for as long as it takes. Rejects with what the orchestrator refuses with. */
+  /** Sends a request and waits for the answer without a time limit. Rejects with the orchestrator's refusal. */
   ask<A extends Ask>(ask: A): Promise<Answers[A['ask']]>
   receive(message: ToExecutor & { type: 'answer' | 'refusal' }): void
 }
@@ -21,7 +21,7 @@ interface Waiting {
   reject(error: Error): void
 }
 
-/** A line that is not connected yet. */
+/** A connection that is not open yet. */
 export function orchestratorLine(): OrchestratorLine {
   const waiting = new Map<number, Waiting>()
   let channel: Channel<ToExecutor, FromExecutor> | undefined

@@ -1,4 +1,4 @@
-// Loads a user's worker module: what it serves, whichever way it says so.
+// Loads a user's worker module, in each of the supported forms.
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -10,13 +10,13 @@ import { WorkerError } from '../errors.ts'
 import { reasonOf } from './reasons.ts'
 
 /**
- * What a module serves: its default export (of `defineWorker`, an agent, or a list of agents), or its export `agents` or `agent`.
+ * The definition that a module exports: its default export (of `defineWorker`, an agent, or a list of agents), or its export `agents` or `agent`.
  * @throws WorkerError `module_not_found`, `module_failed`, `no_agents`; DeclarationError.
  */
 export async function loadWorkerModule(path: string): Promise<WorkerDefinition> {
   const file = resolve(path)
   if (!existsSync(file))
-    throw new WorkerError('module_not_found', `There is no module ${file}: give the path of the file that exports your agents.`)
+    throw new WorkerError('module_not_found', `The module ${file} does not exist: give the path of the file that exports your agents.`)
   const exported = await importModule(file)
   const found = definitionIn(exported.default) ?? definitionIn(exported.agents) ?? definitionIn(exported.agent)
   if (!found) {
@@ -31,7 +31,7 @@ export async function loadWorkerModule(path: string): Promise<WorkerDefinition> 
 async function importModule(file: string): Promise<Record<string, unknown>> {
   try {
     const module = (await import(pathToFileURL(file).href)) as Record<string, unknown>
-    // A CommonJS module's exports stand under `default`.
+    // The exports of a CommonJS module are under `default`.
     const inner = module.default
     return isObject(inner) && !definitionIn(inner) ? { ...module, ...inner } : module
   } catch (cause) {

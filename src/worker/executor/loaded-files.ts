@@ -1,6 +1,6 @@
-// Which files of the user's this process loads: what `pawl dev` watches. Told by hooks of Node's module loader, which see what every
-// other loader (tsx) makes of an import. (Node's own reports to `node --watch` leave out what a CommonJS module re-exports, and are
-// asked for by an environment variable, which every process that a tool starts would inherit.)
+// Reports which of the user's files this process loads, for `pawl dev` to watch. It uses hooks of Node's module loader, which see how
+// other loaders (tsx) resolve an import. (Node's own reports to `node --watch` leave out re-exports of CommonJS modules, and are enabled
+// by an environment variable that every child process of a tool would inherit.)
 import nodeModule, { createRequire } from 'node:module'
 import { dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,11 +8,11 @@ import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:wor
 
 type Load = <T>(url: string, context: object, nextLoad: (url: string, context: object) => T) => T
 
-/** Newer Nodes run hooks in the thread that imports. */
+/** Newer Node versions run hooks in the importing thread. */
 const { registerHooks } = nodeModule as { registerHooks?: (hooks: { load: Load }) => void }
 
 const LOOK_EVERY_MS = 1_000
-/** Where pawl's own code is. */
+/** The folder of pawl's own code. */
 const PAWL = fileURLToPath(new URL('../..', import.meta.url))
 
 let tell: (url: string) => void = () => undefined
@@ -23,12 +23,12 @@ export const load: Load = (url, context, nextLoad) => {
   return nextLoad(url, context)
 }
 
-/** Called in the hooks' own thread, which loads this file again. */
+/** Called in the thread of the hooks, which loads this file again. */
 export function initialize(port: MessagePort): void {
   tell = (url) => port.postMessage(url)
 }
 
-/** Tells of each file once, from now on; what it answers with tells of all that are known by then. */
+/** Reports each file once, from now on; the returned function reports all files known so far. */
 export function reportLoadedFiles(onFile: (path: string) => void): () => void {
   const told = new Set<string>()
   const note = (urlOrPath: string): void => {
@@ -41,14 +41,14 @@ export function reportLoadedFiles(onFile: (path: string) => void): () => void {
   const { cache } = createRequire(import.meta.url)
   const flush = (): void => {
     drain()
-    // What a CommonJS module requires passes no hooks in older Nodes.
+    // In older Node versions, hooks do not see what a CommonJS module requires.
     for (const path of Object.keys(cache)) note(path)
   }
   setInterval(flush, LOOK_EVERY_MS).unref()
   return flush
 }
 
-/** Starts the hooks; what it answers with reads what they have told and no event has brought yet. */
+/** Starts the hooks; the returned function reads their messages that no event has delivered yet. */
 function startHooks(note: (url: string) => void): () => void {
   if (registerHooks) {
     tell = note
@@ -64,16 +64,16 @@ function startHooks(note: (url: string) => void): () => void {
   }
 }
 
-/** The path of a file that is the user's: neither a package's nor pawl's. */
+/** The path, if the file is the user's: neither a package's nor pawl's. */
 function ownFile(urlOrPath: string): string | undefined {
   const isUrl = /^[a-z]{2,}:/.test(urlOrPath)
   if (isUrl && !urlOrPath.startsWith('file:')) return undefined
-  // tsx adds queries to the URLs of some files, and escapes them.
+  // tsx adds escaped queries to the URLs of some files.
   const [path = ''] = (isUrl ? fileURLToPath(urlOrPath) : urlOrPath).split('?')
   return /[\\/]node_modules[\\/]/.test(path) || path.startsWith(PAWL) ? undefined : path
 }
 
-/** If the error says that a file is missing which the user's code imports: the folder where it would be. */
+/** If the error says that an imported file of the user's is missing: the folder where it would be. */
 export function folderOfMissing(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   const { code, url, requireStack, message } = error as Error & { code?: string; url?: string; requireStack?: string[] }

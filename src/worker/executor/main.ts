@@ -1,4 +1,4 @@
-// The process of an executor: loads the user's module, then serves whichever orchestrator its parent names.
+// The process of an executor: loads the user's module, then connects to the orchestrator that its parent names.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { crossing } from '../errors.ts'
@@ -12,12 +12,12 @@ import { makeServices } from './services.ts'
 
 const CONNECT_RETRY_MS = 20
 
-/** Without its parent nobody could confirm its death: it ends, and what it held is resumed elsewhere. */
+/** Without its parent, no process could confirm its death: it exits, and its jobs are resumed elsewhere. */
 const orphaned = process.connected ? once(process, 'disconnect') : Promise.resolve()
 void orphaned.then(() => process.exit(1))
 
 async function main(id: number, module: string): Promise<void> {
-  /** Where the newest orchestrator is; set while this process loads, too. */
+  /** The newest orchestrator's socket; may be set while this process loads. */
   let path: string | undefined
   let reconnect = (): void => undefined
   const shutdown = new Promise<void>((resolve) => {
@@ -42,7 +42,7 @@ async function main(id: number, module: string): Promise<void> {
   await dispose().catch((err: unknown) => logger.error({ err }, 'the services could not be disposed of'))
 }
 
-/** Connects, and tries again for as long as that orchestrator is the newest. */
+/** Connects, with retries for as long as that orchestrator is the newest. */
 function serveAt(path: string, newest: () => string | undefined, onConnect: (channel: ReturnType<typeof channelOver>) => void): void {
   const socket = connect(path)
   const again = (): void => {
@@ -56,7 +56,7 @@ function serveAt(path: string, newest: () => string | undefined, onConnect: (cha
   })
 }
 
-/** Its parent watches for what is missing, too. */
+/** The parent also watches for missing files. */
 function tellMissing(error: unknown): void {
   tellLoaded()
   const folder = folderOfMissing(error instanceof Error ? error.cause : undefined)
@@ -65,7 +65,7 @@ function tellMissing(error: unknown): void {
 
 const channelOver = (socket: ReturnType<typeof connect>) => socketChannel<ToExecutor, FromExecutor>(socket)
 
-/** Resolves when the message is out. */
+/** Resolves when the message is sent. */
 function post(message: ExecutorToParent): Promise<void> {
   return new Promise((resolve) => {
     if (process.connected) process.send?.(message, undefined, undefined, () => resolve())

@@ -1,10 +1,10 @@
-// Why a user's module or services failed, in one line that says where.
+// Describes why a user's module or services failed, in one line with the place.
 
-/** Where a line of a stack ends: in a path, or a file's URL, with a line and perhaps a column. */
+/** The end of a stack line: a path or a file URL with a line and perhaps a column. */
 const PLACE = /(?:^|[\s(])(?:file:\/\/)?((?:\/|[A-Z]:[\\/])[^()\n]*?:\d+(?::\d+)?)\)?$/gm
 const NOT_THEIRS = /[\\/]node_modules[\\/]/
 
-/** The error's message, and the place in the user's code that it came from, if the stack has one. */
+/** The error's message, and its place in the user's code if the stack has one. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const message = error.message.replace(/\.$/, '')

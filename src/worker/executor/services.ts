@@ -1,11 +1,11 @@
-// The services of a worker definition: made once per process.
+// The services of a worker definition, created once per process.
 import type { AnyServices } from '../../agent/tool.ts'
 import { PawlError } from '../../session/errors.ts'
 import type { WorkerDefinition } from '../definition.ts'
 import { WorkerError } from '../errors.ts'
 import { reasonOf } from './reasons.ts'
 
-/** The services, and what disposes of them. @throws WorkerError `services_failed`. */
+/** The services, and the function that disposes of them. @throws WorkerError `services_failed`. */
 export async function makeServices(declared: WorkerDefinition['services']): Promise<{ services: AnyServices; dispose(): Promise<void> }> {
   const services = await make(declared)
   return {
@@ -21,8 +21,12 @@ async function make(declared: WorkerDefinition['services']): Promise<AnyServices
     return (await (typeof declared === 'function' ? declared() : declared)) ?? {}
   } catch (cause) {
     if (cause instanceof PawlError) throw cause
-    throw new WorkerError('services_failed', `The services could not be made: ${reasonOf(cause)}. Fix \`services\`, or what it needs.`, {
-      cause,
-    })
+    throw new WorkerError(
+      'services_failed',
+      `The services could not be created: ${reasonOf(cause)}. Fix \`services\`, or its dependencies.`,
+      {
+        cause,
+      },
+    )
   }
 }

@@ -1,5 +1,5 @@
-// Lets a user's TypeScript be what it is written as, ES modules, also where the package.json next to it does not say so.
-// The loader would make CommonJS of it, and with it of a second copy of pawl, whose error classes the worker does not know.
+// Treats a user's TypeScript as ES modules even without `"type": "module"` in its package.json. The loader would turn it into CommonJS,
+// which would load a second copy of pawl, whose error classes the worker does not know.
 import nodeModule from 'node:module'
 import { isMainThread } from 'node:worker_threads'
 
@@ -14,10 +14,10 @@ type Resolve = <T extends Resolved | Promise<Resolved>>(
   nextResolve: (specifier: string, context: object) => T,
 ) => T | Resolved | Promise<Resolved>
 
-/** Newer Nodes run hooks in the thread that imports, and the loader's own there, which come after all that run in another thread. */
+/** Newer Node versions run hooks, including the loader's own, in the importing thread, after all hooks of another thread. */
 const { registerHooks } = nodeModule as { registerHooks?: (hooks: { resolve: Resolve }) => void }
 
-/** The loader marks what it takes for CommonJS with a query, which it escapes. */
+/** The loader marks files that it treats as CommonJS with an escaped query. */
 const OWN_TYPESCRIPT = /^(file:(?!.*\/node_modules\/).*\.tsx?)((?:\?|%3F).*)?$/
 
 /** Module hook: runs after the loader's own. */
@@ -32,5 +32,5 @@ function asModule(resolved: Resolved): Resolved {
 }
 
 if (registerHooks) registerHooks({ resolve })
-// In older Nodes hooks live in a thread of their own, which loads this file again.
+// In older Node versions, hooks run in a separate thread, which loads this file again.
 else if (isMainThread) nodeModule.register(import.meta.url)

@@ -32,7 +32,7 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
   })
   const temporal = { ...where, ...apiKeys.newest(), namespace }
   const connection = options.connection ?? (await connectNative(temporal))
-  // A connection of the user's cannot be shared with a thread, and what it was made of is not known: then heartbeats are sent in this loop.
+  // The user's own connection cannot be shared with a thread or recreated there: then this event loop sends the heartbeats.
   const thread = options.connection ? undefined : await startHeartbeatThread(temporal)
   const { worker, connect, settle } = await createOrchestrator({
     ...options,
@@ -72,15 +72,15 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
   }
 }
 
-/** What the SDK has to say goes to the logger, from warnings up; by itself it would print a line at each of a worker's steps. */
+/** Passes the SDK's warnings and errors to the logger; by default, the SDK prints a line for each step of a worker. */
 function quietRuntime(logger: Logger): void {
   const tell = ({ level, message, meta }: LogEntry): void => {
-    // The worker of pawl's own activities has none on purpose.
+    // The worker for pawl's own activities has no workflows on purpose.
     if (!message.startsWith('No workflows registered')) logger[level === 'ERROR' ? 'error' : 'warn']({ ...meta }, message)
   }
   try {
     Runtime.install({ logger: new DefaultLogger('WARN', tell) })
   } catch {
-    // The caller has installed a runtime of its own, or has a worker already.
+    // The caller has installed its own runtime, or has a worker already.
   }
 }

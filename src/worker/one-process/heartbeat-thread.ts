@@ -1,16 +1,16 @@
-// The thread that heartbeats for a worker in one process: its event loop turns while a tool blocks the main one.
+// The thread that sends heartbeats for a worker in one process: its event loop runs while a tool blocks the main one.
 import { parentPort, workerData } from 'node:worker_threads'
 import { connectClient, type TemporalAddress } from '../../connect/temporal.ts'
 import { heartbeatSender, sendBy, type ToSender } from '../orchestrator/heartbeats.ts'
 
-/** What the thread is started with. */
+/** The start data of the thread. */
 export interface HeartbeatThreadData {
   temporal: TemporalAddress & { apiKey?: string }
-  /** How long the main event loop may stand still before its attempts are given up. */
+  /** How long the main event loop may be blocked before its attempts are given up. */
   stuckLoopMs: number
 }
 
-/** To the thread. */
+/** Messages to the thread. */
 export type ToThread = ToSender | { type: 'api_key'; apiKey: string }
 
 async function main(port: NonNullable<typeof parentPort>, { temporal, stuckLoopMs }: HeartbeatThreadData): Promise<void> {

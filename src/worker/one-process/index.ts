@@ -1,4 +1,4 @@
-// A worker in one process, loaded when it is asked for: it brings the Temporal SDK along, which a parent of executors does without.
+// A worker in one process, loaded on demand: it imports the Temporal SDK, which the parent of executors does not need.
 import { checkCreate } from '../check-options.ts'
 import type { CreateWorkerOptions, PawlWorker } from '../options.ts'
 
@@ -15,7 +15,7 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
 }
 
 /**
- * Creates a worker and serves until it is shut down (SIGINT and SIGTERM do so).
+ * Creates a worker and runs it until it is shut down (by SIGINT or SIGTERM).
  * @throws InvalidOption `invalid_option`, and the rest that `createWorker` throws.
  */
 export async function runWorker(options: CreateWorkerOptions): Promise<void> {

@@ -1,4 +1,4 @@
-// Heartbeats of a worker in one process, sent by a thread with a connection of its own.
+// Heartbeats of a worker in one process, sent by a thread with its own connection.
 import { Worker as Thread } from 'node:worker_threads'
 import type { FromSender, ToSender } from '../orchestrator/heartbeats.ts'
 import { DEFAULT_STUCK_LOOP_MS } from '../check-options.ts'
@@ -8,9 +8,9 @@ const ALIVE_EVERY_MS = 1_000
 
 /** A running thread. */
 export interface HeartbeatThread {
-  /** What its connection says from now on. */
+  /** Changes the API key of its connection. */
   setApiKey(apiKey: string): void
-  /** Has it send heartbeats: takes messages for it, and `post` is told what it answers. */
+  /** Connects the two halves of heartbeats: returns the function that sends messages to the thread; `post` gets its answers. */
   heartbeats(post: (message: FromSender) => void): (message: ToSender) => void
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-// Jobs that executors held when an earlier orchestrator died: carried on, and answered for by their task tokens.
+// Adopts jobs that executors held when an earlier orchestrator died: continues them, and answers them by task token.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ActivityNotFoundError, type Client } from '@temporalio/client'
 import { CancelledFailure } from '@temporalio/common'
@@ -7,14 +7,14 @@ import type { Holding } from '../protocol.ts'
 import { tellLateResult } from './late-results.ts'
 import { resetStickiness } from './stickiness.ts'
 
-/** How long an answer is offered to a server that cannot be reached; after its heartbeat timeout nobody waits for it there. */
+/** How long an answer is retried while the server cannot be reached; after the heartbeat timeout, the server no longer expects it. */
 const OFFER_MS = 120_000
 const RETRY_MS = 250
 
-/** Takes over jobs: what the pool calls with each one that it has adopted. */
+/** Adopts jobs: the pool calls the returned function for each. */
 export function adoptionBy(client: Client, logger: Logger): (held: Holding, running: Promise<{ result: unknown } | undefined>) => void {
   return ({ order: { kind, input, ticket } }, running) => {
-    // The dead orchestrator had the workflow cached: its next task must not wait for it.
+    // The dead orchestrator had cached the workflow: the next task must not wait for it.
     const reset = resetStickiness(client, ticket, logger)
     void running
       .then(
@@ -34,11 +34,11 @@ export function adoptionBy(client: Client, logger: Logger): (held: Holding, runn
           )
         },
       )
-      .catch((err: unknown) => logger.warn({ err, call: ticket.call }, 'the answer of a call could not be brought to the server'))
+      .catch((err: unknown) => logger.warn({ err, call: ticket.call }, 'the answer of a call could not be sent to the server'))
   }
 }
 
-/** Sends an answer until the server has it, or has given the attempt up: which it is, is the answer. */
+/** Sends an answer until the server has it or has given the attempt up. Returns which. */
 export async function offer(send: () => Promise<void>): Promise<'taken' | 'given_up'> {
   for (const until = Date.now() + OFFER_MS; ; ) {
     try {

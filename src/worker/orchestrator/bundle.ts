@@ -1,4 +1,4 @@
-// The workflow bundle: the prebuilt one, or, for another SDK or a user's own converter or interceptors, one bundled at start.
+// The workflow bundle: the prebuilt one, or one bundled at the start for another SDK version or the user's own converter or interceptors.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -7,11 +7,11 @@ import { fileURLToPath } from 'node:url'
 import { bundleWorkflowCode, type WorkflowBundleOption } from '@temporalio/worker'
 import { defined } from '../../session/defined.ts'
 
-/** What decides whether the prebuilt bundle fits. */
+/** The options that decide whether the prebuilt bundle can be used. */
 export interface BundleOptions {
-  /** The user's own payload converter: wrapped, so that it never throws in the workflow. */
+  /** The user's own payload converter, which gets wrapped so that it never throws in the workflow. */
   payloadConverterPath?: string | undefined
-  /** The user's own failure converter: one that encodes messages and stacks does so for the workflow's failures, too. */
+  /** The user's own failure converter: if it encodes messages and stacks, it must do so in the workflow, too. */
   failureConverterPath?: string | undefined
   workflowInterceptors?: readonly string[] | undefined
 }
@@ -50,7 +50,7 @@ export async function workflowBundle(
   }
 }
 
-/** The SDK refuses a bundle that another version of it made. */
+/** The SDK refuses a bundle that was made by another version. */
 async function prebuiltFits(): Promise<boolean> {
   try {
     const { sdk } = JSON.parse(await readFile(here('../../workflow-bundle.json'), 'utf8')) as { sdk: string }

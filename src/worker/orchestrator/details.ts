@@ -1,4 +1,4 @@
-// Heartbeat details by the worker's own converter and codecs: what encrypts messages encrypts progress and error texts, too.
+// Encodes heartbeat details with the worker's converter and codecs, so that progress and error texts are encrypted like messages.
 import { defaultPayloadConverter, type LoadedDataConverter, type Payload, type PayloadCodec } from '@temporalio/common'
 import type { AttemptReport } from '../../session/attempts.ts'
 
@@ -11,12 +11,12 @@ export function detailsBy({ payloadConverter, payloadCodecs }: LoadedDataConvert
   }
 }
 
-/** Encodings that a payload has before any codec. */
+/** Payload encodings before any codec. */
 const PLAIN = new Set(['json/plain', 'json/protobuf', 'binary/plain', 'binary/null', 'binary/protobuf'])
 
 /**
- * The codecs, for input of any client: a plain payload that a codec refuses to decode passes unchanged, for it was never encoded by it.
- * One that carries an encoding of the codec's own and cannot be decoded now (its key service is down) fails the task, which is retried.
+ * The codecs, for input from any client: a plain payload that a codec refuses to decode passes unchanged, because the codec never encoded
+ * it. A payload with the codec's own encoding that cannot be decoded now (its key service is down) fails the task, which is retried.
  */
 export function totalCodecs(codecs: readonly PayloadCodec[]): PayloadCodec[] {
   return codecs.map((codec) => ({

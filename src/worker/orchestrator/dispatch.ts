@@ -1,5 +1,5 @@
-// Jobs on their way: each has a lease from the moment it is there, is given to one executor after another until one has accepted it,
-// and ends with what the activity is to answer.
+// Dispatches jobs: each has a lease from the start, is assigned to one executor after another until one accepts it, and ends with the
+// activity's result.
 import type { JobListener } from '../../activities/needs.ts'
 import type { JobOrder } from '../../jobs/contract.ts'
 import type { Holding } from '../protocol.ts'
@@ -9,32 +9,32 @@ import type { Lease, Leases } from './leases.ts'
 import type { Given, Placed, Pool } from './pool.ts'
 import { defined } from '../../session/defined.ts'
 
-/** Times that one job is given to executors that die, or stand still, before they accept it. */
+/** How often a job is assigned to executors that die or freeze before they accept it. */
 const MOST_PLACINGS = 5
 
-/** What the activity answers; undefined if no executor could take the job on. */
+/** The activity's result; undefined if no executor could accept the job. */
 export type Answer = { result: unknown } | undefined
 
-/** What carries jobs to executors. */
+/** The dispatcher. */
 export interface Dispatcher {
-  /** Has a job carried out. Rejects with what the activity is to fail with. */
+  /** Runs a job. Rejects with the activity's failure. */
   dispatch(order: JobOrder, listener?: JobListener): Promise<Answer>
-  /** Takes over a job that an executor has held since before this orchestrator was there. */
+  /** Adopts a job that an executor got from an earlier orchestrator. */
   adopt(executor: Executor, held: Holding): Promise<Answer>
 }
 
-/** A job on its way. */
+/** A dispatched job. */
 interface Underway extends Given {
   at?: Placed
-  /** Told once, perhaps while no executor had it. */
+  /** Set once, perhaps while no executor had the job. */
   isStopped: boolean
-  /** Whether an executor had accepted it before it was taken back. */
+  /** Whether an executor had accepted it before it was withdrawn. */
   mayHaveBegun: boolean
 }
 
-/** Carries jobs to the executors of a pool. */
+/** Dispatches jobs to the executors of a pool. */
 export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
-  /** A stop goes to whichever executor has it. */
+  /** Passes a stop to the executor that has the job. */
   function setOut(order: JobOrder, listener: JobListener = {}): Underway {
     const lease = leases.take(order.ticket, (why) => {
       job.isStopped = true
@@ -47,8 +47,8 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
   async function dispatch(order: JobOrder, listener?: JobListener): Promise<Answer> {
     const job = setOut(order, listener)
     try {
-      // From its second attempt on any call begins once the server has heard of the attempt: one that was handed to a process that is
-      // frozen or gone says nothing against the call. If the server cannot be reached, it begins all the same.
+      // From the second attempt on, every call begins after the server has confirmed the attempt, so that an attempt assigned to a frozen
+      // or dead process does not count against the call. If the server cannot be reached, the call begins anyway.
       if (order.attempt.number > 1) await announce(job.lease)
       return await carry(job)
     } finally {
@@ -61,7 +61,7 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
     const ticket = { ...held.order.ticket, report: { ...held.order.ticket.report, begun, ...defined({ progress }) } }
     const job = setOut({ ...held.order, ticket })
     try {
-      // The dead orchestrator's last heartbeat may be long ago, and this one may not live until its next: the attempt outlives them all.
+      // The dead orchestrator's last heartbeat may be old, and this orchestrator may die before its next one, so send one now.
       if (!outcome) void announce(job.lease)
       job.at = pool.keep(executor, held, job)
       const answer = await resultOf(await job.at.ended, job)
@@ -89,7 +89,7 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
 
 const announce = (lease: Lease): Promise<void> => lease.announce().catch(() => undefined)
 
-/** What the activity answers, or `again` if another executor is to have the job. */
+/** The activity's result, or `again` if another executor must get the job. */
 async function resultOf(how: AssignmentEnd, job: Underway): Promise<{ result: unknown } | 'again'> {
   const { order, lease } = job
   job.mayHaveBegun ||= job.at?.assignment.isAccepted === true

@@ -1,4 +1,4 @@
-// The event log in memory: a cache of sessions' events, bounded in bytes, consistent within each session by its digests.
+// The event log in memory: a cache of sessions' events, limited in bytes, with digests that keep each session consistent.
 import { LRUCache } from 'lru-cache'
 import type { LogEntry } from '../../session/events.ts'
 import type { EventLog, LogKey } from '../../activities/needs.ts'
@@ -10,7 +10,7 @@ interface Held {
   bytes: number
 }
 
-/** Makes a log of at most `maxBytes` of JSON text; the sessions used longest ago go first. */
+/** Makes a log of at most `maxBytes` of JSON text; the least recently used sessions are evicted first. */
 export function memoryLog(maxBytes = DEFAULT_MAX_BYTES): EventLog {
   const sessions = new LRUCache<string, Held>({ maxSize: maxBytes, sizeCalculation: (held) => held.bytes + 1 })
   const keyOf = ({ sessionId, epoch }: LogKey): string => `${epoch}\n${sessionId}`
@@ -21,7 +21,7 @@ export function memoryLog(maxBytes = DEFAULT_MAX_BYTES): EventLog {
       const name = keyOf(key)
       const held = sessions.get(name) ?? { entries: [], bytes: 0 }
       for (const entry of entries) add(held, entry)
-      // Set anew, for the cache takes the size of a value only once.
+      // Set again, because the cache computes the size of a value only once.
       sessions.delete(name)
       sessions.set(name, held)
     },
@@ -37,7 +37,7 @@ export function memoryLog(maxBytes = DEFAULT_MAX_BYTES): EventLog {
   }
 }
 
-/** Adds one entry; one that differs from what is held may be of a rejected task, or what is held is: the newer word wins. */
+/** Adds one entry. If it differs from the cached one, either may be of a rejected task: the newer one wins. */
 function add(held: Held, entry: LogEntry): void {
   const { entries } = held
   const first = entries[0]?.seq ?? entry.seq

@@ -1,15 +1,15 @@
-// The events that a job brings along: those that its executor has not folded yet, so that it need not ask.
+// The events that are sent along with a job: those that its executor has not folded yet, so that it need not request them.
 import type { EventsInput } from '../../activities/contract.ts'
 import type { EventLog } from '../../activities/needs.ts'
 import type { EventsAlong, JobOrder } from '../../jobs/contract.ts'
 import { type Executor, viewKey } from './executors.ts'
 
-/** What to send along with a job to this executor. */
+/** The events to send along with a job to this executor. */
 export type EventsFor = (executor: Executor, order: JobOrder) => EventsAlong | undefined
 
 const START = { seq: 0, digest: '' }
 
-/** From the log alone: what it lacks, the executor asks for. */
+/** Uses the log only: the executor requests what the log lacks. */
 export function eventsFrom(log: EventLog): EventsFor {
   return ({ views }, order) => {
     const key = viewKey(order)

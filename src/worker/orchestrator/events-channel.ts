@@ -1,10 +1,10 @@
-// Tells whoever listens in this process, through Node's diagnostics channels, of the events that its workflows make.
+// Publishes the events of this process's workflows through Node's diagnostics channels.
 import { channel } from 'node:diagnostics_channel'
 import type { LogEntry } from '../../session/events.ts'
 
 export const EVENTS_CHANNEL = 'pawl:events'
 
-/** What is told. */
+/** The published message. */
 export interface LoggedEvents {
   sessionId: string
   entries: readonly LogEntry[]
@@ -12,7 +12,7 @@ export interface LoggedEvents {
 
 const events = channel(EVENTS_CHANNEL)
 
-/** Tells of events; costs nothing where nobody listens. */
+/** Publishes events; costs nothing without subscribers. */
 export function publishEvents(logged: LoggedEvents): void {
   if (events.hasSubscribers) events.publish(logged)
 }

@@ -1,4 +1,4 @@
-// Executors as their orchestrator sees them: what they say of themselves, and what they hold.
+// The orchestrator's view of its executors: their reports and their assignments.
 import { LRUCache } from 'lru-cache'
 import type { JobListener } from '../../activities/needs.ts'
 import type { JobOrder, Outcome } from '../../jobs/contract.ts'
@@ -8,22 +8,22 @@ import type { Channel } from '../channel.ts'
 import type { FromExecutor, ToExecutor } from '../protocol.ts'
 import type { Lease } from './leases.ts'
 
-/** An executor that says nothing for as long stands still: then no body that it runs can end, whichever is to blame. */
+/** An executor that is silent for this long counts as frozen: none of its bodies can end then. */
 export const STANDS_STILL_MS = 3_000
-/** Sessions whose place in an executor's cache is remembered; it keeps as many. */
+/** How many sessions in an executor's cache are remembered: as many as it caches. */
 const VIEWS_REMEMBERED = 200
 
 /** How an assignment ended. */
 export type AssignmentEnd =
   | { end: 'done'; outcome: Outcome }
-  /** Its executor died. `accepted`: it had said that it has the job. */
+  /** The executor died. `accepted`: it had accepted the job. */
   | { end: 'died'; isAccepted: boolean; cause: DeathReport['cause']; worker: string }
-  /** Taken back, to be given to another executor. */
+  /** Withdrawn, to be assigned to another executor. */
   | { end: 'moved' }
-  /** Told to stop, and never accepted by its executor: nothing was begun. */
+  /** Stopped before its executor accepted it: nothing was begun. */
   | { end: 'stopped' }
 
-/** A job that an executor was given. */
+/** A job assigned to an executor. */
 export interface Assignment {
   id: string
   order: JobOrder
@@ -36,28 +36,28 @@ export interface Assignment {
   settle(end: AssignmentEnd): void
 }
 
-/** An executor and what is known of it. */
+/** An executor. */
 export interface Executor {
   id: number
   pid: number
-  /** `host:pid`, for people. */
+  /** `host:pid`, as people see it. */
   worker: string
   channel: Channel<FromExecutor, ToExecutor>
   assignments: Map<string, Assignment>
-  /** Up to where it has folded which sessions. */
+  /** The sessions that it has folded, and up to where. */
   views: LRUCache<string, Watermark>
-  /** When it was last heard of, and since when without its event loop standing still. */
+  /** When its last message came, and since when its event loop has not been blocked. */
   aliveAt: number
   turningSince: number
-  /** Whether it left a job unacknowledged since it last spoke. */
+  /** Whether it has left a job unacknowledged since its last message. */
   isSilent: boolean
-  /** Whether it gets no new jobs: it is to end, because of these assignments or because its code is replaced. */
+  /** Set if it gets no new jobs, because it must end for these assignments or its code is being replaced. */
   draining?: { why: 'overdue'; guilty: Set<string> } | { why: 'retired' }
   /** Why the parent was asked to kill it. */
   killed?: { cause: DeathReport['cause']; guilty: ReadonlySet<string> }
 }
 
-/** An executor that has just said hello. */
+/** An executor that has just sent its hello. */
 export function newExecutor(
   channel: Executor['channel'],
   { executor: id, pid, worker }: Pick<FromExecutor & { type: 'hello' }, 'executor' | 'pid' | 'worker'>,
@@ -67,7 +67,7 @@ export function newExecutor(
   return { id, pid, worker, channel, assignments: new Map(), views, aliveAt: now, turningSince: now, isSilent: false }
 }
 
-/** Takes note that it was heard of. */
+/** Notes that a message came. */
 export function heardOf(executor: Executor): void {
   const now = Date.now()
   if (now - executor.aliveAt > STANDS_STILL_MS) executor.turningSince = now
@@ -75,18 +75,18 @@ export function heardOf(executor: Executor): void {
   executor.isSilent = false
 }
 
-/** Whether it may be given jobs. */
+/** Whether it may get jobs. */
 export function takesJobs(executor: Executor): boolean {
   return executor.draining === undefined && executor.killed === undefined
 }
 
-/** What its death means for an assignment: one that was not the reason for a kill does not count against its call. */
+/** The meaning of its death for an assignment: if the assignment was not the reason for a kill, the death does not count against its call. */
 export function causeOfDeath({ killed }: Executor, { id }: Assignment): DeathReport['cause'] {
   if (!killed) return 'crash'
   return killed.cause === 'stuck_loop' || killed.guilty.has(id) ? killed.cause : 'neighbour'
 }
 
-/** The session whose folded events serve the job, if any do. */
+/** The session whose folded events the job needs, if any. */
 export function viewKey({ kind, input, ticket }: JobOrder): string | undefined {
   return kind === 'callModel' || kind === 'resolveTool' ? `${ticket.sessionId}\n${(input as { epoch: string }).epoch}` : undefined
 }

@@ -1,43 +1,43 @@
-// Heartbeats for attempts of activities, by RPCs of our own: they tell the server in time that an attempt lives, and bring back which
-// ones are to stop. Two halves, because in one process the sending half runs in a thread whose event loop no tool can block.
+// Heartbeats for attempts of activities, by our own RPCs: they tell the server that an attempt is alive, and report which attempts must
+// stop. There are two halves, because in one-process mode the sending half runs in a thread whose event loop no tool can block.
 import type { Client } from '@temporalio/client'
 import type { Payload } from '@temporalio/common'
 
-/** What the server answers to a heartbeat. */
+/** The server's answer to a heartbeat. */
 export type HeartbeatAnswer = 'mine' | 'cancelled' | 'lost'
 
-/** To the sending half. */
+/** Messages to the sending half. */
 export type ToSender =
   | { type: 'start'; id: number; taskToken: Uint8Array; everyMs: number; details: Payload[] }
-  /** What heartbeats carry from now on; the next one is sent soon. */
+  /** Changes the details of the heartbeats; the next one is sent soon. */
   | { type: 'note'; id: number; details: Payload[] }
-  /** Send one now and tell the answer. `alone`: only if the fate of all earlier ones is known. */
+  /** Sends a heartbeat now and reports the answer. `alone`: only if the fate of all earlier ones is known. */
   | { type: 'tell'; id: number; request: number; details?: Payload[]; alone?: true }
   | { type: 'end'; id: number }
-  /** The event loop that runs the attempts turns. */
+  /** The event loop that runs the attempts is not blocked. */
   | { type: 'alive' }
 
-/** From the sending half. */
+/** Messages from the sending half. */
 export type FromSender =
   | { type: 'told'; request: number; answer: HeartbeatAnswer }
   | { type: 'not_told'; request: number; reason: string }
-  /** The attempt is to stop: said once. */
+  /** The attempt must stop; sent once. */
   | { type: 'stop'; id: number; why: 'cancelled' | 'lost' }
 
 /** One RPC. Rejects when the server cannot be reached. */
 export type SendHeartbeat = (taskToken: Uint8Array, details: Payload[]) => Promise<HeartbeatAnswer>
 
 const RPC_TIMEOUT_MS = 5_000
-/** How soon after another a heartbeat is sent for what changed: each is a write on the server, and a billed action in Temporal Cloud. */
+/** Minimum time before changed details are sent: each heartbeat is a write on the server and a billed action in Temporal Cloud. */
 const NOTE_EVERY_MS = 1_000
-/** gRPC's code for an attempt that the server does not know any more. */
+/** gRPC's code for an attempt that the server no longer knows. */
 const NOT_FOUND = 5
 
 /** Heartbeats over a client's connection. An operator's pause or reset of an activity is not a stop; only a request to cancel is. */
 export function sendBy(client: Client): SendHeartbeat {
   const { namespace, identity } = client.options
   const { connection } = client
-  // The SDK aborts what an activity sends by the worker's connection once it takes the activity for lost: this is not for it to decide.
+  // The SDK aborts RPCs on the worker's connection once it considers the activity lost; heartbeats must not depend on that.
   const never = new AbortController().signal
   return async (taskToken, payloads) => {
     try {
@@ -61,16 +61,16 @@ interface Sending {
   noted?: NodeJS.Timeout
   sentAt: number
   underWay: Set<Promise<unknown>>
-  /** Whether one was sent of which nobody knows whether it arrived. */
+  /** Whether a heartbeat was sent whose arrival is unknown. */
   hasUnknown: boolean
   isStopped: boolean
 }
 
-/** The sending half: returns what takes its messages. Heartbeats may overlap, so that one that hangs holds up no other. */
+/** The sending half: returns the function that accepts its messages. Heartbeats may overlap, so that a slow one does not delay the others. */
 export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender) => void): (message: ToSender) => void {
   const sendings = new Map<number, Sending>()
 
-  async function beat(id: number, sending: Sending): Promise<HeartbeatAnswer> {
+  async function sendHeartbeat(id: number, sending: Sending): Promise<HeartbeatAnswer> {
     sending.sentAt = performance.now()
     const sent = send(sending.taskToken, sending.details)
     sending.underWay.add(sent)
@@ -89,7 +89,7 @@ export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender)
     }
   }
 
-  const beatQuietly = (id: number, sending: Sending): void => void beat(id, sending).catch(() => undefined)
+  const sendQuietly = (id: number, sending: Sending): void => void sendHeartbeat(id, sending).catch(() => undefined)
 
   async function tell({ id, request, details, alone }: ToSender & { type: 'tell' }): Promise<void> {
     const sending = sendings.get(id)
@@ -97,13 +97,13 @@ export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender)
     try {
       const { hasUnknown, underWay } = sending
       const earlier = [...underWay]
-      // Before the wait: what is sent meanwhile must not say what the server is not to hear after this.
+      // Before the wait: heartbeats sent meanwhile must already carry the new details.
       if (details) sending.details = details
       if (alone) {
         const fates = await Promise.allSettled(earlier)
         if (hasUnknown || fates.some(({ status }) => status === 'rejected')) throw new Error('an earlier heartbeat may still be under way')
       }
-      post({ type: 'told', request, answer: await beat(id, sending) })
+      post({ type: 'told', request, answer: await sendHeartbeat(id, sending) })
     } catch (error) {
       post({ type: 'not_told', request, reason: error instanceof Error ? error.message : String(error) })
     }
@@ -116,7 +116,7 @@ export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender)
     sending.noted ??= setTimeout(
       () => {
         delete sending.noted
-        if (sendings.get(id) === sending) beatQuietly(id, sending)
+        if (sendings.get(id) === sending) sendQuietly(id, sending)
       },
       Math.max(0, sending.sentAt + NOTE_EVERY_MS - performance.now()),
     ).unref()
@@ -133,7 +133,7 @@ export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender)
     switch (message.type) {
       case 'start': {
         const { id, taskToken, everyMs, details } = message
-        const timer = setInterval(() => beatQuietly(id, sending), everyMs).unref()
+        const timer = setInterval(() => sendQuietly(id, sending), everyMs).unref()
         const sending: Sending = {
           taskToken,
           details,

@@ -1,6 +1,6 @@
-// Answers that the SDK's core might drop. Core has timers of its own: an attempt that did not heartbeat through the SDK itself counts as
-// timed out 5 s after its heartbeat timeout. And an answer that the server refuses, because it gave the attempt up while the answer was
-// under way, ends in a log line of core. Answers of long attempts, and effects of `external` bodies, go to the server past core.
+// Sends answers that the SDK's core might drop. Core has its own timers: an attempt without heartbeats through the SDK counts as timed out
+// 5 s after its heartbeat timeout. If the server refuses an answer, because it gave the attempt up meanwhile, core only logs it. Answers of
+// long attempts and effects of `external` bodies therefore bypass core.
 import { CompleteAsyncError } from '@temporalio/activity'
 import type { Client } from '@temporalio/client'
 import { CancelledFailure } from '@temporalio/common'
@@ -9,7 +9,7 @@ import type { Logger } from '../../agent/tool.ts'
 import { offer } from './adoption.ts'
 import { effectIn, tellLateResult } from './late-results.ts'
 
-/** What the answers are sent with. */
+/** Dependencies. */
 export interface LateAnswersOptions {
   connection: NativeConnection
   client: Client
@@ -20,7 +20,7 @@ export interface LateAnswersOptions {
 export function lateAnswers({ connection, client, logger }: LateAnswersOptions): ActivityInterceptorsFactory {
   const { activity } = client
 
-  /** Tells the server, whatever core thinks of the attempt: its timer has aborted what the attempt sends by the worker's connection. */
+  /** Sends the answer in spite of core, whose timer has aborted RPCs of the attempt on the worker's connection. */
   async function tell(send: () => Promise<void>, whenGivenUp: () => Promise<void> = async () => undefined): Promise<never> {
     try {
       await connection.withAbortSignal(new AbortController().signal, async () => {
@@ -35,7 +35,7 @@ export function lateAnswers({ connection, client, logger }: LateAnswersOptions):
   return ({ info: { taskToken, activityType, workflowExecution, heartbeatTimeoutMs, currentAttemptScheduledTimestampMs } }) => ({
     inbound: {
       async execute(input, next) {
-        // Core's timer may run for longer than this one: a loop that stood still starts its attempts late.
+        // Core's timer may have started earlier: a blocked loop starts its attempts late.
         const waitedMs = Math.max(0, Date.now() - currentAttemptScheduledTimestampMs)
         const startedAt = performance.now()
         const isLate = (): boolean => performance.now() - startedAt + waitedMs > (heartbeatTimeoutMs ?? Number.POSITIVE_INFINITY)

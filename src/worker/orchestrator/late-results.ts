@@ -1,4 +1,4 @@
-// What a body has done although its attempt was given up meanwhile: told to the workflow by a signal.
+// Signals the workflow the result of a body whose attempt was given up meanwhile.
 import type { Client } from '@temporalio/client'
 import type { ExecuteToolInput, ExecuteToolResult } from '../../activities/contract.ts'
 import type { Logger } from '../../agent/tool.ts'
@@ -6,7 +6,7 @@ import { callIdOf } from '../../session/events.ts'
 import { type LateResultSignal, SIGNALS } from '../../session/protocol.ts'
 import { defined } from '../../session/defined.ts'
 
-/** An activity that the server gave up, and what it would have answered. */
+/** An activity that the server gave up, and its result. */
 export interface GivenUp {
   activity: string
   workflowId: string
@@ -14,7 +14,7 @@ export interface GivenUp {
   result: unknown
 }
 
-/** The result of an `external` body that has had its effect; undefined for anything else, which the workflow settles without it. */
+/** The result of an `external` body that took effect; undefined otherwise, because the workflow settles those calls by itself. */
 export function effectIn({ activity, input, result }: GivenUp): LateResultSignal | undefined {
   if (activity !== 'executeTool') return undefined
   const { kind } = result as ExecuteToolResult
@@ -30,7 +30,7 @@ export function effectIn({ activity, input, result }: GivenUp): LateResultSignal
   }
 }
 
-/** Tells the workflow, if there is something to tell. Never rejects: `verify`, or a person, will be asked then. */
+/** Signals the workflow if there is such a result. Never rejects: without the signal, `verify` or a person resolves the call. */
 export async function tellLateResult(client: Client, givenUp: GivenUp, logger: Logger): Promise<void> {
   const effect = effectIn(givenUp)
   if (!effect) return
@@ -38,6 +38,6 @@ export async function tellLateResult(client: Client, givenUp: GivenUp, logger: L
   try {
     await client.workflow.getHandle(workflowId).signal(SIGNALS.lateResult, effect)
   } catch (err) {
-    logger.warn({ err, workflowId, callId: effect.callId }, 'the late result of a call could not be told to its session')
+    logger.warn({ err, workflowId, callId: effect.callId }, 'the late result of a call could not be sent to its session')
   }
 }

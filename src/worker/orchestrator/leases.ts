@@ -1,4 +1,4 @@
-// The lease on an attempt: heartbeats from the moment it was taken until it is released, and what they carry.
+// The lease on an attempt: its heartbeats and their details, from acquisition to release.
 import type { Payload } from '@temporalio/common'
 import { AttemptLost } from '../../jobs/errors.ts'
 import type { Ticket } from '../../jobs/contract.ts'
@@ -9,14 +9,14 @@ import type { FromSender, HeartbeatAnswer, ToSender } from './heartbeats.ts'
 
 /** A lease on one attempt. */
 export interface Lease {
-  /** What heartbeats carry now: what is known of the attempt if its executor dies. */
+  /** Sets the heartbeat details: the report on the attempt in case its executor dies. */
   readonly report: AttemptReport
-  /** Asks the server to record the attempt. Rejects when it cannot be reached, or the attempt is lost. */
+  /** Makes the server record the attempt. Rejects if the server cannot be reached or the attempt is lost. */
   announce(): Promise<void>
-  /** Has the server confirm, just now, that the body is about to be entered. @throws AttemptLost, PawlError `heartbeat_failed`. */
+  /** Makes the server confirm now that the body is about to be entered. @throws AttemptLost, PawlError `heartbeat_failed`. */
   begin(): Promise<void>
   progress(value: Json): void
-  /** What changed of the attempt, confirmed. */
+  /** Sends changed details and waits for the confirmation. */
   record(change: Partial<AttemptReport>): Promise<void>
   stillMine(): Promise<boolean>
   release(): void
@@ -24,20 +24,20 @@ export interface Lease {
 
 /** The leases of one orchestrator. */
 export interface Leases {
-  /** Takes the lease; `onStop` is told once that the attempt is to stop. */
+  /** Acquires a lease; `onStop` is called once if the attempt must stop. */
   take(ticket: Ticket, onStop: (why: 'cancelled' | 'lost') => void): Lease
-  /** Takes a message of the sending half. */
+  /** Accepts a message of the sending half. */
   receive(message: FromSender): void
 }
 
-/** Chances to reach the server before it gives the attempt up. */
+/** Heartbeats within one timeout. */
 const HEARTBEATS_IN_TIMEOUT = 3.3
-/** Less than a heartbeat timeout: within it the server cannot have given the attempt up. */
+/** Less than the heartbeat timeout: within this time, the server cannot have given the attempt up. */
 const JUST_NOW_MS = 3_000
 const MAX_ASKS = 5
 const ENCODE_RETRY_MS = 500
 
-/** Leases whose heartbeats `post` has sent; `encode` makes details of a report, by the worker's own converter and codec. */
+/** Leases whose heartbeats are sent by `post`; `encode` encodes a report with the worker's converter and codec. */
 export function startLeases(post: (message: ToSender) => void, encode: (report: AttemptReport) => Promise<Payload[]>): Leases {
   const stops = new Map<number, (why: 'cancelled' | 'lost') => void>()
   const requests = new Map<number, { resolve(answer: HeartbeatAnswer): void; reject(error: PawlError): void }>()
@@ -57,7 +57,7 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
     let { report } = ticket
     let isStarted = false
     let isReleased = false
-    /** Reports are encoded one after another: a newer one must not be overtaken. */
+    /** Reports are encoded one after another, so that an older one cannot overtake a newer one. */
     let encoding: Promise<unknown> = Promise.resolve()
     let isNoting = false
     stops.set(id, onStop)
@@ -80,7 +80,7 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
       return encoded
     }
 
-    /** A codec whose key service is away for a moment must not cost the attempt its heartbeats. */
+    /** A codec whose key service is briefly unavailable must not stop the attempt's heartbeats. */
     const startWhenEncoded = (): void => {
       if (isStarted || isReleased) return
       encodeReport().catch(() => setTimeout(startWhenEncoded, ENCODE_RETRY_MS).unref())
@@ -107,7 +107,7 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
       },
       progress(value) {
         report = { ...report, progress: value }
-        // What is reported while another report is being encoded goes with the next one.
+        // Reports that arrive during an encoding are sent with the next one.
         if (isNoting) return
         isNoting = true
         void encoding
@@ -122,7 +122,7 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
       },
       record: (next) => tell(change(next)),
       stillMine: async () => {
-        // What the body reported before it asked is known to the server once this is answered.
+        // The server then also knows everything that the body reported before.
         const details = await encodeReport().catch(() => undefined)
         return ask(id, details ? { details } : {}).then(
           (answer) => answer !== 'lost',
@@ -147,7 +147,7 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
           requests.get(message.request)?.resolve(message.answer)
           break
         case 'not_told': {
-          const reason = `The server could not be told of the attempt: ${message.reason}. pawl retries it.`
+          const reason = `The attempt could not be reported to the server: ${message.reason}. pawl retries it.`
           requests.get(message.request)?.reject(new PawlError('heartbeat_failed', reason))
           break
         }
@@ -158,8 +158,8 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
 }
 
 /**
- * Has the server confirm the attempt, by an answer that was not long under way: a process that was paused meanwhile finds an answer
- * waiting that was true before its attempt was given up and the effect verified. @throws AttemptLost if no answer is new enough.
+ * Makes the server confirm the attempt with a fresh answer. A process that was frozen meanwhile may find an answer from before its attempt
+ * was given up and the effect verified. @throws AttemptLost if no answer is fresh enough.
  */
 export async function confirmedJustNow(ask: () => Promise<void>, now: () => number = Date.now): Promise<void> {
   for (let asks = 0; asks < MAX_ASKS; asks++) {

@@ -1,4 +1,4 @@
-// The process of an orchestrator: started by its parent, serves through the executors that connect to it, and ends with its parent.
+// The process of an orchestrator: started by its parent, uses the executors that connect to it, and ends with its parent.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -24,14 +24,14 @@ import { defined } from '../../session/defined.ts'
 
 const ALIVE_EVERY_MS = 1_000
 const LOOK_EVERY_MS = 20
-/** Executors connect to a new orchestrator at once, unless they are stuck. */
+/** How long to wait for executors: they connect to a new orchestrator at once, unless they are blocked. */
 const HELLO_MS = 5_000
 
-// Its parent decides when it ends: a terminal's ^C and a service manager's SIGTERM reach every process of the group.
+// The parent decides when it ends: a terminal's Ctrl-C and a service manager's SIGTERM reach every process of the group.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined)
 process.once('disconnect', () => process.exit(1))
 
-/** What the parent says before anyone can take it waits. */
+/** Messages of the parent wait until they can be handled. */
 const early: ToOrchestrator[] = []
 let take = (message: ToOrchestrator): void => void early.push(message)
 process.on('message', (message: ToOrchestrator) => take(message))
@@ -111,14 +111,14 @@ async function main(options: OrchestratorOptions): Promise<void> {
   await connection.close()
 }
 
-/** What the sessions of a dead orchestrator were waiting for goes on, and need not wait for its cache either. */
+/** Resumes the sessions of a dead orchestrator: returns its undispatched attempts and resets stickiness. */
 async function takeOver(
   { client, pool, hasAdopted }: Orchestrator,
   { cached, executors, predecessors }: OrchestratorOptions,
   logger: Logger,
 ): Promise<void> {
   void eachOf(cached, (execution) => resetStickiness(client, execution, logger))
-  // What an executor holds that has not said so yet must not be taken from it, and of what died with one its heartbeats tell more.
+  // An executor that has not sent its hello may hold attempts, and for those that died with an executor, heartbeats say more.
   const isConnected = (id: number): boolean => [...pool.executors()].some((executor) => executor.id === id)
   for (const until = Date.now() + HELLO_MS; !executors.every(isConnected); ) {
     if (Date.now() > until) return
@@ -142,7 +142,7 @@ async function listen(path: string, { connect }: Orchestrator): Promise<Server> 
   return server
 }
 
-/** Resolves when no executor holds a job: jobs that were adopted are not the Temporal worker's to wait for. */
+/** Resolves when no executor holds a job: the Temporal worker does not wait for adopted jobs. */
 async function idle({ pool }: Orchestrator): Promise<void> {
   while ([...pool.executors()].some(({ assignments }) => assignments.size > 0)) {
     await sleep(LOOK_EVERY_MS)

@@ -1,4 +1,4 @@
-// An orchestrator: the Temporal worker with everything that belongs to pawl, and no user code. Its executors carry out the jobs.
+// An orchestrator: the Temporal worker with everything that belongs to pawl, and no user code. Its executors run the jobs.
 import { hostname } from 'node:os'
 import { Client } from '@temporalio/client'
 import type { DataConverter } from '@temporalio/common'
@@ -29,15 +29,15 @@ import { identityOf } from './orphans.ts'
 import { type Pool, type PoolNeeds, startPool } from './pool.ts'
 import { requestsOver } from './requests.ts'
 
-/** A dead process's sessions wait this long for another one, where nobody resets their stickiness. */
+/** How long the sessions of a dead process wait for another one if their stickiness is not reset. */
 const STICKY_TIMEOUT_MS = 2_000
 /**
- * Of one activation of a workflow, by the wall's clock. The SDK's 5 s are soon over on a machine that is too busy, or for a session that
- * was sent a thousand messages at once, and cutting it off there takes the whole process along (Node finds its async hooks corrupted).
+ * Time limit of one activation of a workflow. The SDK's 5 s are too short for a busy machine, or for a session that gets a thousand
+ * messages at once, and exceeding the limit ends the whole process (Node finds its async hooks corrupted).
  */
 const ACTIVATION_TIMEOUT = '60s'
 
-/** What an orchestrator is made of. */
+/** Dependencies of an orchestrator. */
 export interface OrchestratorParts
   extends Pick<CreateWorkerOptions, 'taskQueue' | 'dataConverter' | 'interceptors' | 'tuner'>,
     Pick<PoolNeeds, 'kill' | 'onDrained' | 'onReady' | 'onJob' | 'onDeath'> {
@@ -45,13 +45,13 @@ export interface OrchestratorParts
   namespace: string
   store: Store
   logger: Logger
-  /** What sends heartbeats, where it is not this event loop: returns what takes messages for it. */
+  /** The sending half of heartbeats, if not this event loop: returns the function that accepts its messages. */
   heartbeats?: (post: (message: FromSender) => void) => (message: ToSender) => void
-  /** Told of each execution whose events pass through here, and how far they go. */
+  /** Called for each execution whose events pass through here, with their last `seq`. */
   onExecution?: (execution: CachedExecution & { seq: number }) => void
 }
 
-/** Polls for what the store's activities and people's questions need; user code has the SDK's own number. */
+/** Concurrent polls for pawl's own activities; user code uses the SDK's default. */
 const OWN_POLLS = 2
 
 /** The two Temporal workers of an orchestrator, as one. */
@@ -68,11 +68,11 @@ export interface Orchestrator {
   client: Client
   worker: TemporalWorker
   pool: Pool
-  /** Whether an executor has had it since before this orchestrator was there. */
+  /** Whether an executor got the job from an earlier orchestrator. */
   hasAdopted(activity: CachedExecution & { activityId: string }): boolean
-  /** Serves through an executor at the other end. */
+  /** Uses the executor at the other end. */
   connect(channel: Channel<FromExecutor, ToExecutor>): void
-  /** Waits for flushes that are running. */
+  /** Waits for flushes in progress. */
   settle(): Promise<void>
 }
 
@@ -123,7 +123,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     namespace,
     dataConverter,
     identity: identityOf(process.pid),
-    // Draining waits for what is held; whoever waits for the process decides when it has been long enough.
+    // Draining waits for all jobs; the parent decides when that takes too long.
     shutdownGraceTime: '1 day',
     interceptors: {
       ...workerInterceptors,
@@ -176,12 +176,12 @@ function bothOf(sessions: Worker, own: Worker): TemporalWorker {
   return {
     async run() {
       const running = [sessions.run(), own.run()]
-      // Asked to stop before they ran, they run for a moment all the same: without that the SDK does not let go of the connection.
+      // Workers that are stopped before they ran must run for a moment: otherwise the SDK does not release the connection.
       if (isStopped) stopBoth()
       try {
         await Promise.all(running)
       } finally {
-        // One that fails takes the other along.
+        // If one fails, the other is stopped, too.
         stopBoth()
         await Promise.allSettled(running)
       }

@@ -1,4 +1,4 @@
-// Attempts that a dead orchestrator was handed and had given to no executor: the server would wait for their heartbeats in vain.
+// Attempts that a dead orchestrator had received but not dispatched: without help, the server would wait for their heartbeat timeout.
 import { hostname } from 'node:os'
 import { ActivityNotFoundError, type Client } from '@temporalio/client'
 import type { Logger } from '../../agent/tool.ts'
@@ -7,23 +7,23 @@ import type { CachedExecution } from '../protocol.ts'
 import { neverGiven } from './failures.ts'
 
 const JOBS: Readonly<Record<JobKind, true>> = { callModel: true, executeTool: true, verifyTool: true, resolveTool: true, checkAnswer: true }
-/** The server's word for an attempt that a worker was handed. */
+/** The server's state of an attempt that was assigned to a worker. */
 const STARTED = 2
 
-/** How an orchestrator names itself to the server. */
+/** The identity of an orchestrator on the server. */
 export function identityOf(pid: number): string {
   return `pawl:${hostname()}:${pid}`
 }
 
-/** Which orchestrators are dead, and what lives on of what they were handed. */
+/** The dead orchestrators, and the attempts of theirs that executors still hold. */
 export interface Orphaned {
   predecessors: readonly number[]
   isHeld(activity: CachedExecution & { activityId: string }): boolean
 }
 
 /**
- * Has the workflow ask again at once for what no executor has. Only a call's first attempt that no heartbeat told of: of any other,
- * its heartbeats know what the workflow is to be told. Never rejects.
+ * Makes the workflow retry at once what no executor has. Applies only to a call's first attempt without any heartbeat: for any other, the
+ * heartbeats have the report for the workflow. Never rejects.
  */
 export async function releaseOrphans(
   client: Client,
@@ -42,8 +42,8 @@ export async function releaseOrphans(
       await client.activity.fail({ workflowId, runId: executionId, activityId }, neverGiven(kind))
     }
   } catch (err) {
-    // Somebody else has answered for it, or the session has closed: else the attempt's heartbeat timeout ends it.
-    if (!(err instanceof ActivityNotFoundError)) logger.debug({ err, workflowId }, 'could not look for attempts that nobody has')
+    // The attempt was answered, or the session has closed. Otherwise the heartbeat timeout ends the attempt.
+    if (!(err instanceof ActivityNotFoundError)) logger.debug({ err, workflowId }, 'could not look for attempts that no process has')
   }
 }
 

@@ -1,8 +1,8 @@
-// Log lines of an orchestrator whose parent has a logger of the user's.
+// Passes log lines of an orchestrator to its parent, which has the user's logger.
 import type { Logger } from '../../agent/tool.ts'
 import type { FromOrchestrator } from '../protocol.ts'
 
-/** A logger that hands its lines to the parent. */
+/** A logger that passes its lines to the parent. */
 export function parentLogger(post: (message: FromOrchestrator) => void): Logger {
   const at =
     (level: keyof Logger) =>
@@ -11,7 +11,7 @@ export function parentLogger(post: (message: FromOrchestrator) => void): Logger 
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
-/** What cannot be cloned must not end the process that logs it. */
+/** Fields that cannot be cloned must not end the process that logs them. */
 function plain(fields: object): object {
   try {
     return structuredClone(fields)

@@ -1,4 +1,4 @@
-// The executors of an orchestrator: which one gets a job, and how that ends when its executor dies, stands still or is to end.
+// The executors of an orchestrator: chooses one for each job, and handles executors that die, freeze or must end.
 import { randomUUID } from 'node:crypto'
 import type { Logger } from '../../agent/tool.ts'
 import type { JobOrder } from '../../jobs/contract.ts'
@@ -10,31 +10,31 @@ import type { AnswerRequest } from './requests.ts'
 
 /** How long a job waits for an executor before its call counts as not begun. */
 const NO_EXECUTOR_MS = 1_000
-/** An executor that has not acknowledged a job by then is passed over, if another one could do it. */
+/** An executor that has not acknowledged a job by then loses it, if another one can run it. */
 const ACKNOWLEDGED_WITHIN_MS = 300
 
-/** How long after its line has closed a process may take to end. */
+/** How long a process may take to end after its channel has closed. */
 const HUNG_UP_MS = 2_000
 
-/** What the pool works with. */
+/** Dependencies of the pool. */
 export interface PoolNeeds {
   eventsFor: EventsFor
   answerRequest: AnswerRequest
-  /** Has the parent kill the executor; absent where executors have no process of their own. */
+  /** Makes the parent kill the executor; absent if executors have no process of their own. */
   kill?(executor: number, why: KillReason): void
-  /** An executor that was to end holds nothing any more. */
+  /** An executor that must end no longer holds any job. */
   onDrained?(executor: number): void
   onReady?(executor: Executor): void
-  /** A job of the executor begins, or it died with these. */
+  /** A job of the executor begins, or the executor died with these jobs. */
   onJob?(order: JobOrder, executor: Executor): void
   onDeath?(executor: Executor, held: readonly JobOrder[]): void
   logger: Logger
 }
 
-/** What an executor is given: a job on its way, whoever has it. */
+/** A job to be assigned. */
 export type Given = Pick<Assignment, 'order' | 'lease' | 'listener'>
 
-/** A job in an executor's hands, and how that will end. */
+/** A job assigned to an executor, and its future outcome. */
 export interface Placed {
   executor: Executor
   assignment: Assignment
@@ -43,24 +43,24 @@ export interface Placed {
 
 /** The executors. */
 export interface Pool {
-  /** Connects an executor: its first message is a hello. `takeOver` is told of each job that it holds from an earlier orchestrator. */
+  /** Connects an executor: its first message is a hello. `takeOver` is called for each job that it holds from an earlier orchestrator. */
   connect(channel: Channel<FromExecutor, ToExecutor>, takeOver: (executor: Executor, held: Holding) => void): void
-  /** Resolves once an executor takes jobs, or after a while. */
+  /** Resolves once an executor accepts jobs, or after a while. */
   someone(): Promise<void>
-  /** Gives the job to an executor; undefined if none takes jobs. */
+  /** Assigns the job to an executor; undefined if none accepts jobs. */
   give(job: Given): Placed | undefined
-  /** What an executor has held since before this orchestrator was there is assigned to it. */
+  /** Assigns a job to the executor that got it from an earlier orchestrator. */
   keep(executor: Executor, held: Holding, job: Given): Placed
-  /** Tells the executor that has it to stop; one that has not accepted it yet does not begin it. */
+  /** Tells its executor to stop the job; an executor that has not accepted it yet does not begin it. */
   stop(placed: Placed, why: 'cancelled' | 'lost'): void
-  /** The process is known to be dead. The answer: whether `onDeath` tells of it, as it does of those that were connected. */
+  /** Reports that the process is dead. Returns whether `onDeath` will be called, which it is for connected executors. */
   exited(executor: number): boolean
-  /** No new jobs for it, be it connected or yet to connect; `onDrained` follows once it is connected and holds nothing. */
+  /** Gives it no new jobs, whether it is connected yet or not; `onDrained` follows once it is connected and has no jobs. */
   retire(executor: number): void
   executors(): Iterable<Executor>
-  /** The workflow's attempts may have been asked to stop: the server is asked, once it can know. */
+  /** The workflow's attempts may have been asked to stop: asks the server as soon as it can know. */
   askForStops(workflowId: string): void
-  /** Ends it as soon as nothing but these assignments is left on it: everything that can is moved, the rest finishes. */
+  /** Ends the executor as soon as only these assignments are left: repeatable jobs move to another executor, the rest finish. */
   endFor(executor: Executor, guilty: ReadonlySet<string>): void
   /** Kills it now. */
   kill(executor: Executor, why: KillReason): void
@@ -78,7 +78,7 @@ export function startPool(needs: PoolNeeds): Pool {
         executor = newExecutor(channel, message)
         executors.set(executor.id, executor)
         for (const held of message.holding) takeOver(executor, held)
-        // Only now: until all that it holds is taken over, it may seem to hold nothing.
+        // Only now: before all its jobs are adopted, it may seem to have none.
         if (retired.has(executor.id) || hasExited.has(executor.id)) endDrained(executor)
         needs.onReady?.(executor)
         for (const wake of arrivals) wake()
@@ -86,21 +86,21 @@ export function startPool(needs: PoolNeeds): Pool {
     })
     channel.onClose((broken) => {
       if (!executor) return
-      if (broken) needs.logger.error({ err: broken, pid: executor.pid }, 'an executor sent what cannot be decoded: it is killed')
+      if (broken) needs.logger.error({ err: broken, pid: executor.pid }, 'an executor sent a message that cannot be decoded: it is killed')
       const gone = executor
       isClosed.add(gone)
       endIfGone(gone)
-      // Its line closes a moment before its parent sees its end. A process that only lost the line would run on beside its replacement.
+      // Its channel closes a moment before the parent sees its exit. A process that only lost its channel would run beside its replacement.
       setTimeout(() => executors.get(gone.id) === gone && kill(gone, 'broken_line'), broken ? 0 : HUNG_UP_MS).unref()
     })
   }
 
   const isClosed = new WeakSet<Executor>()
-  /** Also of executors that have not said hello: theirs may still be unread. */
+  /** Includes executors without a hello: it may still be unread. */
   const hasExited = new Set<number>()
   const retired = new Set<number>()
 
-  /** Its death is handled once it is certain, and everything that it had said before is read. */
+  /** Handles a death once it is certain and all earlier messages of the executor are read. */
   function endIfGone(executor: Executor): void {
     if (!isClosed.has(executor) || !hasExited.has(executor.id) || executors.get(executor.id) !== executor) return
     executors.delete(executor.id)
@@ -121,7 +121,7 @@ export function startPool(needs: PoolNeeds): Pool {
     if (message.type === 'alive') return
     if (message.type === 'request') return void needs.answerRequest(executor, message)
     const assignment = executor.assignments.get(message.job)
-    // Taken back, or stopped: nobody waits for it.
+    // Withdrawn or stopped: nobody waits for it.
     if (!assignment)
       return needs.logger.debug({ job: message.job, pid: executor.pid }, `ignored "${message.type}" of a job that is not assigned`)
     switch (message.type) {
@@ -192,7 +192,7 @@ export function startPool(needs: PoolNeeds): Pool {
       if (assignment.isAccepted || executor.assignments.get(assignment.id) !== assignment) return
       executor.isSilent = true
       if (pick(order)?.isSilent === false) return takeBack(executor, assignment)
-      // Whichever speaks first gets it.
+      // The first one that responds gets it.
       setTimeout(look, ACKNOWLEDGED_WITHIN_MS).unref()
     }
     setTimeout(look, ACKNOWLEDGED_WITHIN_MS).unref()
@@ -221,11 +221,11 @@ export function startPool(needs: PoolNeeds): Pool {
     if (executor.assignments.get(assignment.id) !== assignment) return
     assignment.stoppedAt = Date.now()
     executor.channel.send({ type: 'stop', job: assignment.id, why })
-    // Its executor may have taken it this very moment: then it says itself what came of it.
+    // Its executor may have accepted it at this very moment, and reports the outcome itself then.
     setTimeout(() => assignment.isAccepted || end(executor, assignment, { end: 'stopped' }), ACKNOWLEDGED_WITHIN_MS).unref()
   }
 
-  /** One that speaks before one that stands still, the one that has the session before others, then the least busy. */
+  /** Prefers responsive executors, then the one that has the session, then the least busy. */
   function pick(order: JobOrder): Executor | undefined {
     const candidates = [...executors.values()].filter(takesJobs)
     const key = viewKey(order)
@@ -262,7 +262,7 @@ export function startPool(needs: PoolNeeds): Pool {
       }
     },
     exited(id) {
-      // One that is not known yet may have said hello all the same: that is read later.
+      // An unknown executor may have sent a hello that is not read yet.
       hasExited.add(id)
       const executor = executors.get(id)
       if (executor) endIfGone(executor)
@@ -276,7 +276,7 @@ export function startPool(needs: PoolNeeds): Pool {
   }
 }
 
-/** The workflow task that asks for the stop is completed a moment after its hint; a busy server takes longer. */
+/** When to ask the server: the workflow task that requests the stop completes a moment after its hint, later on a busy server. */
 const ASK_AFTER_MS = [30, 150, 600]
 
 function askSoon(assignment: Assignment): void {

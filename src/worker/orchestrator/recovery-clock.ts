@@ -8,14 +8,14 @@ type Call = Pick<Ticket, 'sessionId' | 'call'>
 /** The clock of one orchestrator. */
 export interface RecoveryClock {
   died(held: readonly Call[], at: number): void
-  /** An executor has the call again, or verifies it. */
+  /** An executor runs the call again, or verifies it. */
   runsAgain(call: Call, pid: number): void
 }
 
-/** What is not running again after this is not waited for: its run was stopped, or it had ended. */
+/** Calls that do not run again within this time are forgotten: their run was stopped, or they had ended. */
 const FORGET_AFTER_MS = 600_000
 
-/** Starts a clock that tells of each call that runs again. */
+/** Starts a clock that reports each call that runs again. */
 export function startRecoveryClock(tell: (event: SupervisorEvent) => void): RecoveryClock {
   const waiting = new Map<string, number>()
   const keyOf = ({ sessionId, call }: Call): string => `${sessionId}\n${call.replace(/^verify:/, '')}`

@@ -1,4 +1,4 @@
-// What an executor asks for while it carries out a job: permission to enter a body, and what it needs of a session's past.
+// Requests of an executor during a job: permission to enter a body, and data of a session's past.
 import type { Client } from '@temporalio/client'
 import type { SessionReader } from '../../activities/session-reader.ts'
 import { AttemptLost } from '../../jobs/errors.ts'
@@ -10,7 +10,7 @@ import type { Executor } from './executors.ts'
 /** Answers one request of an executor. Never rejects. */
 export type AnswerRequest = (executor: Executor, request: FromExecutor & { type: 'request' }) => Promise<void>
 
-/** Answers by the reader and the store of this orchestrator. */
+/** Answers requests with the reader and the store of this orchestrator. */
 export function requestsOver(reader: SessionReader, values: ValueStore, client: Client): AnswerRequest {
   return async (executor, { request, ask }) => {
     try {
@@ -25,7 +25,7 @@ export function requestsOver(reader: SessionReader, values: ValueStore, client: 
   async function answer(executor: Executor, ask: Ask): Promise<Answers[keyof Answers]> {
     switch (ask.ask) {
       case 'begin': {
-        // A job that was given to another executor meanwhile is not assigned here any more: its body must not be entered.
+        // If the job was assigned to another executor meanwhile, its body must not be entered here.
         const assignment = executor.assignments.get(ask.job)
         if (!assignment) throw new AttemptLost()
         await assignment.lease.begin()

@@ -1,12 +1,12 @@
-// Executions that a dead orchestrator had cached: their next task must not wait for it.
+// Resets the stickiness of executions that a dead orchestrator had cached, so that their next task does not wait for it.
 import type { Client } from '@temporalio/client'
 import type { Logger } from '../../agent/tool.ts'
 import type { CachedExecution } from '../protocol.ts'
 
-/** How many are reset at a time; more than it has recently worked on need no reset: their next message waits two seconds, once. */
+/** How many are reset in parallel. Executions not used recently need no reset: their next message waits two seconds, once. */
 const AT_ONCE = 10
 
-/** Lets the execution's next task go to any worker. Never rejects: without it the task waits for the sticky queue's timeout. */
+/** Lets the execution's next task go to any worker. Never rejects: otherwise the task waits for the sticky queue's timeout. */
 export async function resetStickiness(client: Client, { workflowId, executionId }: CachedExecution, logger: Logger): Promise<void> {
   try {
     await client.workflowService.resetStickyTaskQueue({

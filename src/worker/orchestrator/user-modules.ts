@@ -1,4 +1,4 @@
-// The user's code that an orchestrator loads, by module path: a data converter and interceptors, and nothing else.
+// The only user code that an orchestrator loads, by module path: a data converter and interceptors.
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'

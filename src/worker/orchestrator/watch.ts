@@ -1,14 +1,14 @@
-// The watch over executors: one whose event loop is stuck is killed, and one whose `external` body outlives its time is ended, before
-// anything is verified.
+// Watches executors: kills one whose event loop is blocked, and ends one whose `external` body ignores its timeout, before the call is
+// verified.
 import { startLooking } from '../looking.ts'
 import { type Executor, STANDS_STILL_MS } from './executors.ts'
 import type { Pool } from './pool.ts'
 
-/** How long an `external` body may run after its timeout, or after it was told to stop, before its executor ends. */
+/** How long an `external` body may run after its timeout or a stop before its executor ends. */
 const OVERDUE_GRACE_MS = 5_000
 const WATCH_EVERY_MS = 500
 
-/** Watches the pool's executors; returns what ends the watch. */
+/** Watches the pool's executors; returns the function that ends the watch. */
 export function startWatch(pool: Pool, stuckLoopMs: number): () => void {
   return startLooking({
     everyMs: WATCH_EVERY_MS,
@@ -19,7 +19,7 @@ export function startWatch(pool: Pool, stuckLoopMs: number): () => void {
         if (overdue.size > 0) pool.endFor(executor, overdue)
       }
     },
-    // They were not silent, they were not heard. How long their bodies took does not change by that.
+    // This process was frozen, not the executors. The durations of their bodies still count.
     afterStandstill(ms, now) {
       for (const executor of pool.executors()) {
         executor.aliveAt += ms
@@ -29,7 +29,7 @@ export function startWatch(pool: Pool, stuckLoopMs: number): () => void {
   })
 }
 
-/** The `external` calls that had their time and a grace, both while the event loop turned; a loop that often stands still stretches it only so far. */
+/** The `external` calls that exceeded their timeout and a grace period without a blocked event loop; blocking extends both only up to a limit. */
 function overdueOf({ assignments, aliveAt, turningSince }: Executor, now: number, stuckLoopMs: number): Set<string> {
   const overdue = new Set<string>()
   const isStill = now - aliveAt > STANDS_STILL_MS

@@ -1,16 +1,16 @@
-// When a process that died is started again: soon, and later each time it dies before it served.
+// Delays of restarts: short at first, longer each time a process dies before it was ready.
 
 const AT_MOST_MS = 5_000
 
 /** Delays of one process's restarts. */
 export interface Backoff {
-  /** Milliseconds to the next start. Default at most: five seconds. */
+  /** Milliseconds until the next start. Default maximum: five seconds. */
   next(atMostMs?: number): number
-  /** It serves: the next one that dies is replaced soon again. */
+  /** The process is ready: the next restart is quick again. */
   served(): void
 }
 
-/** Delays that begin with `firstMs` and double with each process in a row that died before it served. */
+/** Delays that begin with `firstMs` and double with each successive process that died before it was ready. */
 export function startBackoff(firstMs: number): Backoff {
   let failures = 0
   return {

@@ -1,4 +1,4 @@
-// One executor's process, as its parent sees it: it loads the module, serves, and ends.
+// The process of one executor, from its parent's side: it loads the module, runs jobs, and ends.
 import type { ChildProcess } from 'node:child_process'
 import { basename } from 'node:path'
 import type { PawlError } from '../../session/errors.ts'
@@ -13,13 +13,13 @@ export interface ProcessExit {
   signal: string | null
 }
 
-/** What its parent is told, in this order. */
+/** Callbacks of the parent, in the order of their calls. */
 export interface ExecutorListener {
-  /** It has loaded this file of the user's, or misses it; told only if `script.reportsFiles`. */
+  /** It has loaded this file of the user's, or the file is missing; only if `script.reportsFiles`. */
   onFile(path: string): void
-  /** It has loaded the module and made the services. */
+  /** It has loaded the module and created the services. */
   onLoaded(): void
-  /** It cannot load the module. Told once; its end follows. */
+  /** It cannot load the module. Called once; its exit follows. */
   onFailed(error: PawlError): void
   /** Its death is certain. */
   onExit(exit: ProcessExit): void
@@ -27,7 +27,7 @@ export interface ExecutorListener {
 
 /** A process. */
 export interface ExecutorProcess {
-  /** None if the system refused to start it: `onFailed` and `onExit` follow. */
+  /** Absent if the system refused to start it: `onFailed` and `onExit` follow. */
   readonly pid: number | undefined
   isLoaded(): boolean
   tell(message: ParentToExecutor): void
@@ -68,7 +68,7 @@ export function startExecutorProcess(script: ExecutorScript, loadTimeoutMs: numb
     clearTimeout(hangs)
     if (cause)
       fail(new WorkerError('worker_start_failed', `An executor could not be started: ${cause.message}. pawl retries it.`, { cause }))
-    // A module may end its process in ways that say nothing; a kill is no fault of the module's.
+    // A module may end its process silently; a kill is not the module's fault.
     else if (!isLoaded && exit.signal === null) fail(moduleExited(module, exit.code))
     listener.onExit(exit)
   })
@@ -84,17 +84,17 @@ export function startExecutorProcess(script: ExecutorScript, loadTimeoutMs: numb
 function endOf(child: ChildProcess, ended: (exit: ProcessExit, cause?: Error) => void): void {
   child.once('exit', (code, signal) => ended({ code, signal }))
   child.on('error', (cause) => {
-    // Of a process that runs, the exit tells all there is to know.
+    // For a process that runs, the exit event has all information.
     if (child.pid === undefined) ended({ code: null, signal: null }, cause)
   })
 }
 
 function moduleHangs(module: string, loadTimeoutMs: number): WorkerError {
-  const text = `${basename(module)} did not load, and make its services, within ${loadTimeoutMs / 1_000} s. Fix what it waits for, or raise loadTimeout.`
+  const text = `${basename(module)} did not load and create its services within ${loadTimeoutMs / 1_000} s. Fix what it waits for, or raise loadTimeout.`
   return new WorkerError('module_hangs', text)
 }
 
 function moduleExited(module: string, code: number | null): WorkerError {
-  const text = `${basename(module)} ended its process (exit code ${code}) while it loaded. Its error output says why; let it throw instead of exiting.`
+  const text = `${basename(module)} ended its process (exit code ${code}) while it loaded. See its error output for the reason; make it throw instead of exiting.`
   return new WorkerError('module_exited', text)
 }

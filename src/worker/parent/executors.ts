@@ -1,33 +1,33 @@
-// The executors of a worker, as their parent keeps them running: a team of N runs the newest code, and each that dies is replaced.
+// Keeps the executors of a worker running: a team of N processes runs the newest code, and each one that dies is replaced.
 import { basename } from 'node:path'
 import { PawlError } from '../../session/errors.ts'
 import { WorkerError } from '../errors.ts'
 import { type Backoff, startBackoff } from './backoff.ts'
 import { type ExecutorProcess, type ProcessExit, startExecutorProcess } from './executor-process.ts'
 
-/** A moment's pause: a process that boots takes the CPU that the resumption of what was held needs. */
+/** Pause before a restart: a booting process takes CPU from the resumption of the dead one's calls. */
 const RESPAWN_MS = 150
 /** Between attempts to load a module that fails. */
 const FAILING_AT_MOST_MS = 30_000
-/** How many in a row may be killed while they load before that is called a failure to load. */
+/** How many in a row may be killed while they load before that counts as a failure to load. */
 const DEATHS_WHILE_LOADING = 3
-/** How long one that is drained keeps its answers: an orchestrator that dies before the server has the last one asks for it again. */
+/** How long a drained executor keeps its results, in case the orchestrator dies before the server has the last one. */
 const LINGER_MS = 2_000
 /** How long a process may take to dispose of its services. */
 const DISPOSE_MS = 60_000
 
-/** What keeps executors. */
+/** Options. */
 export interface ExecutorsOptions {
   module: string
   count: number
   memoryMb: number | undefined
   loadTimeoutMs: number
-  /** Told of each file of the user's that an executor loads. */
+  /** Called for each of the user's files that an executor loads. */
   onFile: ((path: string) => void) | undefined
   onStarted(pid: number): void
   /** Its death is certain. */
   onExit(executor: { id: number; pid: number; code: number | null; signal: string | null }): void
-  /** The module cannot be loaded, or its services cannot be made; pawl retries it, less and less often. */
+  /** The module cannot be loaded, or its services cannot be created; pawl retries with growing pauses. */
   onFailed(error: PawlError): void
 }
 
@@ -35,34 +35,34 @@ export interface ExecutorsOptions {
 export interface Executors {
   /** Starts the first ones. @throws WorkerError `no_typescript_loader`. */
   start(): void
-  /** Where the newest orchestrator is. */
+  /** Sets the newest orchestrator's socket. */
   connectTo(path: string): void
   kill(id: number): void
-  /** The orchestrator says that it can be given jobs. The answer is its pid when that is new. */
+  /** The orchestrator reports that the executor accepts jobs. Returns its pid the first time. */
   ready(id: number): number | undefined
   /**
-   * Loads the module in as many new executors. Resolves when they serve; what `retired` answers then is to be drained.
-   * Rejects with why one could not load, or `reload_superseded`, `worker_stopping`; nothing has changed then.
+   * Loads the module in as many new executors. Resolves when they are connected; `retired` then returns the ones to drain.
+   * Rejects with the reason why one could not load, or with `reload_superseded` or `worker_stopping`; nothing has changed then.
    */
   replace(): Promise<void>
   /** Executors of earlier code. */
   retired(): number[]
   /** Executors that may hold jobs. */
   holders(): number[]
-  /** It holds nothing any more, and ends. */
+  /** The executor has no more jobs, and is ended. */
   release(id: number): void
-  /** No more are started, in place of those that die either. */
+  /** Starts no more executors, not even to replace dead ones. */
   stopStarting(): void
-  /** Ends all; no more are started. */
+  /** Ends all executors and starts no more. */
   shutdown(how: 'SIGKILL' | 'released'): void
   pids(): number[]
   size(): number
 }
 
-/** Executors that were started for the same code. One that is replaced loads what the module is then. */
+/** Executors that were started for the same code. A replacement loads the module's current code. */
 interface Team {
   backoff: Backoff
-  /** Times in a row that the module could not be loaded. */
+  /** How many times in a row the module could not be loaded. */
   failures: number
   /** Members in a row that were killed while they loaded. */
   deathsWhileLoading: number
@@ -72,7 +72,7 @@ interface Executor {
   id: number
   team: Team
   process: ExecutorProcess
-  /** Whether it ends on purpose: it is not replaced. */
+  /** Whether it is ended on purpose, so that it is not replaced. */
   isReleased: boolean
   isReady: boolean
 }
@@ -82,13 +82,13 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-/** Keeps executors; none is started yet. */
+/** Prepares; no executor is started yet. */
 export function keepExecutors(options: ExecutorsOptions): Executors {
   const running = new Map<number, Executor>()
   let serving = newTeam()
-  /** Loads, and is not connected to the orchestrator before all of it has: until then it can be dropped. */
+  /** The team that is loading. It is connected to the orchestrator once all its members have loaded; until then it can be dropped. */
   let coming: (Waiting & { team: Team }) | undefined
-  /** Those who wait for the newest code to serve. */
+  /** Callers that wait for the newest code. */
   let switching: Waiting[] = []
   let lastId = 0
   let path: string | undefined
@@ -104,7 +104,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
     const process = startExecutorProcess(script, options.loadTimeoutMs, {
       onFile: (file) => options.onFile?.(file),
       onLoaded: () => loaded(team),
-      // Those that were started together fail for one reason, which is told once.
+      // Executors that were started together fail for the same reason, which is reported once.
       onFailed: (error) => isWanted(team) && failures === team.failures && failed(team, error),
       onExit: (exit) => exited(one, exit),
     })
@@ -114,7 +114,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
     if (process.pid !== undefined) options.onStarted(process.pid)
   }
 
-  /** Starts what the team lacks; while the module fails, only one, which finds out whether it still does. */
+  /** Starts missing members; while the module fails, only one, which tests whether it still fails. */
   function fill(team: Team): void {
     if (!isWanted(team)) return
     const members = membersOf(team)
@@ -154,7 +154,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
     options.onFailed(error)
   }
 
-  /** New executors that cannot serve end; they have been given nothing yet. */
+  /** Ends new executors that cannot be used; they have no jobs yet. */
   function drop({ team, reject }: NonNullable<typeof coming>, error: PawlError): void {
     coming = undefined
     for (const one of membersOf(team)) end(one)
@@ -226,7 +226,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
     shutdown(how) {
       stopStarting()
       for (const one of running.values()) {
-        // One that still loads holds nothing.
+        // A loading executor has no jobs.
         if (how === 'released' && one.process.isLoaded()) release(one)
         else end(one)
       }
@@ -238,8 +238,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
 
 const newTeam = (): Team => ({ backoff: startBackoff(RESPAWN_MS), failures: 0, deathsWhileLoading: 0 })
 
-const stopping = (): WorkerError =>
-  new WorkerError('worker_stopping', 'The worker is shutting down: start another one to serve the module.')
+const stopping = (): WorkerError => new WorkerError('worker_stopping', 'The worker is shutting down: start another one.')
 
 function diesLoading({ module, memoryMb }: ExecutorsOptions, times: number, signal: string): WorkerError {
   const advice = memoryMb === undefined ? '' : ` It may need more than the ${memoryMb} MB of executorMemory.`

@@ -1,4 +1,4 @@
-// The orchestrator of a worker, as its parent keeps it running: one at a time, replaced when it dies or stands still.
+// Keeps the orchestrator of a worker running: one at a time, replaced when it dies or freezes.
 import type { ChildProcess } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,17 +9,17 @@ import { cachedExecutions } from './cached-executions.ts'
 import { forkOrchestrator, tell } from './processes.ts'
 
 const RESPAWN_MS = 20
-/** Its event loop runs nothing that may take long. */
+/** An orchestrator that is silent for this long counts as frozen: its event loop runs nothing that takes long. */
 const STUCK_MS = 60_000
 const LOOK_EVERY_MS = 1_000
-/** What the ones before these were handed, its heartbeat timeout has ended. */
+/** How many dead orchestrators are remembered: the attempts of older ones have exceeded their heartbeat timeout. */
 const MOST_PREDECESSORS = 20
 
-/** What keeps an orchestrator. */
+/** Options. */
 export interface OrchestratorKeeping {
-  /** Asked for at each start: keys rotate. */
+  /** Called at each start, because keys rotate. */
   options: () => Omit<OrchestratorOptions, 'socketPath' | 'cached' | 'predecessors'>
-  /** Where its sockets go. */
+  /** The folder of its sockets. */
   folder: string
   onStarted(pid: number): void
   onMessage(message: FromOrchestrator, pid: number): void
@@ -35,11 +35,11 @@ export interface KeptOrchestrator {
   /** Whether executors can reach it. */
   isListening(): boolean
   kill(): void
-  /** It finishes and ends; no other one is started. */
+  /** Lets it finish and exit, and starts no other one. */
   shutdown(): void
 }
 
-/** Keeps an orchestrator; it is not started yet. */
+/** Prepares; the orchestrator is not started yet. */
 export function keepOrchestrator({ options, folder, onStarted, onMessage, onListening, onExit }: OrchestratorKeeping): KeptOrchestrator {
   const cached = cachedExecutions()
   const backoff = startBackoff(RESPAWN_MS)
@@ -65,7 +65,7 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
     current = mine
     aliveAt = Date.now()
     child.on('error', () => {
-      // Never started, it does not exit.
+      // If it was never started, there is no exit event.
       if (child.pid === undefined) exited(mine, null, null)
     })
     child.on('message', (message: FromOrchestrator) => {

@@ -1,4 +1,4 @@
-// The processes of a worker, as their parent starts them.
+// Starts the processes of a worker.
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { WorkerError } from '../errors.ts'
@@ -6,12 +6,12 @@ import type { ParentToExecutor, ToOrchestrator } from '../protocol.ts'
 
 const EXTENSION = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
 
-/** What an executor is started with. */
+/** The start options of an executor. */
 export interface ExecutorScript {
   id: number
   module: string
   memoryMb: number | undefined
-  /** Whether it tells which files it loads. */
+  /** Whether it reports the files that it loads. */
   reportsFiles: boolean
 }
 
@@ -36,12 +36,12 @@ function forkScript(script: string, args: string[], execArgv: string[]): ChildPr
   })
 }
 
-/** Sends a message to a process; one that is ending does not need it. */
+/** Sends a message to a process; errors are ignored, because an exiting process does not need it. */
 export function tell(child: ChildProcess | undefined, message: ToOrchestrator | ParentToExecutor): void {
   if (child?.connected) child.send(message, () => undefined)
 }
 
-/** What Node needs to load these modules, should one be TypeScript. @throws WorkerError `no_typescript_loader`. */
+/** The arguments with which Node can load these modules if one is TypeScript. @throws WorkerError `no_typescript_loader`. */
 function typescriptLoader(...modules: readonly string[]): string[] {
   const module = modules.find((one) => /\.[mc]?tsx?$/.test(one))
   if (module === undefined) return []
@@ -51,7 +51,7 @@ function typescriptLoader(...modules: readonly string[]): string[] {
     if ((process.features as { typescript?: unknown }).typescript) return []
     throw new WorkerError(
       'no_typescript_loader',
-      `${module} is TypeScript and the optional package tsx is not installed: npm install tsx, or give a compiled module.`,
+      `${module} is TypeScript and the optional package tsx is not installed: npm install tsx, or use a compiled module.`,
       { cause },
     )
   }

@@ -1,5 +1,5 @@
 // The parent of a worker: starts, restarts and kills its orchestrator and executors, and confirms their deaths. It loads no SDK and runs
-// no user code, so that nothing but the machine can take it down.
+// no user code, so that only the machine can bring it down.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,12 +14,12 @@ import { defaultLogger } from '../logger.ts'
 import { type KeptOrchestrator, keepOrchestrator } from './orchestrator.ts'
 import { defined } from '../../session/defined.ts'
 
-/** How long draining may take before all processes are killed; what they held is resumed elsewhere. */
+/** How long draining may take before all processes are killed; their calls are resumed elsewhere. */
 const DRAIN_MS = 60_000
 
 /**
- * Starts an orchestrator and executors for a module and keeps them running: one that dies is replaced, and what it held is resumed at once.
- * Resolves when Temporal answers; `ready()` tells when the module is served.
+ * Starts an orchestrator and executors for a module and keeps them running: a process that dies is replaced, and its calls resume at once.
+ * Resolves when Temporal answers; `ready()` resolves when the module's agents are served.
  * @throws InvalidOption `invalid_option`; ConnectError `no_temporal`; StoreError `invalid_postgres_url`; WorkerError `no_postgres`, `no_typescript_loader`, and
  * what the modules of `dataConverter` and `interceptors` fail with.
  */
@@ -56,7 +56,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
   let isServing = false
   let hasReady = false
   let isConnected = false
-  /** Whether the caller of `ready` is told, or will be. */
+  /** Whether the caller of `ready` gets the error, now or later. */
   let isSettled = false
   let isStopping = false
 
@@ -74,8 +74,8 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     },
     onFailed(error) {
       if (!isSettled) ready.reject(error)
-      // Nobody can have called `ready` before.
-      else if (isConnected) log.error({ err: error }, 'the module could not be loaded: pawl tries again, less and less often')
+      // Before that, nobody can have called `ready`.
+      else if (isConnected) log.error({ err: error }, 'the module could not be loaded: pawl retries with growing pauses')
       isSettled = true
     },
   })
@@ -119,8 +119,8 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
         return
       case 'failed': {
         const error = crossed(message.error)
-        // Before that, the caller is told.
-        if (isConnected) log.error({ err: error }, 'the orchestrator could not serve')
+        // Before that, the caller gets the error.
+        if (isConnected) log.error({ err: error }, 'the orchestrator could not start')
         connected.reject(error)
         ready.reject(error)
         return
@@ -151,7 +151,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     ready.resolve()
   }
 
-  /** An orchestrator that was started meanwhile does not know which executors are to end. */
+  /** Tells a new orchestrator which executors must end. */
   function retire(): void {
     orchestrator.tell({ type: 'retire', executors: executors.retired() })
   }

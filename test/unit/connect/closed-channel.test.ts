@@ -33,7 +33,7 @@ describe('a call to Temporal', () => {
     )
     await hungUp
     await connection.close()
-    expect(await said).toContain('was closed while the call was going on')
+    expect(await said).toContain('was closed during the call')
   })
 
   it('that is made on a closed connection fails', async () => {

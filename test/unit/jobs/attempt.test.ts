@@ -10,6 +10,6 @@ describe('what is recorded of a failed attempt', () => {
   })
 
   it('never is an empty message', () => {
-    expect(failedAttempt(1, new TypeError(' '), { retryable: true, worker: 'w' }).message).toBe('TypeError was thrown, without a message.')
+    expect(failedAttempt(1, new TypeError(' '), { retryable: true, worker: 'w' }).message).toBe('TypeError was thrown without a message.')
   })
 })

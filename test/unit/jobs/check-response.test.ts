@@ -32,7 +32,7 @@ describe('the name of a model', () => {
   })
 
   it.each([5, '', 'a\0b', '\ud800', 'x'.repeat(201), {}, Symbol('m')])('that is not one (%s) is passed over, and noted', (model) => {
-    expect(checked({ model })).toMatchObject({ model: 'm', notes: [expect.stringContaining('not a name')] })
+    expect(checked({ model })).toMatchObject({ model: 'm', notes: [expect.stringContaining('not a valid name')] })
     expect(checked({}, model)).toMatchObject({ model: 'unknown', notes: [expect.stringContaining('Give the Model a `name`')] })
     expect(checked({ model }, model).notes).toHaveLength(2)
   })

@@ -99,7 +99,7 @@ describe('the resolution of a call', () => {
     ['a field missing', { order: 'o' }, 'cents'],
     ['a list', [], 'expected object'],
     ['null', null, 'expected object'],
-    ['text that is no JSON', '{"order": "o", "ce', 'no JSON object: {"order"'],
+    ['text that is no JSON', '{"order": "o", "ce', 'not a JSON object: {"order"'],
   ])('of arguments with %s says what is wrong with them, to the model', async (_, input, says) => {
     const { invalid, key, effect } = await resolve('pay', input)
     expect(invalid).toEqual({ code: 'invalid_arguments', message: expect.stringContaining(says) })
@@ -183,7 +183,7 @@ describe('whether a call needs approval', () => {
     const thrown = await asking(() => {
       throw new Error('no rules')
     })
-    expect(thrown.approval).toEqual({ ...terms, reason: 'Whether it needs approval could not be told: no rules' })
+    expect(thrown.approval).toEqual({ ...terms, reason: "The tool's approval function failed: no rules" })
     vi.useFakeTimers()
     try {
       const silent = asking(() => new Promise(() => undefined))

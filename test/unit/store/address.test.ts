@@ -25,7 +25,7 @@ describe('an address', () => {
     ['https://pawl:secret@example.com', '"https://…" is not'],
     ['postgres://pawl:secret@127.0.0.1:port/pawl', '"postgres://…" is not'],
     ['postgres://pawl:secret@127.0.0.1:99999/pawl', '"postgres://…" is not'],
-    ['host=127.0.0.1 password=secret', 'The text that was given is not'],
+    ['host=127.0.0.1 password=secret', 'The given text is not'],
     ['postgres://u:secret@h/x?sslrootcert=/does/not/exist.pem', 'ENOENT'],
   ])('%s is refused when the store is opened, without its password', (url, says) => {
     const error = thrownBy(() => openStore({ postgres: url }))

@@ -43,18 +43,16 @@ describe('a written state', () => {
       1: ({ name = null, ...one }) => ({ ...one, agent: name }),
     }
     expect(readState(JSON.stringify(older), 0, { upgrades, version: 2 })).toEqual(state)
-    expect(reasonOf(() => readState(JSON.stringify(older), 0, { upgrades: {}, version: 2 }))).toBe(
-      'unreadable_state: nothing is known of version 0',
-    )
+    expect(reasonOf(() => readState(JSON.stringify(older), 0, { upgrades: {}, version: 2 }))).toBe('unreadable_state: version 0 is unknown')
   })
 
   it('is refused with the reason', () => {
     const text = JSON.stringify(slim)
-    expect(reasonOf(() => readState('{', 1))).toContain('it is no JSON')
-    expect(reasonOf(() => readState('[]', 1))).toContain('it is no object')
+    expect(reasonOf(() => readState('{', 1))).toContain('it is not JSON')
+    expect(reasonOf(() => readState('[]', 1))).toContain('it is not an object')
     expect(reasonOf(() => readState(text, 2))).toContain('its version 2 is newer than 1')
-    expect(reasonOf(() => readState(JSON.stringify({ ...slim, inbox: null }), 1))).toContain('its inbox makes no sense')
-    expect(reasonOf(() => readState(JSON.stringify({ ...slim, current: { run: 1 } }), 1))).toContain('its current makes no sense')
+    expect(reasonOf(() => readState(JSON.stringify({ ...slim, inbox: null }), 1))).toContain('its inbox is invalid')
+    expect(reasonOf(() => readState(JSON.stringify({ ...slim, current: { run: 1 } }), 1))).toContain('its current is invalid')
   })
 })
 

@@ -31,7 +31,7 @@ describe('an executor that dies', () => {
     await one.ask({ ask: 'begin', job })
     await one.say({ type: 'progress', job, value: { done: 3 } })
     await one.die()
-    expect(seen.error).toMatchObject({ type: 'WorkerDied', nonRetryable: true, message: 'Worker host:1001 died (crash) while it held a.' })
+    expect(seen.error).toMatchObject({ type: 'WorkerDied', nonRetryable: true, message: 'Worker host:1001 died (crash) during a.' })
     expect(ofDeath(seen.error)).toEqual({ attempt: 1, begun: true, failed: [], worker: 'host:1001', progress: { done: 3 }, cause: 'crash' })
     expect(leases.get('a')?.released).toBe(true)
   })

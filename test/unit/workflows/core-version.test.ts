@@ -31,6 +31,8 @@ describe('the core of an execution', () => {
   })
 
   it('is left to a worker that knows it', () => {
-    expect(() => coreVersionOf({ coreVersion: 2 }, sdk(new Set(), false), 1)).toThrow('this worker knows core 1, the session needs 2')
+    expect(() => coreVersionOf({ coreVersion: 2 }, sdk(new Set(), false), 1)).toThrow(
+      'this worker knows core 1, but the session needs core 2',
+    )
   })
 })

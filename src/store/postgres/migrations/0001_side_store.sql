@@ -1,4 +1,4 @@
--- The side store: projections of the sessions' events. {schema} stands for the quoted schema name.
+-- The side store: projections of the sessions' events. {schema} is replaced by the quoted name of the Postgres schema.
 -- `raw` columns are null unless Postgres could not hold a value exactly (NUL, lone surrogates, nesting): then they have it as JSON text.
 
 create table {schema}.sessions (
@@ -10,7 +10,7 @@ create table {schema}.sessions (
   flushed_seq bigint not null,              -- the head: seq and digest of the newest stored event
   digest text not null,
   run integer not null default 0,           -- number of the newest run
-  current_run integer,                      -- the run that is going on, or the one that the session failed in
+  current_run integer,                      -- the run in progress, or the one that failed
   turns integer not null default 0,
   open_seq bigint,                          -- the model_completed whose tool results are not all there yet
   context jsonb,
@@ -29,7 +29,7 @@ create table {schema}.sessions (
   provider text,
   usd numeric,                              -- of all calls whose price is known; null: none is
   checkpoint integer not null default 0,    -- version of the newest checkpoint
-  waiting integer not null default 0,       -- calls that wait for somebody
+  waiting integer not null default 0,       -- calls that wait for a person or a client
   origin_seq bigint not null default 0,     -- what lies up to there is not in `events`: it could be had nowhere
   pruned_at timestamptz,
   erased_at timestamptz,
@@ -44,7 +44,7 @@ create index sessions_by_tag on {schema}.sessions using gin (tags);
 create index sessions_by_update on {schema}.sessions (updated_at desc, session_id desc);
 create index sessions_by_parent on {schema}.sessions (parent) where parent is not null;
 
--- The session's events, byte for byte: text, because json refuses to take apart what has NUL escapes in it.
+-- The session's events, byte for byte: text, because json cannot extract values that contain NUL escapes.
 create table {schema}.events (
   session_id text not null,
   seq bigint not null,
@@ -61,7 +61,7 @@ create table {schema}.events (
 
 create index events_adjusted on {schema}.events (at desc) where adjusted is not null;
 
--- Flushed events of another chain of executions than the one that wrote the stored ones: kept for a person to judge.
+-- Flushed events of another chain of executions than that of the stored events: kept for a person to check.
 create table {schema}.stray_events (
   session_id text not null,
   epoch text not null,
@@ -96,7 +96,7 @@ create table {schema}.messages (
 
 create index messages_by_id on {schema}.messages (session_id, message_id);
 
--- The ledger of tool calls.
+-- Tool calls.
 create table {schema}.tool_calls (
   session_id text not null,
   call_id text not null,
@@ -141,7 +141,7 @@ create index tool_calls_by_time on {schema}.tool_calls (issued_at desc);
 create index tool_calls_ended_badly on {schema}.tool_calls (status, issued_at desc)
   where status in ('awaiting_approval', 'awaiting_answer', 'failed', 'denied', 'skipped', 'replayed');
 
--- One row a failed attempt, and one (without attempt) a failure of a whole run.
+-- One row per failed attempt, and one (without an attempt number) per failed run.
 create table {schema}.errors (
   session_id text not null,
   seq bigint not null,
@@ -165,7 +165,7 @@ create table {schema}.errors (
 create index errors_by_time on {schema}.errors (at desc);
 create index errors_by_context on {schema}.errors (context, at desc);
 
--- One row a model call that completed.
+-- One row per completed model call.
 create table {schema}.token_usage (
   session_id text not null,
   seq bigint not null,
@@ -186,7 +186,7 @@ create table {schema}.token_usage (
 
 create index token_usage_by_time on {schema}.token_usage (at);
 
--- `token_usage` added up, by the days (in UTC) of a session and by session: sums over many sessions read these rows.
+-- Sums of `token_usage`, by day (in UTC) and session, and by session: sums over many sessions read these rows.
 create table {schema}.usage_by_day (
   session_id text not null,
   day date not null,
@@ -218,7 +218,7 @@ create table {schema}.usage_by_session (
 
 create index usage_by_session_by_usd on {schema}.usage_by_session (usd desc, session_id);
 
--- By triggers, so that the sums are right whoever writes: a flush, a fork, a prune, a person who corrects a price.
+-- Maintained by triggers, so that the sums are right whichever program writes, and if a person corrects a price.
 create function {schema}.add_usage() returns trigger language plpgsql as $body$
 begin
   insert into {schema}.usage_by_day as stored
@@ -295,7 +295,7 @@ create trigger changed_1 after update on {schema}.token_usage
 create trigger changed_2 after update on {schema}.token_usage
   referencing new table as added for each statement execute function {schema}.add_usage();
 
--- A point to go back to: the folded state at its event, without the ids of the messages, so that storage grows linearly.
+-- Checkpoints: the folded state at an event, without the ids of the messages, so that storage grows linearly.
 create table {schema}.checkpoints (
   session_id text not null,
   version integer not null,
@@ -315,7 +315,7 @@ create table {schema}.checkpoints (
   primary key (session_id, version)
 );
 
--- What the transcript has left behind, and what was taken out of `messages` to be kept elsewhere.
+-- Messages that were removed from the transcript, and messages of pruned sessions.
 create table {schema}.archived_messages (
   session_id text not null,
   epoch text not null,
@@ -343,7 +343,7 @@ create table {schema}.archived_messages (
 create index archived_messages_by_id on {schema}.archived_messages (session_id, message_id);
 create index archived_messages_by_time on {schema}.archived_messages (archived_at);
 
--- Values too large for history, each once a session.
+-- Values too large for history, once per session.
 create table {schema}.blobs (
   session_id text not null,
   sha256 text not null,
@@ -353,7 +353,7 @@ create table {schema}.blobs (
   primary key (session_id, sha256)
 );
 
--- One row a flush. Who reads only what lies before every open transaction never misses one that commits late.
+-- One row per flush. A reader that reads only rows from before every open transaction never misses a late commit.
 create table {schema}.commits (
   txid xid8 not null default pg_current_xact_id(),
   session_id text not null,
@@ -374,7 +374,7 @@ create table {schema}.audit (
 
 create index audit_by_session on {schema}.audit (session_id, at);
 
--- What people were asked to agree to, and what they said.
+-- Requests for approval and their decisions.
 create table {schema}.approvals (
   session_id text not null,
   call_id text not null,
@@ -399,7 +399,7 @@ create table {schema}.approvals (
 create index approvals_by_time on {schema}.approvals (requested_at desc);
 create index approvals_open on {schema}.approvals (expires_at) where status = 'requested';
 
--- What put a session right again, and who did: recoveries, resumptions, ways back, and what people said of unknown calls.
+-- Recoveries, resumptions, rollbacks and resolutions of unknown calls, and who made them.
 create table {schema}.recoveries (
   session_id text not null,
   seq bigint not null,

@@ -1,4 +1,4 @@
-// The checkpoints of a session, the newest first.
+// The checkpoints of a session, newest first.
 import { dateIn, exactOr, ms, numberIn, textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import type { Schema } from '../../postgres/schema.ts'

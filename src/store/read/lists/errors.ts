@@ -1,4 +1,4 @@
-// Failed attempts and failed runs over all sessions, the newest first.
+// Failed attempts and failed runs of all sessions, newest first.
 import { numberIn, textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { ERROR_COLUMNS, errorOf } from '../reader.ts'

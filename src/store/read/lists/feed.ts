@@ -1,4 +1,4 @@
-// The events of all sessions in the order in which their transactions began: a reader that goes on from its place misses none.
+// The events of all sessions in the order in which their transactions began: a reader that continues from its place misses none.
 import type { EventType, SessionEvent } from '../../../session/events.ts'
 import { textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
@@ -7,7 +7,7 @@ import { safeKey } from '../../postgres/sanitise.ts'
 import { keyIn } from './page.ts'
 import type { FeedItem, Key } from '../../rows.ts'
 
-/** Flushes that one reading looks at, and the events and bytes of JSON that it gives at most (one event at least). */
+/** Maximum flushes, events and bytes of JSON of one page (at least one event). */
 const COMMITS = 200
 const EVENTS = 500
 const BYTES = 4_000_000
@@ -18,10 +18,10 @@ export interface FeedFilter {
   agent?: string
 }
 
-/** Events with their places; `next` also passes those that the filter left out. */
+/** Events with their places; `next` also covers events that the filter left out. */
 export interface FeedRows {
   items: { item: FeedItem; place: Key }[]
-  /** Where to go on; the place that was given, if there is nothing new. */
+  /** Where to continue; the given place if there is nothing new. */
   next: Key
   /** More can be read at once. */
   more: boolean
@@ -31,8 +31,8 @@ export interface FeedRows {
 const BEGINNING: Key = ['0', '', 0]
 
 /**
- * See `Lists.feed`. A place is `[transaction, session, seq]`. Transactions are numbered when they begin and seen when they end, so only
- * those are looked at that began before every one that is still going on: none can come to lie before a place that was passed.
+ * See `Lists.feed`. A place is `[transaction, session, seq]`. Transactions get numbers when they begin and become visible when they end. So
+ * only those are read that began before every open transaction: none can appear later before a place that was passed.
  */
 export async function readFeed(database: Queryable, schema: Schema, filter: FeedFilter, after: Key | undefined): Promise<FeedRows> {
   const from = keyIn({ limit: 0, ...(after && { after }) }, ['text', 'text', 'number']) ?? BEGINNING
@@ -53,7 +53,7 @@ export async function readFeed(database: Queryable, schema: Schema, filter: Feed
   return { items, next, more: isCut || found.length === COMMITS || commits.length < found.length }
 }
 
-/** The first of the flushes, as many as have the events for one reading: what lies behind them would be read for nothing. */
+/** The first flushes, as many as are needed for one page. */
 function enough(commits: readonly TextRow[]): readonly TextRow[] {
   let events = 0
   const last = commits.findIndex(({ first_seq, last_seq }) => {
@@ -63,7 +63,7 @@ function enough(commits: readonly TextRow[]): readonly TextRow[] {
   return last < 0 ? commits : commits.slice(0, last + 1)
 }
 
-/** Events of these flushes behind the place; what a fork inherited is its parent's. `is_last`: of all that fit the filter. */
+/** Events of these flushes after the place, without inherited ones. `is_last`: of all that match the filter. */
 function eventsOf(database: Queryable, schema: Schema, filter: FeedFilter, commits: readonly TextRow[], from: Key): Promise<TextRow[]> {
   const { types, agent } = filter
   return database.query(

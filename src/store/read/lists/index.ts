@@ -1,4 +1,4 @@
-// Asking over sessions: what the client's lists and feed read. Filters are checked by whoever gives them.
+// Lists over sessions, for the client's lists and feed. Callers check the filters.
 import type { Queryable } from '../../postgres/database.ts'
 import type { Schema } from '../../postgres/schema.ts'
 import { findLatestCheckpoint, listCheckpoints } from './checkpoints.ts'
@@ -33,28 +33,28 @@ export type * from '../../rows.ts'
 
 /** The lists. Each rejects with `StoreError` (`schema_behind`, `store_unavailable`, …) and, for a cursor, with InvalidOption `invalid_cursor`. */
 export interface Lists {
-  /** By creation, the newest first. */
+  /** By creation, newest first. */
   sessions(filter: SessionFilter, paging: Paging): Promise<Rows<ListedSession>>
   session(sessionId: string): Promise<ListedSession | null>
   /** The transcript in order; messages that no turn has taken come last. */
   messages(sessionId: string, paging: Paging): Promise<Rows<ListedMessage>>
-  /** What was taken out of the transcript, in the order in which that happened. */
+  /** Messages removed from the transcript, in the order of removal. */
   archivedMessages(sessionId: string): Promise<ArchivedMessage[]>
-  /** The newest first, also those that were left behind. */
+  /** Newest first, including archived ones. */
   checkpoints(sessionId: string, paging: Paging): Promise<Rows<ListedCheckpoint>>
-  /** The newest one that was not left behind. */
+  /** The newest one that is not archived. */
   latestCheckpoint(sessionId: string): Promise<ListedCheckpoint | null>
-  /** The newest first. */
+  /** Newest first. */
   errors(filter: ErrorFilter, paging: Paging): Promise<Rows<ListedError>>
-  /** By their request, the newest first. */
+  /** By request, newest first. */
   toolCalls(filter: ToolCallFilter, paging: Paging): Promise<Rows<ListedToolCall>>
-  /** All of one session, in the order in which the model asked for them. */
+  /** All of one session, in the order of the model's requests. */
   toolCallsOf(sessionId: string): Promise<ListedToolCall[]>
-  /** Calls that wait for somebody, those that were asked for first first. */
+  /** Calls that wait for a person or a client, oldest request first. */
   pending(filter: PendingFilter, paging: Paging): Promise<Rows<ListedPending>>
-  /** Days the newest first, all else the dearest first. */
+  /** Days newest first, others highest cost first. */
   usage(filter: UsageFilter, paging: Paging): Promise<Rows<UsageSum>>
-  /** Events of all sessions behind a place, at most a few hundred. */
+  /** Events of all sessions after a place, at most a few hundred. */
   feed(filter: FeedFilter, after: Key | undefined): Promise<FeedRows>
 }
 

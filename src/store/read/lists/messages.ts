@@ -1,4 +1,4 @@
-// The messages of a session: its transcript in order, and what was taken out of it.
+// The messages of a session: its transcript in order, and archived messages.
 import { dateOrNull, jsonIn, ms, numberIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { MESSAGE_COLUMNS, messageOf } from '../reader.ts'

@@ -1,4 +1,4 @@
-// A page of a list: one statement made of conditions, an order, and the key of the last row that was given.
+// A page of a list: one statement with conditions, an order, and the key of the previous page's last row.
 import { newStatement } from '../../postgres/insert-rows.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { InvalidOption } from '../../../options/errors.ts'
@@ -23,7 +23,7 @@ export function queryOf(select: string, order: string): ListQuery {
   return { select, where: [], order, value, values }
 }
 
-/** The page after the key; `item` makes a row's item, `keyOf` says what the row's place in the order is. */
+/** The page after the key; `item` converts a row, `keyOf` returns the row's position in the order. */
 export async function pageOf<T>(
   database: Queryable,
   query: ListQuery,
@@ -43,13 +43,13 @@ export function whereAll(conditions: readonly string[]): string {
   return conditions.length > 0 ? `where ${conditions.join(' and ')}` : ''
 }
 
-/** The key to go on from, checked for its shape: it has been outside. @throws InvalidOption `invalid_cursor`. */
+/** The key to continue from, checked because it comes from outside. @throws InvalidOption `invalid_cursor`. */
 export function keyIn(paging: Paging, kinds: readonly ('text' | 'number' | 'number?')[]): Key | undefined {
   const { after } = paging
   if (after === undefined) return undefined
   const fits = after.length === kinds.length && after.every((part, index) => isA(kinds[index], part))
   if (fits) return after
-  throw new InvalidOption('The cursor is not one of this list: begin without one.', { code: 'invalid_cursor' })
+  throw new InvalidOption('The cursor does not belong to this list: start without a cursor.', { code: 'invalid_cursor' })
 }
 
 function isA(kind: string | undefined, part: Key[number]): boolean {
@@ -57,7 +57,7 @@ function isA(kind: string | undefined, part: Key[number]): boolean {
   return Number.isSafeInteger(part) || (kind === 'number?' && part === null)
 }
 
-/** Conditions of a span of time on a column. */
+/** Conditions of a time span on a column. */
 export function within(query: ListQuery, column: string, { since, until }: Span): void {
   if (since) query.where.push(`${column} >= ${timestamp(query, since.getTime())}`)
   if (until) query.where.push(`${column} < ${timestamp(query, until.getTime())}`)
@@ -68,7 +68,7 @@ export function timestamp(query: ListQuery, ms: unknown): string {
   return `${query.value(new Date(Number(ms)).toISOString())}::timestamptz`
 }
 
-/** The condition that a column has one of a few values; of one value, so that an index gives the order too. */
+/** The condition that a column has one of a few values; for one value, in a form that lets an index provide the order. */
 export function oneOf(query: ListQuery, column: string, values: readonly string[] | undefined): void {
   if (!values) return
   query.where.push(values.length === 1 ? `${column} = ${query.value(values[0])}` : `${column} = any(${query.value(values)}::text[])`)

@@ -1,4 +1,4 @@
-// The inbox: calls of all sessions that wait for somebody, those that have waited longest first.
+// The pending calls of all sessions, longest wait first.
 import type { Json, JsonObject } from '../../../session/json.ts'
 import { dateOrNull, exactOr, jsonIn, ms, textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
@@ -10,7 +10,7 @@ import type { ListedPending, Paging, PendingFilter, PendingKind, Rows } from '..
 
 const COLUMNS = `session_id, agent, to_json(tags) as tags, session_raw, approval, ${ms('waiting_until')}, input_digest, ${CALL_COLUMNS}`
 
-/** As literals, so that the indexes on status are of use. An unknown call whose model was told waits for nobody. */
+/** Literals, so that the indexes on status can be used. An unknown call whose model was told does not wait. */
 const WAITS: Record<PendingKind, string> = {
   approval: "status = 'awaiting_approval'",
   client: "status = 'awaiting_answer'",

@@ -1,4 +1,4 @@
-// Sessions by status, agent, tags and time, the newest first.
+// Sessions by status, agent, tags and time, newest first.
 import { dateIn, dateOrNull, ms, numberIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { SESSION_COLUMNS, sessionOf } from '../reader.ts'
@@ -20,7 +20,7 @@ export function listSessions(database: Queryable, schema: Schema, filter: Sessio
   const key = keyIn(paging, ['number', 'text'])
   if (key) {
     const at = timestamp(query, key[0])
-    // The first half alone is what an index can use.
+    // An index can use only the first half.
     query.where.push(`created_at <= ${at} and (created_at < ${at} or session_id > ${query.value(key[1])})`)
   }
   return pageOf(database, query, paging.limit, listedSessionOf, (row) => [Number(row.created_at), row.session_id ?? ''])

@@ -1,4 +1,4 @@
-// Tool calls over all sessions by status, tool and time, the newest first.
+// Tool calls of all sessions by status, tool and time, newest first.
 import { hydrateCalls } from '../../blobs.ts'
 import { dateOrNull, exactOr, jsonIn, ms, textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'

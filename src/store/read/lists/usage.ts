@@ -1,4 +1,4 @@
-// Tokens and US dollars, added up: days the newest first, all else the dearest first. A fork's inherited turns have no rows: nothing counts twice.
+// Sums of tokens and US dollars: days newest first, others highest cost first. Inherited turns of forks have no rows, so nothing counts twice.
 import { textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { usageOf } from '../reader.ts'
@@ -11,12 +11,12 @@ const GROUPS: Record<UsageBy, string> = { agent: 'agent', model: 'model', sessio
 const TOKENS = ['input_tokens', 'output_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens']
 const DAY_MS = 86_400_000
 
-/** A date's own text would depend on the connection's settings. */
+/** The default text of a date would depend on the connection's settings. */
 const DAY_TEXT = `to_char(group_key, 'YYYY-MM-DD')`
 
 /**
- * In `double precision`, for Postgres adds bigint and numeric up in numeric, at twice the time. Whole numbers up to 2^53 are exact in it;
- * dollars are rounded to billionths, which hold every list price, so that a sum is the same in whatever order it was made.
+ * In `double precision`, because Postgres sums bigint and numeric in numeric, which takes twice as long. Whole numbers up to 2^53 are exact;
+ * dollars are rounded to billionths, which hold every list price, so that a sum does not depend on the order.
  */
 const TOKEN_SUMS = TOKENS.map((name) => `sum(${name}::double precision) as ${name}`).join(', ')
 const USD_SUM = `coalesce(round(sum(usd::double precision) * 1e9) / 1e9, 0)`
@@ -38,7 +38,7 @@ export function sumUsage(database: Queryable, schema: Schema, filter: UsageFilte
 function sumsOf(query: ListQuery, schema: Schema, filter: UsageFilter): string {
   const { by, session, since, until } = filter
   if (by === 'session' && !since && !until) {
-    // There are as many groups as sessions: these are added up and in order already.
+    // There is one group per session, and these sums exist already.
     return `select session_id as group_key, calls, usd, calls - priced as unpriced, ${TOKENS.join(', ')}
     from ${schema.table('usage_by_session')} ${whereAll(ofSession(query, session))}`
   }
@@ -50,7 +50,7 @@ function sumsOf(query: ListQuery, schema: Schema, filter: UsageFilter): string {
 const ofSession = (query: ListQuery, session: string | undefined): string[] =>
   session === undefined ? [] : [`session_id = ${query.value(safeKey(session))}`]
 
-/** What is to be added up: whole days as they are added up already, and the calls of the days that the span cuts. */
+/** The rows to sum: existing sums for whole days, and single calls for the days that the span cuts. */
 function counted(query: ListQuery, schema: Schema, { session, ...span }: UsageFilter): string {
   const always = ofSession(query, session)
   const { calls, days } = conditionsOf(query, span)
@@ -66,16 +66,16 @@ function counted(query: ListQuery, schema: Schema, { session, ...span }: UsageFi
   return parts.join(' union all ')
 }
 
-/** The span as conditions on the days that lie in it as a whole, if there may be any, and on the calls before and behind those. */
+/** The span as conditions on whole days, if there may be any, and on the calls before and after those. */
 function conditionsOf(query: ListQuery, { since, until }: Span): { calls: string[][]; days?: string[] } {
   const begin = since?.getTime() ?? Number.NEGATIVE_INFINITY
   const end = until?.getTime() ?? Number.POSITIVE_INFINITY
   const [first, last] = [Math.ceil(begin / DAY_MS), Math.floor(end / DAY_MS)]
-  // Made where they are used: Postgres refuses a value that no condition mentions.
+  // Created where they are used, because Postgres refuses unused parameters.
   const fromBegin = () => (since ? [`at >= ${timestamp(query, begin)}`] : [])
   const toEnd = () => (until ? [`at < ${timestamp(query, end)}`] : [])
   if (first >= last) return { calls: [[...fromBegin(), ...toEnd()]] }
-  // A day's number as a date of Postgres, which also knows the day after 9999-12-31.
+  // A day's number as a Postgres date, which supports the day after 9999-12-31.
   const day = (number: number) => `(date '1970-01-01' + ${query.value(number)}::integer)`
   const midnight = (number: number) => `${day(number)}::timestamp at time zone 'UTC'`
   return {
@@ -87,7 +87,7 @@ function conditionsOf(query: ListQuery, { since, until }: Span): { calls: string
   }
 }
 
-/** Dollars stay text: as a number they could fall between two rows. */
+/** Dollars stay text: a rounded number could fall between two rows. */
 function afterDearest(value: (value: unknown) => string, [usd, key]: Key): string {
   const than = `${value(usd)}::numeric`
   return `usd <= ${than} and (usd < ${than} or group_key > ${value(key)})`

@@ -1,10 +1,10 @@
-// When the outside answers a tool's body: HTTP by fetch or node:http, as Node itself tells of it, and Postgres by pg.
+// Detects responses from outside to a tool's body: HTTP by fetch or node:http, through Node's diagnostics channels, and Postgres by pg.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe } from 'node:diagnostics_channel'
 
-/** Tells of answers to whoever asked from within. */
+/** Reports responses to the body that made the request. */
 export interface Answers {
-  /** Runs `body`; `onAnswer` is called, before the body goes on, with each answer that the outside gives it. */
+  /** Runs `body`; `onAnswer` is called at each response from outside, before the body continues. */
   during<T>(onAnswer: () => void, body: () => T): T
   /** For drivers that Node does not tell of: the asker of now, to be called with the answer. */
   asker(): (() => void) | undefined

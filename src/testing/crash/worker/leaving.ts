@@ -1,4 +1,4 @@
-// A worker process ends with the test that it serves: also one whose supervisor was killed or stands still, so that nobody tells it.
+// Ends a worker process with its test, even if its supervisor was killed or is frozen and cannot stop it.
 import { existsSync, rmSync } from 'node:fs'
 
 const LOOK_MS = 1_000
@@ -8,7 +8,7 @@ export function leaveWith({ test, folder }: { test: number; folder: string }): v
   const supervisor = process.ppid
   const look = (): void => {
     if (isAlive(test) && existsSync(folder)) return
-    // Only while it is its parent: once it is gone, its number may be somebody else's.
+    // Only while it is the parent: later, its pid may belong to another process.
     if (!isAlive(test) && process.ppid === supervisor && process.connected) kill(supervisor)
     rmSync(folder, { recursive: true, force: true })
     kill(process.pid)

@@ -60,5 +60,5 @@ function keyProblem(tool: Tool, input: unknown, { sessionId, run, callId, idempo
   if (typeof tool.idempotency !== 'function') return undefined
   const again = tool.idempotency(input, { sessionId, run, callId })
   if (again === idempotencyKey) return undefined
-  return `the idempotency key of tool ${tool.name} is not the same each time it is asked for: make it of the input and of ctx alone`
+  return `the idempotency key of tool ${tool.name} differs each time it is computed: derive it from the input and ctx only`
 }

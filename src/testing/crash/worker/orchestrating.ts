@@ -1,4 +1,4 @@
-// What every process of a crash test's workers loads before its own code: the orchestrator among them is watched from around it.
+// Loaded by every process of a crash test's workers before its own code: watches the orchestrator.
 import { markWriter } from '../marks.ts'
 import { listenForAnswers } from './answers.ts'
 import { leaveWith } from './leaving.ts'

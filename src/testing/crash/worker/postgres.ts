@@ -1,4 +1,4 @@
-// What this process asks of Postgres: the flushes of the side store, which are boundaries, and the questions of tools.
+// Watches this process's Postgres statements: the flushes of the side store, which are boundaries, and the statements of tools.
 import pg from 'pg'
 import type { MarkWriter } from '../marks.ts'
 import type { Answers } from './answers.ts'
@@ -40,7 +40,7 @@ export function watchPostgres(marks: MarkWriter, answers: Answers): void {
   pg.Client.prototype.query = watched as typeof pg.Client.prototype.query
 }
 
-/** Asks, and calls `then` before whoever asked learns of the answer. */
+/** Runs the statement, and calls `then` before the caller gets the result. */
 function whenAnswered(ask: (...args: unknown[]) => unknown, args: unknown[], then: () => void): unknown {
   const callback = args.at(-1)
   if (typeof callback === 'function') {

@@ -1,5 +1,5 @@
-// When what came of a call is recorded: durable in Temporal's history, and the workflow is about to act on it. Its events pass through
-// the orchestrator's event log within that workflow task.
+// Detects when the outcome of a call is recorded: it is durable in Temporal's history, and the workflow is about to act on it. Its events
+// pass through the orchestrator's event log within that workflow task.
 import { subscribe } from 'node:diagnostics_channel'
 import { EVENTS_CHANNEL, type LoggedEvents } from '../../../worker/orchestrator/events-channel.ts'
 import type { MarkWriter } from '../marks.ts'
@@ -25,7 +25,7 @@ interface RecordedEvent {
   version?: number
 }
 
-/** The boundary that an event stands for, if it does. */
+/** The boundary of an event, if it has one. */
 export function recordOf({ type, run, turn, callId, by, version }: RecordedEvent): string | undefined {
   switch (type) {
     case 'model_completed':

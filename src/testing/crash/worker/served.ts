@@ -1,5 +1,5 @@
-// What the worker processes of a crash test load instead of the user's module: the same, watched from around it. It tells of every
-// boundary that it reaches, and dies at the one that is planned.
+// The module that the worker processes of a crash test load: it wraps the user's module, marks every boundary that it reaches, and dies at
+// the planned one.
 import { loadWorkerModule } from '../../../worker/executor/load-module.ts'
 import type { Agent } from '../../../agent/agent.ts'
 import type { WorkerDefinition } from '../../../worker/definition.ts'

@@ -1,5 +1,5 @@
-// The supervisor of a crash test's workers, in a process of its own, so that it can be killed and stopped as well: what its options are
-// stands in its environment, what happens to its processes it tells the test.
+// The supervisor of a crash test's workers, in its own process, so that it can be killed and frozen, too. It gets its options in its
+// environment, and reports the events of its processes to the test.
 import { rmSync } from 'node:fs'
 import { PawlError } from '../../../session/errors.ts'
 import { superviseWorkers } from '../../../worker/index.ts'
@@ -27,7 +27,7 @@ function failureOf(error: unknown): FromSupervisor {
   return { type: 'failed', message: error instanceof PawlError ? error.message : String((error as Error)?.stack ?? error) }
 }
 
-/** The test is gone: nobody wants what its workers still do, and one that stands still would not go by itself. */
+/** The test is gone: its workers must exit, and a frozen one would not do so by itself. */
 function abandon(supervisor: Supervisor | undefined, folder: string): void {
   supervisor?.kill()
   rmSync(folder, { recursive: true, force: true })
