@@ -5,10 +5,29 @@ import { InvalidOption } from './errors.ts'
 
 /** The options as `schema` reads them. `refuse` makes the error of a sentence that names the option and says what is allowed. */
 export function checkOptions<S extends z.ZodType>(schema: S, given: unknown, refuse: (problem: string) => Error = invalid): z.output<S> {
-  const parsed = schema.safeParse(given)
+  const parsed = schema.safeParse(withoutUnits(given, schema))
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
   throw refuse(issue ? problemOf(issue, given, schema) : parsed.error.message)
+}
+
+/**
+ * Durations had `Ms` in their names before 0.1, as in `timeoutMs: 5_000`. Programs that nobody type-checks go on working: a number under
+ * such a name is read as the option without the unit.
+ */
+function withoutUnits(given: unknown, schema: unknown): unknown {
+  const inner = unwrapped(schema)
+  if (typeof given !== 'object' || given === null || !(inner instanceof z.ZodObject)) return given
+  const { shape } = inner
+  if (!Object.keys(given).some((name) => name.endsWith('Ms') || unwrapped(shape[name]) instanceof z.ZodObject)) return given
+  return Object.fromEntries(
+    Object.entries(given).map(([name, value]) => {
+      const today = name.slice(0, -2)
+      return !(name in shape) && name === `${today}Ms` && today in shape && typeof value === 'number'
+        ? [today, value]
+        : [name, withoutUnits(value, shape[name])]
+    }),
+  )
 }
 
 function invalid(problem: string): InvalidOption {

@@ -52,8 +52,8 @@ describe('a tool', () => {
     ['an endless timeout', { timeout: Number.POSITIVE_INFINITY }],
     ['half a retry', { retry: { maxRetries: 0.5 } }],
     ['retries in the past', { retry: { baseDelay: -1 } }],
-    ['an option that there is not', { timeoutMs: 5 }],
-    ['a retry option that there is not', { retry: { baseDelayMs: 5 } }],
+    ['an option that there is not', { timeOut: 5 }],
+    ['a retry option that there is not', { retry: { delay: 5 } }],
   ])('is refused with %s', (_, change) => {
     const { code, message } = refusalOf(toolWith(change))
     expect(code).toBe('invalid_tool')

@@ -54,7 +54,7 @@ it.each([
   { maxRetryAfter: '40d' },
   { maxRetries: 1.5 },
   { baseDelay: Number.NaN },
-  { baseDelayMs: 5 },
+  { delay: 5 },
 ])('the options %j are refused', (options) => {
   expect(() => checkOptions(RETRY, options)).toThrow(expect.objectContaining({ code: 'invalid_option' }))
 })

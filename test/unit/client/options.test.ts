@@ -37,7 +37,7 @@ describe('a session', () => {
 it.each<[string, () => unknown, string]>([
   ['a message', () => checkSend({ messageID: 'm' }), 'There is no option messageID: did you mean messageId?'],
   ['a message', () => checkSend({ isNew: 'yes' }), 'isNew is "yes": give true or false.'],
-  ['a wait', () => checkWait({ timeoutMs: 5 }), 'There is no option timeoutMs: did you mean timeout?'],
+  ['a wait', () => checkWait({ timout: 5 }), 'There is no option timout: did you mean timeout?'],
   ['a wait', () => checkWait({ timeout: -1 }), 'timeout is -1: give milliseconds'],
   ['a connection', () => checkConnect({ postgress: 'x' } as ConnectOptions), 'There is no option postgress: did you mean postgres?'],
   [

@@ -300,6 +300,10 @@ describe('effects', () => {
     for (const event of events) {
       for (; (entered[next]?.afterSeq ?? Number.POSITIVE_INFINITY) < event.seq; next++)
         onEntered(entered[next] as Entered, completed, unknown)
+      if (event.type === 'session_started' || (event.type === 'forked' && event.keys === 'forgotten')) {
+        completed.clear()
+        unknown.clear()
+      }
       if (event.type === 'tool_completed' && event.replayOf === undefined) complete(event.callId)
       if (event.type === 'tool_unknown' && event.again === undefined) unknown.set(event.callId, byCall.get(event.callId) as Entered)
       if (event.type !== 'tool_resolved') continue

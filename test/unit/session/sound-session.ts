@@ -281,6 +281,8 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     const source = now().sessionId
     events.length = place.seq
     entries.length = place.seq
+    // What the other session did later is not this one's.
+    entered.splice(0, entered.length, ...entered.filter(({ afterSeq }) => afterSeq <= place.seq))
     last = { seq: place.seq, digest: place.digest }
     const prefix = fold(undefined, events)
     if (!prefix) throw new Error('the prefix begins in the middle')

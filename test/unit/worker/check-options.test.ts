@@ -32,7 +32,7 @@ describe('a supervisor', () => {
     ],
     ['a patience that is not one', { stuckLoop: Number.NaN }, 'stuckLoop is NaN'],
     ['a number as text', { stuckLoop: '60000' }, 'stuckLoop is "60000"'],
-    ['an old name', { stuckLoopMs: 60_000 }, 'There is no option stuckLoopMs: did you mean stuckLoop?'],
+    ['a misspelt name', { stukLoop: 60_000 }, 'There is no option stukLoop: did you mean stuckLoop?'],
     ['a name with two letters exchanged', { procesess: 2 }, 'There is no option procesess: did you mean processes?'],
     ['a name that nothing is like', { workforce: 2 }, 'There is no option workforce: the options are module, processes, '],
     [
