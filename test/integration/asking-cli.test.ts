@@ -278,7 +278,7 @@ describe('the commands that move a session', () => {
   })
 
   it.each<[string, string[], string]>([
-    ['a chat with nobody', ['chat'], 'invalid_usage: Name the agent'],
+    ['a chat with nobody', ['chat'], 'invalid_usage: No agent was named'],
     ['nowhere to go', ['rollback', 'talked'], 'invalid_usage'],
     ['two ways at once', ['rollback', 'talked', '--run', '1', '--checkpoint', '1'], 'cannot be used with'],
     ['a checkpoint that is not there', ['rollback', 'talked', '--checkpoint', '99'], 'checkpoint_not_found'],

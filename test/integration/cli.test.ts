@@ -134,12 +134,28 @@ describe('pawl dev', () => {
     expect(chat.code).toBe(1)
     expect(await start(['chat', 'other', '--resume', 'walk-in'], { input: '' }).ended).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('invalid_usage: Session walk-in talks to "echo"'),
+      stderr: expect.stringContaining('invalid_usage: Session walk-in belongs to the agent "echo"'),
     })
     expect(await start(['chat', 'echo', '--resume', 'nowhere'], { input: '' }).ended).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('session_not_found'),
     })
+  }, 60_000)
+
+  it('goes over to another session in the middle of a chat, shows what was said there, and goes on with it', async () => {
+    await start(['chat', 'echo', '--session', 'first'], { input: 'said in the first\n' }).ended
+    const chat = start(['chat', 'echo', '--session', 'second'])
+    chat.type('said in the second\n')
+    await chat.says(/message 1: said in the second/)
+    chat.type('/resume first\n')
+    await chat.says(/session first with echo, idle/)
+    await chat.says(/message 1: said in the first/)
+    chat.type('and again\n')
+    await chat.says(/message 2: and again/)
+    chat.endInput()
+    expect(await chat.ended).toMatchObject({ code: 0 })
+    const rows = (await start(['messages', 'first', '--json']).ended).stdout.trim().split('\n')
+    expect(rows.map((row) => (JSON.parse(row) as { role: string }).role)).toEqual(['user', 'assistant', 'user', 'assistant'])
   }, 60_000)
 
   it('has a worker of another task queue beside it, which drains when it is asked to end', async () => {

@@ -215,7 +215,7 @@ describe('the local stack', () => {
     // Stopped on purpose, they stay so.
     await stack.postgres.stop()
     await stack.stop()
-    expect(said.filter((line) => line.includes(' ended ('))).toHaveLength(4)
+    expect(said.filter((line) => line.includes(' exited ('))).toHaveLength(4)
   })
 
   it('that loses the process which runs its servers says so, and nothing stays', { timeout: MINUTE }, async () => {
@@ -281,7 +281,7 @@ describe('a stack that cannot be had', () => {
       (error: unknown) => error as Error & { code: string },
     )
     expect(failure.code).toBe('temporal_not_found')
-    for (const way of ['TEMPORAL_ADDRESS', 'on PATH (not found)', 'https://temporal.download', 'needs Go', 'there is no go on PATH']) {
+    for (const way of ['TEMPORAL_ADDRESS', 'on PATH (not found)', 'https://temporal.download', 'needs Go', 'Go is not on the PATH']) {
       expect(failure.message).toContain(way)
     }
     expect(failure.message.match(/^ {2}\d\. /gm)).toHaveLength(4)

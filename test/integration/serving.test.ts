@@ -234,7 +234,7 @@ describe.concurrent('a tool that has become stricter since its call was resolved
       await first.stop()
       await own.startWorker({ agents: [build(name, script, [after])] })
       const { text } = await run.result({ timeout: 30_000 })
-      expect(text).toMatch(/^it gently \| The arguments do not fit/)
+      expect(text).toMatch(/^it gently \| The arguments do not match/)
     }))
 })
 
