@@ -6,11 +6,12 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { crashTest, type CrashTestOptions, type CrashTestResult, startStack, type Stack } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { size } from '../support/sizes.ts'
+import { seed, size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 import { bank } from './support/bank.ts'
 import { buildFixtures, type Fixtures } from './support/build.ts'
 import { isAlive } from './support/rig.ts'
+import { someBoundaries } from './support/some-boundaries.ts'
 
 const CLI = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 const SUPPORT = new URL('./support/bank.ts', import.meta.url).href
@@ -41,9 +42,9 @@ describe('a crash test', () => {
       ...more,
     })
 
-  it('passes an agent as it should be, killed at every boundary and in every random trouble', async () => {
+  it(`passes an agent as it should be, killed at boundaries of every kind and in every random trouble (seed ${seed}, again with PAWL_SEED)`, async () => {
     const calls = size(['transfer:bob'], ['charge:alice', 'transfer:bob'])
-    const result = await test('good', calls.join(' '), { random: {} })
+    const result = await test('good', calls.join(' '), { random: { seed }, ...size({ only: someBoundaries(seed) }, {}) })
     expect(result.ok, result.table).toBe(true)
     const stages = (what: string) => new Set(result.boundaries.flatMap(({ boundary }) => (boundary.what === what ? [boundary.stage] : [])))
     for (const what of ['model', 'tool', 'verify', 'flush']) expect(stages(what), what).toEqual(new Set(['before', 'during', 'after']))

@@ -15,7 +15,7 @@ import { size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 
 const { PAWL_PROPERTY_RUNS, PAWL_PROPERTY_SEED, PAWL_PROPERTY_BYTES } = process.env
-const RUNS = Number(PAWL_PROPERTY_RUNS ?? size(80, 600))
+const RUNS = Number(PAWL_PROPERTY_RUNS ?? size(40, 600))
 const SEED = Number(PAWL_PROPERTY_SEED ?? randomInt(2 ** 31))
 const BYTES = Number(PAWL_PROPERTY_BYTES ?? 400_000)
 /** Sessions at a time, and how much each has to bear. */

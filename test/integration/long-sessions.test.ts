@@ -11,11 +11,11 @@ import { size } from '../support/sizes.ts'
 import { answersIn, resultsIn, type Stage, stage, use } from '../support/scenes.ts'
 
 /** In the soak 5,000 turns together; `PAWL_TURNS=5000` makes them all in one session. */
-const TURNS = Number(process.env.PAWL_TURNS ?? size(300, 1_500))
-const BESIDE = { sessions: size(3, Math.max(0, Math.ceil((5_000 - TURNS) / 500))), turns: size(100, 500) }
+const TURNS = Number(process.env.PAWL_TURNS ?? size(150, 1_500))
+const BESIDE = { sessions: size(2, Math.max(0, Math.ceil((5_000 - TURNS) / 500))), turns: size(60, 500) }
 /** Somebody says something at these turns, under an id that is said again many turns later. */
-const SPOKEN_EVERY = size(20, 100)
-const SAID_AGAIN_AFTER = size(80, 400)
+const SPOKEN_EVERY = size(10, 100)
+const SAID_AGAIN_AFTER = size(40, 400)
 
 const READS = 200
 const READING_TURNS = 3

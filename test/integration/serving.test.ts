@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, inOrder, resultsIn, stage, use } from '../support/scenes.ts'
+import { size } from '../support/sizes.ts'
 import { gate, until } from '../support/until.ts'
 
 const RETRY = { maxRetries: 5, baseDelay: 10 }
@@ -121,6 +122,7 @@ async function waitsOf(own: Deployment, id: string): Promise<{ ms: number; overl
 }
 
 /** How long it is waited until the next ask; no other timer of these tests is as long. */
+const SESSIONS = size(20, 50)
 const WAITS = [50, 100, 200, 400, 800, 1_600, 3_200, 5_000]
 
 it('reads side by side that nobody serves wait together, and none makes the others wait longer', () =>
@@ -283,7 +285,7 @@ it('a call whose outcome is unknown is verified also by a build with another sch
     expect(paid).toEqual([])
   }))
 
-it('two builds at once on one queue, 50 sessions: none is ever in error, and each effect is done once', () =>
+it(`two builds at once on one queue, ${SESSIONS} sessions: none is ever in error, and each effect is done once`, () =>
   deployed(async (own) => {
     /** Puts, then stamps if the build that asks it has a stamp. */
     const script = (request: ModelRequest): ScriptedAnswer => {
@@ -310,7 +312,7 @@ it('two builds at once on one queue, 50 sessions: none is ever in error, and eac
     const recent = build('clerk', script, tools)
     const second = build('second', script, tools)
     await Promise.all([own.startWorker({ agents: [old] }), own.startWorker({ agents: [recent, second] })])
-    const sessions = Array.from({ length: 50 }, (_, n) => own.pawl.session(undefined, { agent: n % 5 === 0 ? 'second' : 'clerk' }))
+    const sessions = Array.from({ length: SESSIONS }, (_, n) => own.pawl.session(undefined, { agent: n % 5 === 0 ? 'second' : 'clerk' }))
     const results = await Promise.all(sessions.map(async (session) => (await session.send('go')).settled({ timeout: 90_000 })))
     expect(results.filter(({ status }) => status !== 'completed')).toEqual([])
     const events = (await Promise.all(sessions.map((session) => eventsOf(session)))).flat()
@@ -319,5 +321,5 @@ it('two builds at once on one queue, 50 sessions: none is ever in error, and eac
     }
     expect(new Set(done.values())).toEqual(new Set([1]))
     expect(done.size).toBe(ofType(events, 'tool_completed').length)
-    expect(done.size).toBeGreaterThanOrEqual(50 * 4)
+    expect(done.size).toBeGreaterThanOrEqual(SESSIONS * 4)
   }))

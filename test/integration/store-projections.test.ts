@@ -7,6 +7,7 @@ import type { SessionState } from '../../src/session/state.ts'
 import { addToTranscript, emptyTranscript } from '../../src/session/transcript.ts'
 import type { Store } from '../../src/store/index.ts'
 import { ownDatabases } from '../support/databases.ts'
+import { size } from '../support/sizes.ts'
 import { movedSessions } from '../unit/session/sound-session.ts'
 import { answered, completed, EPOCH, eventsOf, issued, logOf, oneRun, received, started } from './store/sessions.ts'
 
@@ -100,7 +101,7 @@ describe('any session that was moved', () => {
         await matches(whole, id, events, state)
         expect(await cold.resume(id)).toEqual({ state, digest: entries.at(-1)?.digest, seq: events.length, warnings: [] })
       }),
-      { numRuns: 60, endOnFailure: true },
+      { numRuns: size(20, 60), endOnFailure: true },
     )
   })
 

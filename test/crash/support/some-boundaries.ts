@@ -1,0 +1,20 @@
+// Which boundaries a crash test is killed at when it has not the time for all of them.
+import type { Boundary } from 'pawl/testing'
+import { seededRandom } from '../../retail/random.ts'
+
+/** Of those that are killed at anyway, there is one of each kind; of the others, one in so many. */
+const ONE_IN = 6
+
+/** One boundary of each kind (before, during and after a model call, a tool call, …), and some of the others, by the seed. */
+export function someBoundaries(seed: number): (boundary: Boundary) => boolean {
+  const random = seededRandom(seed)
+  const kinds = new Set<string>()
+  const chosen = new Map<string, boolean>()
+  return ({ id, what, stage }) => {
+    const kind = `${what} ${stage}`
+    const isChosen = chosen.get(id) ?? (!kinds.has(kind) || random() * ONE_IN < 1)
+    kinds.add(kind)
+    chosen.set(id, isChosen)
+    return isChosen
+  }
+}
