@@ -19,9 +19,9 @@ export function lostAttempt(attempt: number, heard: { attempt: number; worker: s
   const said = { attempt, class: 'HeartbeatTimeout', retryable: true } as const
   const wasHeard = heard?.attempt === attempt
   if (!wasHeard && attempt > 1) {
-    return { ...said, code: UNHEARD, message: 'No worker was heard of: it stood or was gone before the attempt began.' }
+    return { ...said, code: UNHEARD, message: 'No worker reported in: it was frozen or had exited before the attempt began.' }
   }
-  return { ...said, message: 'The worker was not heard of again.', ...(wasHeard && { worker: heard.worker }) }
+  return { ...said, message: 'The worker stopped sending heartbeats.', ...(wasHeard && { worker: heard.worker }) }
 }
 
 /** Whether the attempt died with its worker, threw, or never began. */

@@ -68,14 +68,14 @@ export function decide(state: SessionState, due: Due): Decision {
 function limitExceeded(run: RunState, due: Due): { code: string; reason: string } | undefined {
   const { maxTurns } = run.limits ?? {}
   if (maxTurns !== undefined && run.turn >= maxTurns) {
-    return { code: 'max_turns', reason: `The run made ${run.turn} model calls, its limit (limits.maxTurns).` }
+    return { code: 'max_turns', reason: `The run reached its limit of ${run.turn} model calls (limits.maxTurns).` }
   }
   return deadlineExceeded(run, due)
 }
 
 function deadlineExceeded(run: RunState, due: Due): { code: string; reason: string } | undefined {
   if (!due.run(run)) return undefined
-  return { code: 'deadline_exceeded', reason: `The run took longer than ${run.limits?.deadlineMs} ms, its limit (limits.deadline).` }
+  return { code: 'deadline_exceeded', reason: `The run took longer than its limit of ${run.limits?.deadlineMs} ms (limits.deadline).` }
 }
 
 /** When the run's deadline is; infinity without one. */

@@ -88,7 +88,7 @@ function checkContent(content: unknown): Refusal | undefined {
   if (bytes > MAX_MESSAGE_BYTES) {
     return bad(
       'message_too_large',
-      `The message has ${bytes} bytes of JSON, the limit is ${MAX_MESSAGE_BYTES}: store it elsewhere and send a reference.`,
+      `The message has ${bytes} bytes of JSON, and the limit is ${MAX_MESSAGE_BYTES}: store it elsewhere and send a reference.`,
     )
   }
   return undefined
@@ -111,7 +111,7 @@ export const MAX_TAGS_BYTES = 16_000
 /** What is wrong with a session's context, if anything is. */
 export function contextProblem(context: unknown): string | undefined {
   if (context === undefined || (!isTooDeep(context) && bytesOf(context) <= MAX_CONTEXT_BYTES)) return undefined
-  return `The session's context must be JSON of at most ${MAX_CONTEXT_BYTES} bytes and ${MAX_DEPTH} levels: say whom it is for, and keep the rest elsewhere.`
+  return `The session's context must be JSON of at most ${MAX_CONTEXT_BYTES} bytes and ${MAX_DEPTH} levels: include only what identifies the user, and store the rest elsewhere.`
 }
 
 /** What is wrong with a session's tags, if anything is. */
@@ -119,7 +119,7 @@ export function tagsProblem(tags: unknown): string | undefined {
   if (tags === undefined) return undefined
   const areTags = Array.isArray(tags) && tags.every((tag) => typeof tag === 'string')
   if (areTags && jsonBytes(tags) <= MAX_TAGS_BYTES) return undefined
-  return `The session's tags must be a list of text, at most ${MAX_TAGS_BYTES} bytes of JSON.`
+  return `The session's tags must be a list of strings of at most ${MAX_TAGS_BYTES} bytes of JSON: shorten it.`
 }
 
 /** Bytes of JSON; infinity for a value without a JSON form. */

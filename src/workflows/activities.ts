@@ -138,7 +138,7 @@ export function whyLost(error: unknown): Lost {
       confirmed: false,
       begun,
       report: report && { ...report, cause: 'crash' },
-      message: `The worker was not heard of again (${cause.timeoutType ?? 'timeout'}).`,
+      message: `The worker stopped sending heartbeats (${cause.timeoutType ?? 'timeout'}).`,
       failureClass: cause.timeoutType === 'HEARTBEAT' ? 'HeartbeatTimeout' : 'Timeout',
     }
   }

@@ -142,7 +142,7 @@ export function resolve(session: Session, request: ResolveRequest): void {
   const by = decidedBy(request)
   if (resolution === 'skip') {
     journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'skip', ...by })
-    const message = 'Nobody knows whether this call took effect. It was decided not to repeat it.'
+    const message = 'It is not known whether this call took effect. A person decided not to repeat it.'
     journal.append({ type: 'tool_failed', ...where, attempt: unknown.attempt, code: 'skipped', message })
   } else if (resolution === 'retry') {
     journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'retry', ...by })

@@ -37,7 +37,7 @@ export function countAttempts(record: (attempt: FailedAttempt) => void, before =
     used,
     givenUp() {
       if (used.deaths >= MAX_DEATHS) return `took ${used.deaths} worker processes with it`
-      return unheard >= MAX_UNHEARD ? `was handed ${unheard} times to workers that were never heard of` : undefined
+      return unheard >= MAX_UNHEARD ? `was assigned ${unheard} times to workers that never reported in` : undefined
     },
     failed: (attempts) => {
       for (const attempt of attempts ?? []) add(attempt)

@@ -100,7 +100,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
   function enterError(): () => void {
     const run = journal.state.current?.run
     const about = { strategy: 'automatic', ...defined({ run }) } as const
-    const reason = 'The history is full and the side store cannot be reached: the session goes on by itself when it is back.'
+    const reason = 'The history is full and the side store cannot be reached: the session continues by itself when the store is back.'
     journal.append({ type: 'error_entered', code: 'archive_unavailable', reason, ...about })
     return () => journal.append({ type: 'recovery_ended', ...about })
   }

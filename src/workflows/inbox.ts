@@ -24,7 +24,7 @@ export function receive(journal: Journal, raw: unknown): void {
   }
   if (state.accepted.includes(shortHash(messageId))) return
   if (!hasRoomFor(state, messageId)) {
-    const reason = `${state.inbox.length} messages wait for the agent already, as many as a session can hold: send it again once they have been seen.`
+    const reason = `${state.inbox.length} messages already wait for the agent, as many as a session can hold: send the message again once the agent has seen them.`
     journal.append({ type: 'message_rejected', messageId, code: 'inbox_full', reason })
     return
   }

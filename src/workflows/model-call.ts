@@ -73,7 +73,8 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
         return {
           end: 'failed',
           code: 'stale_watermark',
-          reason: 'The events of the session could not be read back; the log of its execution differs.',
+          reason:
+            'The events of the session could not be read back, because the log of its execution differs. Recover the run, or send a message.',
         }
       case 'interrupted':
         return { end: 'stopped' }

@@ -73,7 +73,7 @@ async function bringCalls({ state, digest }: { state: SessionState; digest: stri
 function giveUpCalls(journal: Journal): void {
   const { current } = journal.state
   if (!current) return
-  const reason = `The events of run ${current.run} are not in the side store any longer, and with them the arguments of its open calls.`
+  const reason = `The events of run ${current.run} are no longer in the side store, so the arguments of its open calls are lost. Send a message to start a new run.`
   journal.append({ type: 'error_entered', run: current.run, code: 'events_missing', reason, strategy: 'abandon' })
 }
 
@@ -204,7 +204,7 @@ function leaveTurn(journal: Journal, run: RunState): void {
       callId,
       tool: resolution.tool,
       attempt: attempts + 1,
-      message: 'The workflow ended while this call was going on.',
+      message: 'The workflow ended while this call was running.',
       aliveForMs: mayLiveForMs(resolution),
     })
   }
@@ -214,7 +214,7 @@ function leaveTurn(journal: Journal, run: RunState): void {
     toSeq: answerSeq - 1,
     upToSeq: seq,
     keepsRun: true,
-    reason: 'the workflow ended in the middle of a turn',
+    reason: 'the workflow ended during a turn',
     ...defined({ lastMessageId: beforeAnswer }),
     effects,
   })

@@ -44,7 +44,9 @@ export function startOpening(): Opening {
     active = new CancellationScope()
     try {
       const answer = await active.run(() => activity(how))
-      return isSound(answer) ? answer : { notYet: { code: 'session_not_loaded', reason: 'What was loaded cannot be decoded.' } }
+      return isSound(answer)
+        ? answer
+        : { notYet: { code: 'session_not_loaded', reason: 'The loaded session cannot be decoded: check the workers’ data converter.' } }
     } catch (error) {
       const lost = whyLost(error)
       return lost.how === 'cancelled' ? undefined : { notYet: { code: 'session_not_loaded', reason: lost.message } }

@@ -42,7 +42,7 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
   }
 
   function enterError(what: string): void {
-    enter('agent_not_served', `No worker on the task queue serves ${what}: start one that does; the session goes on by itself.`)
+    enter('agent_not_served', `No worker on the task queue serves ${what}: start one that does; the session continues by itself.`)
   }
 
   return {

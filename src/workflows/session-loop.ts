@@ -114,7 +114,7 @@ async function inRun(session: Session, step: (run: RunState) => Promise<void>): 
   const stopped = await session.stopping.step(() => step(run))
   if (!stopped || !isGoingOn(session)) return
   if (stopped.why === 'deadline') {
-    failRun(session, run.run, 'deadline_exceeded', `The run took longer than ${stopped.limitMs} ms, its limit (limits.deadline).`)
+    failRun(session, run.run, 'deadline_exceeded', `The run took longer than its limit of ${stopped.limitMs} ms (limits.deadline).`)
     return
   }
   const { why: _, ...details } = stopped

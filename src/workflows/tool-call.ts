@@ -185,7 +185,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
 }
 
 const INTERRUPTED = 'The run was interrupted; this call did not take effect.'
-const INTERRUPTED_BEGUN = 'The run was interrupted while this call was going on; it may have taken effect.'
+const INTERRUPTED_BEGUN = 'The run was interrupted during this call; it may have taken effect.'
 
 /** The progress that the attempts of a call reported. */
 interface Progress {

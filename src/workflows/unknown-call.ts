@@ -19,12 +19,12 @@ export function mayLiveForMs({ timeoutMs }: Resolution): number {
 }
 
 /** The message to a person about an unknown outcome. */
-const UNKNOWN = 'The outcome of this call is unknown: it may or may not have taken effect. The session waits for somebody to say.'
+const UNKNOWN = 'The outcome of this call is unknown: it may or may not have taken effect. The session waits for a person to resolve it.'
 
 /** The message to the model about an unknown outcome. */
 export const UNKNOWN_TO_MODEL =
-  'The outcome of this call is unknown: it may or may not have taken effect. It was not and will not be repeated by itself. ' +
-  'Do not ask for it again; tell the user, or check with a read.'
+  'The outcome of this call is unknown: it may or may not have taken effect. It was not repeated and will not be repeated automatically. ' +
+  'Do not request it again; tell the user, or check with a read.'
 
 /** Handles an unknown outcome: calls `verify` once the attempt is dead (`lost`: just now), and records the result. */
 export async function settleUnknown(turn: Turn, call: Call, attempt: number, lost?: Lost): Promise<'settled' | 'did_not_happen'> {
@@ -73,7 +73,7 @@ export async function resolveEarlier(turn: Turn, callId: string): Promise<'happe
   return undefined
 }
 
-const CANNOT_ASK = { kind: 'cannot_tell', message: 'The arguments of the call are not at hand any more.' } as const
+const CANNOT_ASK = { kind: 'cannot_tell', message: 'The arguments of the call are no longer available.' } as const
 
 /**
  * The answer of `verify`. "It did not happen" counts only if it is repeated after `settleAfter`: a request of a body that died or threw may

@@ -91,7 +91,7 @@ describe('a crash test of an agent with a mistake', () => {
 
   it('finds what only the death of the supervisor and all its processes shows', async () => {
     const result = await test('per-machine', 'charge:alice', {
-      only: /tool charge .*(answer 1 of|its body has ended)/,
+      only: /tool charge .*(response 1 from|the body has ended)/,
       random: { kinds: ['both'], rounds: size(2, 4), seed: SEED_IN_THE_MIDDLE },
     })
     expect(result.boundaries.map(({ verdict }) => verdict)).toEqual(['ok', 'ok'])

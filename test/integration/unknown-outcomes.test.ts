@@ -130,7 +130,7 @@ describe('a person says', () => {
     await session.resolve('t_1_1_0', 'skip', { by: 'ann', note: 'not worth it' })
     await run.result(TIMEOUT)
     expect(entered()).toEqual(['post a'])
-    expect(resultsIn(requests[1]!)).toMatchObject([{ isError: true, content: expect.stringContaining('Nobody knows') }])
+    expect(resultsIn(requests[1]!)).toMatchObject([{ isError: true, content: expect.stringContaining('It is not known') }])
     // Asked for again, it is not executed.
     expect(resultsIn(requests[2]!)).toMatchObject([{ isError: true, content: expect.stringContaining('unknown') }])
     const row = await until('it is stored', async () => {

@@ -41,7 +41,7 @@ describe('a call whose attempts are handed to workers that are never heard of', 
     expect(attempts.used).toMatchObject({ attempts: MAX_UNHEARD, deaths: 1, failures: 0 })
     expect(attempts.givenUp()).toBeUndefined()
     attempts.lost(silent)
-    expect(attempts.givenUp()).toBe(`was handed ${MAX_UNHEARD} times to workers that were never heard of`)
+    expect(attempts.givenUp()).toBe(`was assigned ${MAX_UNHEARD} times to workers that never reported in`)
     expect(recorded.map(({ code }) => code)).toEqual([undefined, ...Array<string>(MAX_UNHEARD).fill('not_begun')])
   })
 
