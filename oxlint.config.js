@@ -45,7 +45,7 @@ const HOUSE = {
   },
   service: { values: ['client'], types: ['store'], packages: ['@temporalio/*', 'pg'] },
   local: { values: ['connect', 'options'], types: [], packages: ['@temporalio/worker', '@temporalio/workflow'] },
-  testing: { values: ['agent', 'local', 'worker', 'client', 'models', 'options'], types: ['store'], packages: [] },
+  testing: { values: ['agent', 'connect', 'local', 'worker', 'client', 'models', 'options'], types: ['store'], packages: [] },
   cli: {
     values: ['client', 'connect', 'options', 'worker', 'local', 'service', 'testing'],
     types: ['agent', 'store'],

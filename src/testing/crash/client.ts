@@ -1,6 +1,7 @@
 // The client of a crash test: as any other, but that its sessions are quick to give up a workflow task that died with an orchestrator.
-import { Client, Connection, type WorkflowClientInterceptor } from '@temporalio/client'
+import { Client, type WorkflowClientInterceptor } from '@temporalio/client'
 import { msToTs } from '@temporalio/common/lib/time.js'
+import { connectClient } from '../../connect/temporal.ts'
 
 /**
  * The least that Temporal takes, instead of pawl's three seconds: nearly half of all kills take a workflow task along, and these short
@@ -12,8 +13,9 @@ const quickToGiveUp: WorkflowClientInterceptor = {
   signalWithStart: (input, next) => next({ ...input, options: { ...input.options, workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT } }),
 }
 
-/** Connects. */
-export async function crashClient({ address, namespace }: { address: string; namespace: string }): Promise<Client> {
-  const connection = await Connection.connect({ address })
-  return new Client({ connection, namespace, interceptors: { workflow: [quickToGiveUp] } })
+/** Connects as pawl's clients do, whose calls end with the connection. */
+export async function crashClient(temporal: { address: string; namespace: string }): Promise<{ client: Client; close(): Promise<void> }> {
+  const { client, close } = await connectClient(temporal)
+  const { connection } = client
+  return { client: new Client({ connection, namespace: temporal.namespace, interceptors: { workflow: [quickToGiveUp] } }), close }
 }

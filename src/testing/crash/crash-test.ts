@@ -37,8 +37,8 @@ export async function runCrashTest(options: CrashTestOptions): Promise<CrashTest
     const taskQueue = `crash-test-${randomUUID()}`
     const workers = await startWorkers({ module: settings.module, processes: settings.processes, temporal, postgres, taskQueue })
     ends.push(() => workers.stop())
-    const client = await crashClient(temporal)
-    ends.push(() => client.connection.close())
+    const { client, close } = await crashClient(temporal)
+    ends.push(close)
     const pawl = await Pawl.connect({ temporal: client, postgres, taskQueue })
     ends.push(() => pawl.close())
     const agent = agentOf(await workers.marks.agents(), settings.agent)
