@@ -1,77 +1,59 @@
 // The crash kit finds each mistake that only a crash shows, and refuses what it could learn nothing from.
-import { crashTest, type CrashTestOptions, type CrashTestResult, startStack, type Stack } from 'pawl/testing'
+import { crashTest, type CrashTestResult } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { size } from '../support/sizes.ts'
 import { bank } from './support/bank.ts'
-import { buildFixtures, type Fixtures } from './support/build.ts'
+import { type Kit, openKit } from './support/kit.ts'
 
 const DURING = /: tool .*during/
 /** Of its rounds, most begin with a trouble that comes about when about half of the boundaries have been reached. */
 const SEED_IN_THE_MIDDLE = 46
 
 describe('a crash test of an agent with a mistake', () => {
-  let fixtures: Fixtures
-  let stack: Stack
+  let kit: Kit
 
   beforeAll(async () => {
-    fixtures = await buildFixtures()
-    // Of its own: it is stopped and started in the middle of conversations.
-    stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })
+    kit = await openKit()
   })
-  afterAll(async () => {
-    await stack?.stop()
-    await fixtures?.remove()
-  })
-
-  const test = (agent: string, script: string, more: Partial<CrashTestOptions> = {}): Promise<CrashTestResult> =>
-    crashTest({
-      module: fixtures.path('payers'),
-      agent,
-      script: [script],
-      world: bank(),
-      stack,
-      random: false,
-      log: () => undefined,
-      ...more,
-    })
+  afterAll(() => kit?.close())
 
   const differing = ({ boundaries }: CrashTestResult) => boundaries.filter(({ verdict }) => verdict === 'differs')
   const effects = (result: CrashTestResult) =>
     differing(result).flatMap(({ differences }) => differences.flatMap(({ where, text }) => (where === 'effects' ? [text] : [])))
 
   it('finds a tool that is external by nature and was declared idempotent', async () => {
-    const result = await test('repeated', 'transfer:alice', { only: DURING })
+    const result = await kit.test('repeated', 'transfer:alice', { only: DURING })
     expect(result.ok).toBe(false)
     expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"transfer".* once more than without kills/)]))
     expect(result.table).toContain('transfer repeated an effect')
   })
 
   it('finds a key that is another one at each attempt', async () => {
-    const result = await test('random-inside', 'charge:alice', { only: DURING })
+    const result = await kit.test('random-inside', 'charge:alice', { only: DURING })
     expect(result.ok).toBe(false)
     expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"charge".* once more than without kills/)]))
   })
 
   it('finds an idempotency function that does not answer the same twice, before anything goes wrong', async () => {
-    const result = await test('random-key', 'charge:alice', { only: DURING })
+    const result = await kit.test('random-key', 'charge:alice', { only: DURING })
     expect(result.ok).toBe(false)
     expect(result.problems).toEqual([expect.stringContaining('the idempotency key of tool charge differs each time')])
   })
 
   it('finds a tool that writes before it checks', async () => {
-    const result = await test('writes-first', 'transfer:alice', { only: DURING })
+    const result = await kit.test('writes-first', 'transfer:alice', { only: DURING })
     expect(result.ok).toBe(false)
     expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"transfer".* once more than without kills/)]))
   })
 
   it('finds a tool that notes as done what is not, between two requests of its body', async () => {
-    const result = await test('notes-first', 'transfer:alice', { only: DURING })
+    const result = await kit.test('notes-first', 'transfer:alice', { only: DURING })
     expect(differing(result).map(({ boundary }) => boundary.id)).toEqual(['tool:t_1_1_0/answer:2'])
     expect(effects(result)).toEqual([expect.stringMatching(/"transfer".* is missing/)])
   })
 
   it('finds a verify that answers otherwise when it is asked again, by a second kill within it', async () => {
-    const result = await test('asks-once', 'transfer:alice', { only: /: (tool .*during|verify )/ })
+    const result = await kit.test('asks-once', 'transfer:alice', { only: /: (tool .*during|verify )/ })
     expect(result.boundaries.filter(({ boundary }) => boundary.what === 'tool').map(({ verdict }) => verdict)).toEqual(['ok', 'ok'])
     expect(differing(result).map(({ boundary }) => boundary.id)).toEqual([
       'tool:t_1_1_0/end+verify:t_1_1_0/answer:1',
@@ -82,7 +64,7 @@ describe('a crash test of an agent with a mistake', () => {
   })
 
   it('comes to the boundaries within verify also where no others are chosen', async () => {
-    const result = await test('good', 'transfer:alice', { only: /verify transfer .*killed at end.*during/ })
+    const result = await kit.test('good', 'transfer:alice', { only: /verify transfer .*killed at end.*during/ })
     expect(result.boundaries.map(({ boundary, verdict }) => [boundary.id, verdict])).toEqual([
       ['tool:t_1_1_0/end+verify:t_1_1_0/answer:1', 'ok'],
       ['tool:t_1_1_0/end+verify:t_1_1_0/end', 'ok'],
@@ -90,7 +72,7 @@ describe('a crash test of an agent with a mistake', () => {
   })
 
   it('finds what only the death of the supervisor and all its processes shows', async () => {
-    const result = await test('per-machine', 'charge:alice', {
+    const result = await kit.test('per-machine', 'charge:alice', {
       only: /tool charge .*(response 1 from|the body has ended)/,
       random: { kinds: ['both'], rounds: size(2, 4), seed: SEED_IN_THE_MIDDLE },
     })
@@ -101,7 +83,7 @@ describe('a crash test of an agent with a mistake', () => {
   })
 
   it('says of an external tool without verify that nobody knows, and that nothing was done twice', async () => {
-    const result = await test('unverified', 'transfer:alice', { only: DURING })
+    const result = await kit.test('unverified', 'transfer:alice', { only: DURING })
     expect(result.ok, result.table).toBe(true)
     expect(new Set(result.boundaries.map(({ verdict }) => verdict))).toEqual(new Set(['unknown']))
     expect(result.table).toContain('transfer has no `verify`')
@@ -110,17 +92,17 @@ describe('a crash test of an agent with a mistake', () => {
   it('refuses a conversation that is another one each time, and one that has no agent to talk to', async () => {
     let time = 0
     const clock = { ...bank(), snapshot: () => ++time }
-    await expect(test('good', 'balance:alice', { world: clock })).rejects.toMatchObject({ code: 'not_repeatable' })
-    await expect(crashTest({ module: fixtures.path('payers'), script: ['hello'], world: bank(), stack })).rejects.toMatchObject({
+    await expect(kit.test('good', 'balance:alice', { world: clock })).rejects.toMatchObject({ code: 'not_repeatable' })
+    await expect(crashTest({ module: kit.module, script: ['hello'], world: bank(), stack: kit.stack })).rejects.toMatchObject({
       code: 'invalid_option',
     })
-    await expect(test('nobody', 'balance:alice')).rejects.toMatchObject({ code: 'invalid_option' })
+    await expect(kit.test('nobody', 'balance:alice')).rejects.toMatchObject({ code: 'invalid_option' })
   })
 
   it('refuses a conversation that does not come off in peace: it does not end, or its run fails', async () => {
     const endless = { script: [() => new Promise<void>(() => undefined)], timeout: 3_000 }
-    await expect(test('good', '', endless)).rejects.toMatchObject({ code: 'no_peace', message: expect.stringContaining('did not end') })
-    await expect(test('good', 'fail:now')).rejects.toMatchObject({
+    await expect(kit.test('good', '', endless)).rejects.toMatchObject({ code: 'no_peace', message: expect.stringContaining('did not end') })
+    await expect(kit.test('good', 'fail:now')).rejects.toMatchObject({
       code: 'no_peace',
       message: expect.stringContaining('step 1 of the script ended as failed (invalid_script'),
     })
@@ -128,17 +110,17 @@ describe('a crash test of an agent with a mistake', () => {
 
   it('leaves the environment as it was', async () => {
     const before = { ...process.env }
-    await test('good', 'balance:alice', { only: /no such boundary/ })
+    await kit.test('good', 'balance:alice', { only: /no such boundary/ })
     expect({ ...process.env }).toEqual(before)
   })
 
   it('says what is wrong with a world, and which calls of the script came to nothing', async () => {
     const shut = { ...bank(), effects: () => expect.fail('the bank is shut') }
-    await expect(test('good', 'balance:alice', { world: shut })).rejects.toMatchObject({
+    await expect(kit.test('good', 'balance:alice', { world: shut })).rejects.toMatchObject({
       code: 'world_failed',
       message: "The world's `effects` threw: the bank is shut. Fix the world.",
     })
-    const { peace, table } = await test('good', 'transfr:alice', { only: /no such boundary/ })
+    const { peace, table } = await kit.test('good', 'transfr:alice', { only: /no such boundary/ })
     expect(peace.notes).toEqual([expect.stringContaining('a call of transfr was not executed: There is no tool "transfr".')])
     expect(table).toContain('without kills (may be intended): a call of transfr was not')
   })

@@ -4,12 +4,10 @@ import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { crashTest, type CrashTestOptions, type CrashTestResult, startStack, type Stack } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seed, size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
-import { bank } from './support/bank.ts'
-import { buildFixtures, type Fixtures } from './support/build.ts'
+import { type Kit, openKit } from './support/kit.ts'
 import { isAlive } from './support/rig.ts'
 import { someBoundaries } from './support/some-boundaries.ts'
 
@@ -17,34 +15,16 @@ const CLI = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 const SUPPORT = new URL('./support/bank.ts', import.meta.url).href
 
 describe('a crash test', () => {
-  let fixtures: Fixtures
-  let stack: Stack
+  let kit: Kit
 
   beforeAll(async () => {
-    fixtures = await buildFixtures()
-    // Of its own: it is stopped and started in the middle of conversations.
-    stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })
+    kit = await openKit()
   })
-  afterAll(async () => {
-    await stack?.stop()
-    await fixtures?.remove()
-  })
-
-  const test = (agent: string, script: string, more: Partial<CrashTestOptions> = {}): Promise<CrashTestResult> =>
-    crashTest({
-      module: fixtures.path('payers'),
-      agent,
-      script: [script],
-      world: bank(),
-      stack,
-      random: false,
-      log: () => undefined,
-      ...more,
-    })
+  afterAll(() => kit?.close())
 
   it(`passes an agent as it should be, killed at boundaries of every kind and in every random trouble (seed ${seed}, again with PAWL_SEED)`, async () => {
     const calls = size(['transfer:bob'], ['charge:alice', 'transfer:bob'])
-    const result = await test('good', calls.join(' '), { random: { seed }, ...size({ only: someBoundaries(seed) }, {}) })
+    const result = await kit.test('good', calls.join(' '), { random: { seed }, ...size({ only: someBoundaries(seed) }, {}) })
     expect(result.ok, result.table).toBe(true)
     const stages = (what: string) => new Set(result.boundaries.flatMap(({ boundary }) => (boundary.what === what ? [boundary.stage] : [])))
     for (const what of ['model', 'tool', 'verify', 'flush']) expect(stages(what), what).toEqual(new Set(['before', 'during', 'after']))
@@ -64,10 +44,10 @@ describe('a crash test', () => {
   }, 900_000)
 
   it('leaves no process when it is killed itself, while its supervisor stands still', async () => {
-    const folder = dirname(fixtures.path('payers'))
+    const folder = dirname(kit.module)
     const [file, pidsFile] = [join(folder, 'killed.crash.mjs'), join(folder, 'pids')]
     await writeFile(pidsFile, '')
-    const options = `{ module: ${JSON.stringify(fixtures.path('payers'))}, agent: 'good', script: ['balance:alice'] }`
+    const options = `{ module: ${JSON.stringify(kit.module)}, agent: 'good', script: ['balance:alice'] }`
     const world = '{ reset() {}, snapshot: () => null, effects: () => [] }'
     await writeFile(file, `export default { ...${options}, world: ${world} }\n`)
     const env = { ...process.env, PAYERS_PIDS: pidsFile, BANK_URL: 'http://127.0.0.1:1' }
@@ -81,10 +61,10 @@ describe('a crash test', () => {
   })
 
   it('runs from the command line, with the table on standard output and an exit code', async () => {
-    const file = join(dirname(fixtures.path('payers')), 'payers.crash.ts')
+    const file = join(dirname(kit.module), 'payers.crash.ts')
     const text = [
       `import { bank } from ${JSON.stringify(SUPPORT)}`,
-      `export default { module: new URL(${JSON.stringify(pathToFileURL(fixtures.path('payers')).href)}), agent: 'repeated', script: ['transfer:alice'], world: bank() }`,
+      `export default { module: new URL(${JSON.stringify(pathToFileURL(kit.module).href)}), agent: 'repeated', script: ['transfer:alice'], world: bank() }`,
     ].join('\n')
     await writeFile(file, text)
     const { code, stdout, stderr } = await run([CLI, 'crash-test', file, '--only', 'tool.*(before|during)', '--rounds', '0'])
