@@ -50,7 +50,7 @@ function portOf(address: string): number {
   return Number.parseInt(address.split(':')[1] ?? '', 16)
 }
 
-/** Milliseconds of CPU of all processes that this one has started, and of itself, by what they are. */
+/** Milliseconds of CPU of this process and its descendants, by their role. */
 export async function cpuByPart(): Promise<Map<string, number>> {
   const pids = (await readdir('/proc')).filter((name) => /^[0-9]+$/.test(name)).map(Number)
   const parents = new Map<number, number>()

@@ -6,7 +6,7 @@ import { Client, Connection } from '@temporalio/client'
 import { Pawl } from 'pawl/client'
 import { startStack } from 'pawl/testing'
 import { superviseWorkers } from 'pawl/worker'
-import { cpuByPart, cpuMsOf } from './proc.ts'
+import { cpuByPart } from './proc.ts'
 import { sampleOf } from './statistics.ts'
 import { bundleFloor } from './turn/floor-bundle.ts'
 import { AGENT, TASK_QUEUE } from './turn/work.ts'
@@ -15,16 +15,14 @@ import { startWorkers, type WorkerSetting } from './turn/workers.ts'
 /** One side at work. */
 interface Side {
   runTurns(turns: number): Promise<unknown>
-  /** The process in whose loop all of the side's sessions meet, if there is one. */
-  narrowest?: number
   stop(): Promise<unknown>
 }
 
 /** A round of one side. */
 interface Round {
   perSecond: number
-  /** How much of a core the narrowest process used. */
-  busy: number
+  /** Milliseconds of CPU that a turn took, by process. */
+  cpu: Map<string, number>
 }
 
 /** Runs the benchmark. */
@@ -71,19 +69,15 @@ export async function run(args: string[]): Promise<void> {
   }
 }
 
-/** All sessions begin at once; what counts is when the last one has ended. */
-async function measure({ runTurns, narrowest }: Side, sessions: number, turns: number): Promise<Round> {
-  const cpuBefore = narrowest === undefined ? 0 : await cpuMsOf(narrowest)
-  const partsBefore = await cpuByPart()
+/** All sessions begin at once; the round ends with the last one. */
+async function measure({ runTurns }: Side, sessions: number, turns: number): Promise<Round> {
+  const before = await cpuByPart()
   const startedAt = performance.now()
   await Promise.all(Array.from({ length: sessions }, () => runTurns(turns)))
-  const ms = performance.now() - startedAt
-  const parts = [...(await cpuByPart())].map(
-    ([part, cpu]) => `${part} ${((cpu - (partsBefore.get(part) ?? 0)) / sessions / turns).toFixed(1)}`,
-  )
-  console.log(`${((sessions * turns * 1_000) / ms).toFixed(0)} turns/s; ms of CPU a turn: ${parts.join(', ')}`)
-  const cpuMs = narrowest === undefined ? 0 : (await cpuMsOf(narrowest)) - cpuBefore
-  return { perSecond: (sessions * turns * 1_000) / ms, busy: cpuMs / ms }
+  const seconds = (performance.now() - startedAt) / 1_000
+  const all = sessions * turns
+  const after = await cpuByPart()
+  return { perSecond: all / seconds, cpu: new Map([...after].map(([part, ms]) => [part, (ms - (before.get(part) ?? 0)) / all])) }
 }
 
 async function startFloor(client: Client, processes: number, setting: WorkerSetting): Promise<Side> {
@@ -110,10 +104,8 @@ async function startPawl(
   })
   await supervisor.ready()
   const pawl = await Pawl.connect({ temporal: client, taskQueue: TASK_QUEUE.pawl, postgres: databaseUrl })
-  const narrowest = supervisor.orchestratorPid()
   return {
     runTurns: async (turns) => (await pawl.session(undefined, { agent: AGENT }).send(String(turns))).result(),
-    ...(narrowest !== undefined && { narrowest }),
     async stop() {
       await pawl.close()
       await supervisor.shutdown()
@@ -125,9 +117,16 @@ function sayRow(sessions: number, floor: readonly Round[], pawl: readonly Round[
   const rates = (side: readonly Round[]): number[] => side.map(({ perSecond }) => perSecond)
   const ratio = sampleOf(pawl.map(({ perSecond }, round) => perSecond / (floor[round]?.perSecond ?? Number.NaN)))
   const text = (side: readonly Round[]): string => `${sampleOf(rates(side)).median.toFixed(0)} turns/s`
-  const busy = sampleOf(pawl.map((round) => round.busy)).median
   console.log(
-    `${String(sessions).padStart(4)} sessions: floor ${text(floor)}, pawl ${text(pawl)}, ratio ${ratio.median.toFixed(2)} ± ${ratio.noise.toFixed(2)}; ` +
-      `the orchestrator used ${busy.toFixed(2)} of a core`,
+    `${String(sessions).padStart(4)} sessions: floor ${text(floor)}, pawl ${text(pawl)}, ratio ${ratio.median.toFixed(2)} ± ${ratio.noise.toFixed(2)}`,
   )
+  sayCpu('floor', floor)
+  sayCpu('pawl', pawl)
+}
+
+function sayCpu(side: string, rounds: readonly Round[]): void {
+  const parts = new Set(rounds.flatMap(({ cpu }) => [...cpu.keys()]))
+  const medians = [...parts].map((part) => ({ part, ms: sampleOf(rounds.map(({ cpu }) => cpu.get(part) ?? 0)).median }))
+  const shown = medians.filter(({ ms }) => ms >= 0.1).map(({ part, ms }) => `${part} ${ms.toFixed(1)}`)
+  console.log(`     ${side.padEnd(5)}  ms of CPU per turn: ${shown.join(', ')}`)
 }
