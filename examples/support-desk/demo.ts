@@ -54,7 +54,7 @@ try {
 
 async function runDemo(asked: DemoOptions, world: World, shown: Live): Promise<FullReport> {
   shown.line(`${asked.tickets} tickets, ${asked.kills} kills, seed ${asked.seed}, model ${asked.model ?? 'scripted'}`)
-  const stack = await startStack({ onProgress: (line) => shown.line(line, 'dim') })
+  const stack = await startStack()
   endings.push(() => stack.stop())
   const shopDatabase = await stack.createDatabase()
   endings.push(() => stack.dropDatabase(shopDatabase))

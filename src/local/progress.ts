@@ -1,10 +1,10 @@
 // Reports slow steps: nothing for two seconds, then the elapsed time.
 import { tellIfSlow } from '../connect/waits.ts'
 
-/** Told one line of text, without a line break. `isPassing`: a newer line takes its place. */
+/** Prints a line, given without a line break. `isPassing`: the next line replaces it. */
 export type Say = (line: string, isPassing?: boolean) => void
 
-/** Resolves as `work` does; from two seconds on says `what` and how long it has taken, every five seconds, and at last how long it took. */
+/** Resolves as `work` does. After two seconds, prints `what` and the time elapsed, then every five seconds, and the total at the end. */
 export async function sayIfSlow<T>(say: Say, what: string, work: Promise<T>): Promise<T> {
   const begun = Date.now()
   const soFar = (): string => `${what} (${Math.round((Date.now() - begun) / 1_000)} s)`
@@ -25,7 +25,7 @@ export async function sayIfSlow<T>(say: Say, what: string, work: Promise<T>): Pr
 
 const CLEAR_LINE = '\r\u001B[2K'
 
-/** Says lines on a stream: on a terminal a passing line is written over by the next one, elsewhere each has a line of its own. */
+/** Prints to a stream. On a terminal, the next line overwrites a passing one; elsewhere each is a line of its own. */
 export function sayOn(stream: Pick<NodeJS.WriteStream, 'write' | 'isTTY'>, formatted: (line: string) => string = (line) => line): Say {
   return (line, isPassing = false) => {
     if (stream.isTTY) stream.write(`${CLEAR_LINE}${formatted(line)}${isPassing ? '' : '\n'}`)

@@ -12,7 +12,7 @@ export function checkOptions<S extends z.ZodType>(schema: S, given: unknown, ref
 }
 
 /**
- * Durations had `Ms` in their names before 0.1, as in `timeoutMs: 5_000`. Programs that nobody type-checks go on working: a number under
+ * Durations had `Ms` in their names before 0.1, as in `timeoutMs: 5_000`. Programs without type checking still work: a number under
  * such a name is read as the option without the unit.
  */
 function withoutUnits(given: unknown, schema: unknown): unknown {
@@ -22,10 +22,9 @@ function withoutUnits(given: unknown, schema: unknown): unknown {
   if (!Object.keys(given).some((name) => name.endsWith('Ms') || unwrapped(shape[name]) instanceof z.ZodObject)) return given
   return Object.fromEntries(
     Object.entries(given).map(([name, value]) => {
-      const today = name.slice(0, -2)
-      return !(name in shape) && name === `${today}Ms` && today in shape && typeof value === 'number'
-        ? [today, value]
-        : [name, withoutUnits(value, shape[name])]
+      const current = name.replace(/Ms$/, '')
+      const isFormer = !(name in shape) && current in shape && typeof value === 'number'
+      return isFormer ? [current, value] : [name, withoutUnits(value, shape[name])]
     }),
   )
 }

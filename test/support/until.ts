@@ -1,7 +1,7 @@
 // Waiting for a condition: tests wait for what they mean, never for a fixed time.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** From one look to the next: many looks ask a workflow, which costs the machine as much as a turn. */
+/** The pause between two looks grows, because many of them query a workflow, which costs as much CPU as a turn. */
 const FIRST_MS = 25
 const AT_MOST_MS = 150
 

@@ -1,14 +1,14 @@
-// Interfaces have no member that only its implementation names: no tool that we know of finds those.
+// No interface has a member that only its implementation mentions. We know of no tool that finds these.
 import { readdir, readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-/** What backends read: its members need no reader of ours. */
+/** Rows that backends read: their members need no reader in pawl. */
 const PUBLIC_ROWS = 'src/store/rows.ts'
 const COMMENTS = /\/\*[^]*?\*\/|\/\/.*/g
 
-/** `file: Interface.member` of every member that is declared once and named at most once more. */
+/** `file: Interface.member` for each member that is mentioned at most once besides its declaration. */
 function deadMembers(files: ReadonlyMap<string, string>): string[] {
   const named = new Map<string, number>()
   for (const code of files.values()) {

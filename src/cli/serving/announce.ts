@@ -11,7 +11,7 @@ const MOST_OF_A_REASON = 600
 /** Reports what happens. */
 export interface Announcer {
   /** Something takes a while. */
-  /** `isPassing`: a newer line takes its place on a terminal. */
+  /** `isPassing`: the next line replaces it on a terminal. */
   progress(text: string, isPassing?: boolean): void
   worker(event: SupervisorEvent): void
   ready(stack: ServedStack, orchestratorPid?: number): void

@@ -18,9 +18,9 @@ export interface EventSource {
 }
 
 const QUERY_TIMEOUT_MS = 5_000
-/** Without a notification the store is asked this often, */
+/** How often a follower polls the store without a notification, */
 const POLL_STORE_MS = 1_000
-/** … or this often where notifications of other sessions arrive: one that was lost is all that a look can make up for. */
+/** … and if notifications of other sessions arrive: then polling only has to replace one that was lost. */
 const POLL_TALKING_STORE_MS = 5_000
 const TALKS_WITHIN_MS = 10_000
 /** How long a follower waits for the store before it asks the workflow. */
@@ -29,7 +29,7 @@ export const STORE_PATIENCE_MS = 1_000
 const POLL_WORKFLOW_MS = 250
 /** A store that says nothing may be behind: then the workflow is asked too, less and less often. Each query costs as much as a turn. */
 const DOUBT_STORE_AFTER_MS = 2_000
-/** One that tells of other sessions is written: this one may just have nothing to say. */
+/** Notifications of other sessions show that workers write to the store: this session may simply have no new events. */
 const DOUBT_TALKING_STORE_AFTER_MS = 10_000
 const DOUBT_AT_MOST_MS = 30_000
 
@@ -134,8 +134,8 @@ async function queryExecution(
 }
 
 /**
- * The events above `after` as they come, all that are known at a time (what follows may change what one means), until `signal` aborts. Who
- * follows `news` gets the steps of a run with what follows them, or after some seconds.
+ * The events above `after` as they come, all that are known at a time (later events may change what one means), until `signal` aborts. A
+ * follower of `news` gets the steps of a run together with the next news, or after a few seconds.
  */
 export async function* followBatches(
   source: EventSource,
@@ -149,7 +149,7 @@ export async function* followBatches(
   const askStore = impatientReader(source)
   let cursor = after
   let doubtAfter = DOUBT_STORE_AFTER_MS
-  /** When something of the session came last, or its workflow was asked. */
+  /** When an event of the session last arrived, or its workflow was last queried. */
   let heardAt = performance.now()
   const isDoubtful = (): boolean => {
     const after = store?.hasHeardWithin(DOUBT_STORE_AFTER_MS) ? Math.max(doubtAfter, DOUBT_TALKING_STORE_AFTER_MS) : doubtAfter

@@ -4,13 +4,13 @@ import type { Client } from 'pg'
 import type { Logger } from '../../agent/tool.ts'
 import { bellOf, bellsIn, newsBellOf } from './notifier.ts'
 
-/** Everything that is committed, or what is more than the steps of a run: its beginning, its end, somebody who is asked. */
+/** All commits, or only those with more than the steps of a run: its start, its end, a request to a person. */
 export type Watched = 'everything' | 'news'
 
 /** The shared listener. */
 export interface Listener {
   watch(key: string, wake: () => void, which?: Watched): () => void
-  /** When a notification came last, of whatever session: `performance.now()` of this process. */
+  /** When the last notification of any session arrived, as `performance.now()`. */
   heardAt(): number
   close(): Promise<void>
 }

@@ -7,7 +7,7 @@ import type { Schema } from './schema.ts'
 
 /** Notifies. */
 export interface Notifier {
-  /** Events of the session with this key were committed; `isNews`: more than the steps of a run. */
+  /** Events of the session with this key were committed; `isNews`: they contain more than the steps of a run. */
   ring(key: string, isNews: boolean): void
   /** Resolves when pending notifications are sent, or cannot be. */
   close(): Promise<void>

@@ -10,7 +10,7 @@ import type { StoredHead } from '../rows.ts'
 import type { FlushOptions } from '../store.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 
-/** What a run that goes its way appends: none of it ends a run, begins one, or asks anybody for anything. */
+/** The steps of a run: none of these starts or ends a run, or requests anything from a person. */
 const STEPS: ReadonlySet<SessionEvent['type']> = new Set([
   'turn_started',
   'model_completed',

@@ -1,21 +1,21 @@
-// The client of a crash test: as any other, but that its sessions are quick to give up a workflow task that died with an orchestrator.
+// The client of a crash test. Its sessions have a shorter workflow task timeout than others.
 import { Client, type WorkflowClientInterceptor } from '@temporalio/client'
 import { msToTs } from '@temporalio/common/lib/time.js'
 import { connectClient } from '../../connect/temporal.ts'
 
 /**
- * The least that Temporal takes, instead of pawl's three seconds: nearly half of all kills take a workflow task along, and these short
- * histories are replayed in no time.
+ * The shortest that Temporal accepts, instead of pawl's three seconds: nearly half of all kills lose a workflow task, which is retried only
+ * after its timeout. Histories of a crash test are short enough to replay within it.
  */
 const WORKFLOW_TASK_TIMEOUT = msToTs(1_000)
 
-const quickToGiveUp: WorkflowClientInterceptor = {
+const shortWorkflowTasks: WorkflowClientInterceptor = {
   signalWithStart: (input, next) => next({ ...input, options: { ...input.options, workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT } }),
 }
 
-/** Connects as pawl's clients do, whose calls end with the connection. */
+/** Connects. */
 export async function crashClient(temporal: { address: string; namespace: string }): Promise<{ client: Client; close(): Promise<void> }> {
   const { client, close } = await connectClient(temporal)
   const { connection } = client
-  return { client: new Client({ connection, namespace: temporal.namespace, interceptors: { workflow: [quickToGiveUp] } }), close }
+  return { client: new Client({ connection, namespace: temporal.namespace, interceptors: { workflow: [shortWorkflowTasks] } }), close }
 }

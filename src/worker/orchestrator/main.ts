@@ -11,7 +11,7 @@ import type { Logger } from '../../agent/tool.ts'
 import { defaultLogger } from '../logger.ts'
 import type { HeldCall } from '../options.ts'
 import type { FromExecutor, FromOrchestrator, OrchestratorOptions, ToExecutor, ToOrchestrator } from '../protocol.ts'
-import { cachedTeller } from './cached-executions.ts'
+import { cachedReporter } from './cached-reports.ts'
 import { createOrchestrator, type Orchestrator } from './orchestrator.ts'
 import { parentLogger } from './parent-logger.ts'
 import { startRecoveryClock } from './recovery-clock.ts'
@@ -78,7 +78,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
       clock.died(calls, exits.get(id)?.at ?? Date.now())
       tellOfDeath(id, calls)
     },
-    onExecution: cachedTeller((executions) => post({ type: 'cached', executions })),
+    onExecution: cachedReporter((executions) => post({ type: 'cached', executions })),
   })
   const server = await listen(options.socketPath, orchestrator)
   const endWatch = startWatch(orchestrator.pool, options.stuckLoopMs)

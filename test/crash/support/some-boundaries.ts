@@ -1,8 +1,8 @@
-// Which boundaries a crash test is killed at when it has not the time for all of them.
+// A sample of the boundaries of a crash test, for runs that have no time for all of them.
 import type { Boundary } from 'pawl/testing'
 import { seededRandom } from '../../retail/random.ts'
 
-/** Of those that are killed at anyway, there is one of each kind; of the others, one in so many. */
+/** Besides one boundary of each kind, the sample has one in so many of the others. */
 const ONE_IN = 6
 
 /** One boundary of each kind (before, during and after a model call, a tool call, …), and some of the others, by the seed. */

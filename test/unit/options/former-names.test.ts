@@ -14,7 +14,7 @@ describe('a duration under the name that it had with a unit', () => {
     expect(retry.baseDelayMs).toBe(50)
   })
 
-  it('is refused where it never was one, or is no number', () => {
+  it('is refused if it is not a former name, or not a number', () => {
     expect(() => checkOptions(WAIT, { timeoutMs: '5s' })).toThrow('There is no option timeoutMs: did you mean timeout?')
     expect(() => checkOptions(WAIT, { waitMs: 5_000 })).toThrow('There is no option waitMs')
   })
