@@ -98,8 +98,9 @@ export function watchFiles(onSaved: (files: SavedFile[]) => void): FileWatch {
       if (files.has(path)) return
       files.set(path, seen(path))
       watchFolders()
-      const { mtimeMs = 0 } = statOf(path) ?? {}
-      if (mtimeMs <= since || mtimeMs > Date.now()) return
+      // Whole milliseconds, as `Date.now()` gives: a file written within this one is neither from the future nor newer than `since`.
+      const savedAt = Math.floor(statOf(path)?.mtimeMs ?? 0)
+      if (savedAt <= since || savedAt > Date.now()) return
       unsaid.set(path, 'unknown')
       lookIn(QUIET_MS)
     },
