@@ -30,6 +30,7 @@ export interface ResolvedTemporal extends TemporalAddress {
 
 const CONNECT_TIMEOUT_MS = 10_000
 const REASON_TIMEOUT_MS = 2_000
+const REASON_CALLS = 5
 /** The default address of a Temporal server. */
 const USUAL_ADDRESS = '127.0.0.1:7233'
 
@@ -77,12 +78,23 @@ export async function connectClient(
       close: () => connection.close(),
     }
   } catch (cause) {
-    throw noTemporal(where.address, (await whyNot(where).catch(() => undefined)) ?? cause)
+    throw await whyNoTemporal(where, cause)
   }
 }
 
-/** Why the connection failed. The SDK reports only a timeout; a single call fails with the reason. */
-async function whyNot(where: Omit<ResolvedTemporal, 'namespace'>): Promise<unknown> {
+/**
+ * The error for a connection that failed. The SDK reports only a timeout, or a broken pipe: a single call fails with the reason. A server that
+ * refuses a TLS 1.3 client says why after the handshake and closes, and its answer may be lost with the connection; so it is asked again.
+ */
+export async function whyNoTemporal(where: Omit<ResolvedTemporal, 'namespace'>, cause: unknown): Promise<ConnectError> {
+  let reason = cause
+  for (let calls = where.tls ? REASON_CALLS : 1; calls > 0 && tlsRefusal(reason) === undefined; calls--) {
+    reason = (await failureOfCall(where).catch(() => undefined)) ?? reason
+  }
+  return noTemporal(where.address, reason)
+}
+
+async function failureOfCall(where: Omit<ResolvedTemporal, 'namespace'>): Promise<unknown> {
   const connection = Connection.lazy({ ...where, interceptors: [] })
   try {
     await connection.withDeadline(Date.now() + REASON_TIMEOUT_MS, () => connection.workflowService.getSystemInfo({}))
@@ -96,7 +108,7 @@ async function whyNot(where: Omit<ResolvedTemporal, 'namespace'>): Promise<unkno
 
 /** The error for a server that does not answer, or for a failed TLS handshake. */
 export function noTemporal(address: string, cause: unknown): ConnectError {
-  const refusal = tlsRefusal(cause instanceof Error ? cause.message : String(cause))
+  const refusal = tlsRefusal(cause)
   const text =
     refusal === undefined
       ? `No Temporal server answers at ${address}: set TEMPORAL_ADDRESS to one that does, or start one with \`pawl dev\` or \`temporal server start-dev\`.`
@@ -112,6 +124,7 @@ const TLS_REFUSALS = [
   /Last error: (?:Error: )?([^.]*certificate[^.]*)\./,
 ]
 
-function tlsRefusal(message: string): string | undefined {
+function tlsRefusal(cause: unknown): string | undefined {
+  const message = cause instanceof Error ? cause.message : String(cause)
   return TLS_REFUSALS.flatMap((refusal) => refusal.exec(message)?.[1] ?? [])[0]
 }

@@ -229,6 +229,14 @@ export interface ForkStart {
 export interface SessionSettings {
   idleTimeoutMs?: number
   notServedAfterMs?: number
+  /** The size of a history at which the session continues as new, if smaller than usual. Not an option of clients: tests use it. */
+  history?: Partial<HistorySize>
+}
+
+/** The size of a Temporal history. */
+export interface HistorySize {
+  events: number
+  bytes: number
 }
 
 /** What continue-as-new carries to the next execution. */

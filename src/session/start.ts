@@ -1,11 +1,21 @@
 // The start argument of an execution. Any client can start a workflow, so every member is checked, and invalid ones are ignored.
-import { type Carried, type ForkStart, isAgentName, isSessionId, type SessionSettings, type SessionStart } from './protocol.ts'
+import {
+  type Carried,
+  type ForkStart,
+  isAgentName,
+  isSessionId,
+  type HistorySize,
+  type SessionSettings,
+  type SessionStart,
+} from './protocol.ts'
 import { isObject, isOrdinal, requestOf, targetIn } from './requests.ts'
 import { Undecodable } from './undecodable.ts'
 import { defined } from './defined.ts'
 
 /** The longest timer that is useful. */
 const TEN_YEARS_MS = 10 * 365 * 24 * 3_600_000
+
+const LEAST_HISTORY: HistorySize = { events: 100, bytes: 1_000_000 }
 
 /** A start argument after the checks. */
 export interface Start extends Omit<SessionStart, 'sessionId'> {
@@ -48,10 +58,19 @@ function carriedIn(given: unknown, continuedFrom: string | undefined): Carried |
 }
 
 function settingsIn(settings: unknown): SessionSettings {
-  const { idleTimeoutMs, notServedAfterMs } = (isObject(settings) ? settings : {}) as SessionSettings
+  const { idleTimeoutMs, notServedAfterMs, history } = (isObject(settings) ? settings : {}) as SessionSettings
   return {
     ...(isDuration(idleTimeoutMs) && { idleTimeoutMs: Math.min(idleTimeoutMs, TEN_YEARS_MS) }),
     ...(isDuration(notServedAfterMs) && { notServedAfterMs: Math.min(notServedAfterMs, TEN_YEARS_MS) }),
+    ...(isObject(history) && { history: historyIn(history) }),
+  }
+}
+
+/** An execution must have room for more than continue-as-new carries into it, or it would continue as new at once. */
+function historyIn({ events, bytes }: Partial<HistorySize>): Partial<HistorySize> {
+  return {
+    ...(isOrdinal(events) && { events: Math.max(events, LEAST_HISTORY.events) }),
+    ...(isOrdinal(bytes) && { bytes: Math.max(bytes, LEAST_HISTORY.bytes) }),
   }
 }
 

@@ -2,7 +2,7 @@
 import { allHandlersFinished, condition, continueAsNew, workflowInfo } from '@temporalio/workflow'
 import type { Watermark } from '../session/events.ts'
 import { jsonBytes } from '../session/json.ts'
-import { type Closing, CORE_VERSION, sessionIdOf, type SessionStart } from '../session/protocol.ts'
+import { type Closing, CORE_VERSION, type HistorySize, sessionIdOf, type SessionStart } from '../session/protocol.ts'
 import { snapshotOf } from '../session/snapshot.ts'
 import type { Start } from '../session/start.ts'
 import type { SessionState } from '../session/state.ts'
@@ -11,15 +11,14 @@ import type { Journal } from './journal.ts'
 import type { Stopping } from './stopping.ts'
 import { defined } from '../session/defined.ts'
 
-/** Replay takes about 0.2 ms per event: this bounds the time of a recovery. */
-const EVENTS_DUE = 1_000
-const BYTES_DUE = 4_000_000
+/** When it is time. Replay takes about 0.2 ms per event: this bounds the time of a recovery. */
+const DUE: HistorySize = { events: 1_000, bytes: 4_000_000 }
 /** How long a turn may be delayed by the flush before continue-as-new; after that the session proceeds and tries again later. */
 const PATIENCE_MS = 2_000
-const EVENTS_BETWEEN_TRIES = 500
-/** At this size, the session waits for the store without a time limit. The server's limits are 51,200 events and 50 MB. */
-const EVENTS_AT_MOST = 40_000
-const BYTES_AT_MOST = 40_000_000
+/** The next try comes when the history has grown by this share of the size at which it is due. */
+const BETWEEN_TRIES = 0.5
+/** At this many times the size, the session waits for the store without a time limit. The server's limits are 51,200 events and 50 MB. */
+const AT_MOST = { events: 40, bytes: 10 }
 /** Events that arrive during the last flush are carried beside the snapshot, up to this many bytes of JSON. */
 const TAIL_AT_MOST = 256_000
 
@@ -48,6 +47,7 @@ interface Snapshot {
 
 /** The continuing of one execution. */
 export function startContinuing({ start, journal, flushing, stopping, closing }: Continued): Continuing {
+  const { events: dueEvents = DUE.events, bytes: dueBytes = DUE.bytes } = start.settings?.history ?? {}
   let triedAt = 0
   /** How far the store was when a try failed. Until it has advanced, it counts as unavailable, and no turn waits for it. */
   let storedThen: number | undefined
@@ -57,10 +57,10 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
       const { historyLength, historySize } = workflowInfo()
       // The next step of this execution handles a pending stop, and this execution must answer rollbacks, forks and decisions in progress.
       if (!allHandlersFinished()) return false
-      if ((historyLength < EVENTS_DUE && historySize < BYTES_DUE) || stopping.isRequested()) return false
+      if ((historyLength < dueEvents && historySize < dueBytes) || stopping.isRequested()) return false
       if (mustWait() || flushing.isDrained() || triedAt === 0) return true
       if (storedThen !== undefined && flushing.storedSeq() <= storedThen) return false
-      return historyLength >= triedAt + EVENTS_BETWEEN_TRIES
+      return historyLength >= triedAt + BETWEEN_TRIES * dueEvents
     },
     async attempt() {
       triedAt = workflowInfo().historyLength
@@ -74,7 +74,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
 
   function mustWait(): boolean {
     const { historyLength, historySize } = workflowInfo()
-    return historyLength >= EVENTS_AT_MOST || historySize >= BYTES_AT_MOST
+    return historyLength >= AT_MOST.events * dueEvents || historySize >= AT_MOST.bytes * dueBytes
   }
 
   /** Continues as new once the store has the present events. Otherwise returns whether the store has them. */

@@ -5,11 +5,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, type Played, resultsIn, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 
-const TURNS = 205
-/** More signals than an execution is to have events. */
-const FLOOD = 1_100
+/** Events of history at which sessions continue as new. */
+const DUE = size(400, 1_000)
+/** More than fit into two of them. */
+const TURNS = size(85, 205)
+const FLOOD = DUE + 100
 const SECRET = 'a-result-that-must-be-in-history-once'
 
 type Execution = NonNullable<Awaited<ReturnType<WorkflowHandle['fetchHistory']>>['events']>
@@ -52,7 +55,7 @@ function checkTranscript(request: ModelRequest, turn: number): string | undefine
   return undefined
 }
 
-describe('a session of more than 200 turns', () => {
+describe(`a session of ${TURNS} turns`, () => {
   let here: Deployment
   let player: Stage
   let worker: RunningWorker
@@ -62,7 +65,7 @@ describe('a session of more than 200 turns', () => {
   const sent: string[] = []
 
   beforeAll(async () => {
-    here = await deploy()
+    here = await deploy({ history: { events: DUE } })
     player = stage({ limits: { maxTurns: 1_000 } })
     worker = await here.startWorker({ agents: [player.agent] })
     played = player.play(here.pawl, {
@@ -78,7 +81,7 @@ describe('a session of more than 200 turns', () => {
         }
         // Asked for in the first execution, done in the last one; known since the first, said again in a later one.
         if (turn === 30) await played.session.close()
-        if (turn === 180) await played.session.send('start', { messageId: 'start' })
+        if (turn === TURNS - 25) await played.session.send('start', { messageId: 'start' })
         if (turn === TURNS) return 'done'
         // The last call repeats the first one, which an earlier execution and another process have seen.
         const thing = turn === TURNS - 1 ? 0 : turn
@@ -99,8 +102,8 @@ describe('a session of more than 200 turns', () => {
   it('continues as new, early', () => {
     expect(executions.length).toBeGreaterThanOrEqual(2)
     for (const events of executions.slice(0, -1)) {
-      expect(events.length).toBeGreaterThan(900)
-      expect(events.length).toBeLessThan(1_300)
+      expect(events.length).toBeGreaterThan(0.9 * DUE)
+      expect(events.length).toBeLessThan(1.3 * DUE)
       expect(events.at(-1)?.workflowExecutionContinuedAsNewEventAttributes).toBeTruthy()
     }
   })
@@ -114,7 +117,7 @@ describe('a session of more than 200 turns', () => {
     expect(saidIn(played.requests.at(-1)!)).toEqual(['start', ...sent])
   })
 
-  it('does each effect once, also one that is asked for again 200 turns later', () => {
+  it('does each effect once, also one that is asked for again much later', () => {
     expect(played.count('put')).toBe(TURNS - 1)
   })
 
@@ -179,7 +182,7 @@ describe('a session of more than 200 turns', () => {
 
 describe('a session that is spoken to between its turns', () => {
   it('continues as new also while it is idle, however much is signalled that is no message', async () => {
-    const here = await deploy()
+    const here = await deploy({ history: { events: DUE } })
     try {
       const player = stage()
       await here.startWorker({ agents: [player.agent] })

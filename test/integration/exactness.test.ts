@@ -19,10 +19,10 @@ import { z } from 'zod'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, resultsIn } from '../support/scenes.ts'
-import { seed } from '../support/sizes.ts'
+import { seed, size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 
-const RUNS = 25
+const RUNS = size(10, 25)
 
 /** What a session says and is told. */
 interface Script {

@@ -8,13 +8,18 @@ import type { SharedStack } from '../setup/stack.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
 import { answersIn, resultsIn, saidIn } from '../support/scenes.ts'
+import { size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 
 /** As large as a result may be that stands in history, and as many as fill it: the server's limit is 50 MB. */
 const BYTES = 900_000
-const TURNS = 60
+const TURNS = size(18, 60)
 const MB = 1_000_000
-const BOUND = 40 * MB
+/** The history at which sessions continue as new, and the one at which they wait for the store. */
+const DUE = size({ events: 250, bytes: MB }, { events: 1_000, bytes: 4 * MB })
+const BOUND = 10 * DUE.bytes
+/** Turns of few bytes whose history is more than twice as long. */
+const COUNTED = Math.ceil((2.2 * DUE.events) / 12)
 
 let stack: Stack
 let shared: SharedStack
@@ -25,7 +30,7 @@ beforeAll(async () => {
   // Stopping and starting Postgres is nobody else's business.
   stack = await startStack({ temporal: ['address'], postgres: ['embedded'] })
   shared = { ...inject('stack'), databaseUrl: stack.databaseUrl }
-  here = await deploy({ stack: shared })
+  here = await deploy({ stack: shared, history: DUE })
   await here.startWorker({ agents: [agent(), counter()] })
 })
 afterAll(async () => {
@@ -58,7 +63,7 @@ function agent(): Agent {
   }) as Agent
 }
 
-/** Many turns that make little: some 2,200 events. */
+/** Many turns that make little. */
 function counter(): Agent {
   const count = defineTool({
     name: 'count',
@@ -73,7 +78,7 @@ function counter(): Agent {
     limits: { maxTurns: 1_000 },
     model: scripted((request: ModelRequest) => {
       const n = answersIn(request)
-      return n < 180 ? [{ type: 'tool_use', id: 'toolu_count', name: 'count', input: { n } }] : 'counted'
+      return n < COUNTED ? [{ type: 'tool_use', id: 'toolu_count', name: 'count', input: { n } }] : 'counted'
     }),
     tools: [count],
   }) as Agent
@@ -85,7 +90,7 @@ it('holds up no turn for a store that is away, but one: it asks again when the s
   const run = await session.send('count', { isNew: true })
   expect(await run.result({ timeout: 60_000 })).toMatchObject({ text: 'counted' })
   const { events } = await here.temporal.workflow.getHandle('pawl:many-turns').fetchHistory()
-  expect(events?.length).toBeGreaterThan(2_000)
+  expect(events?.length).toBeGreaterThan(2 * DUE.events)
   const waits = events?.filter(({ timerStartedEventAttributes: timer }) => timer && Number(timer.startToFireTimeout?.seconds) === 2)
   expect(waits).toHaveLength(1)
   await stack.postgres.start()
@@ -111,7 +116,7 @@ it('waits in error: archive_unavailable, takes messages meanwhile, and goes on b
   const { historySize = 0, status, runId } = await handle.describe()
   expect(status.name).toBe('RUNNING')
   expect(historySize).toBeGreaterThan(BOUND)
-  expect(historySize).toBeLessThan(45 * MB)
+  expect(historySize).toBeLessThan(BOUND + 5 * MB)
 
   // It waits: nobody asks the model any more. What is said meanwhile is durable.
   const asked = requests.length

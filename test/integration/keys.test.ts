@@ -8,6 +8,10 @@ import { z } from 'zod'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { resultsIn } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
+import { size } from '../support/sizes.ts'
+
+/** Events of history at which sessions continue as new. */
+const DUE = size(200, 1_000)
 
 /** Each entry into a body, by the key it was given. */
 const entered: { session: string; tool: string; key: string }[] = []
@@ -54,7 +58,7 @@ const agent = defineAgent({
 
 let here: Deployment
 beforeAll(async () => {
-  here = await deploy()
+  here = await deploy({ history: { events: DUE } })
   await here.startWorker({ agents: [agent] })
 })
 afterAll(() => here?.stop())
@@ -135,7 +139,7 @@ describe.concurrent('a completed key', () => {
     const handle = here.temporal.workflow.getHandle(`pawl:${session.id}`)
     const { runId } = await handle.describe()
     // An interrupt of an idle session is an event of its history, and nothing else.
-    for (let n = 0; n < 1_100; n += 50) await Promise.all(Array.from({ length: 50 }, () => handle.signal('interrupt')))
+    for (let n = 0; n < DUE + 100; n += 50) await Promise.all(Array.from({ length: 50 }, () => handle.signal('interrupt')))
     await until('it continued as new', async () => (await handle.describe()).runId !== runId)
     expect(await everyScope(session)).toEqual(LATER)
   })

@@ -12,12 +12,15 @@ import { eventsOf, ofType } from '../support/events.ts'
 import { digestOf, once, pendingOf, type PeopleStage, peopleStage } from '../support/people.ts'
 import { answersIn, inOrder, resultsIn, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
+import { size } from '../support/sizes.ts'
 
 const TIMEOUT = { timeout: 90_000 }
 /** The most metadata that a message may have. */
 const METADATA = { x: 'y'.repeat(15_900) }
-/** With so many of them waiting, a state that held their metadata would have more than the 2 MB of a blob. */
-const MANY = 140
+/** With so many of them waiting, a state that held their metadata would be larger than any may be; in the soak, larger than a blob. */
+const MANY = size(30, 140)
+/** Events of history at which sessions continue as new. */
+const DUE = size(250, 1_000)
 
 let here: Deployment
 let player: Stage
@@ -25,7 +28,7 @@ let people: PeopleStage
 const seen = new Map<string, ToolContext['metadata'][]>()
 
 beforeAll(async () => {
-  here = await deploy()
+  here = await deploy({ history: { events: DUE } })
   player = stage({ limits: { maxTurns: 1_000 } })
   people = peopleStage()
   await here.startWorker({ agents: [player.agent as Agent, people.agent] })
@@ -171,14 +174,14 @@ describe.concurrent('texts of two megabytes', () => {
   })
 
   it('that another client signals are cut, and the session continues as new with them', async () => {
-    const turns = 205
+    const turns = DUE / 5 + 5
     const { session, id } = player.play(here.pawl, {
       model: (request) => (answersIn(request) < turns ? [use('look', `${answersIn(request)}`)] : 'done'),
     })
     const run = await session.send('go')
     await workflowOf(id).signal('close', { by: HUGE })
     await run.result(TIMEOUT)
-    expect((await workflowOf(id).describe()).historyLength).toBeLessThan(1_100)
+    expect((await workflowOf(id).describe()).historyLength).toBeLessThan(1.1 * DUE)
     const closed = await until('it is closed', async () => ofType(await eventsOf(session), 'session_closed')[0])
     expect(jsonBytes(closed.by)).toBeLessThanOrEqual(1_000)
     expect(closed.by).toMatch(/^b+…$/)
@@ -275,7 +278,7 @@ describe('calls that wait with large arguments', () => {
         const now = await described()
         return now.runId !== first || now.historyLength > historyLength + 20
       })
-      if (historyLength > 900) await until('it is stored', async () => (await isStored(id)) || (await described()).runId !== first)
+      if (historyLength > 0.9 * DUE) await until('it is stored', async () => (await isStored(id)) || (await described()).runId !== first)
     }
   }
 

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Deployment, deploy, type RunningWorker, SILENT } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, resultsIn, saidIn } from '../support/scenes.ts'
+import { size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 import { agent, beforeReturn, digestOf, requests, text } from './fixtures/reader.ts'
 
@@ -22,7 +23,7 @@ let database: pg.Pool
 beforeAll(async () => {
   // Stopping and starting Postgres is nobody else's business.
   stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })
-  here = await deploy({ stack })
+  here = await deploy({ stack, history: { events: DUE } })
   worker = await here.startWorker({ agents: [agent] })
   database = new pg.Pool({ connectionString: stack.databaseUrl })
   database.on('error', () => undefined)
@@ -72,6 +73,8 @@ async function historyBytes(session: SessionHandle): Promise<number> {
   return (await handle.describe()).historySize ?? Number.POSITIVE_INFINITY
 }
 
+/** Events of history at which sessions continue as new. */
+const DUE = size(200, 1_000)
 const TEN_MB = 8_000_000
 const whole = (size: number): string => JSON.stringify({ text: text(size), size })
 const sha256 = (json: string): string => createHash('sha256').update(json).digest('hex')
@@ -126,7 +129,7 @@ describe('a tool result of 10 MB', () => {
     const handle = here.temporal.workflow.getHandle(`pawl:${session.id}`)
     const { runId } = await handle.describe()
     // An interrupt of an idle session is an event of its history, and nothing else.
-    for (let n = 0; n < 1_100; n += 50) await Promise.all(Array.from({ length: 50 }, () => handle.signal('interrupt')))
+    for (let n = 0; n < DUE + 100; n += 50) await Promise.all(Array.from({ length: 50 }, () => handle.signal('interrupt')))
     await until('it continued as new', async () => (await handle.describe()).runId !== runId)
     await anotherWorker()
     await say(session, 'and now?')

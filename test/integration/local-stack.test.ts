@@ -10,6 +10,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { Client, Connection } from '@temporalio/client'
 import pg from 'pg'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { lockOwner } from '../../src/local/keeper/lock.ts'
 import { isRunning } from '../../src/local/keeper/processes.ts'
 import { startStack, type Stack, type StackOptions } from '../../src/testing/index.ts'
 
@@ -238,6 +239,7 @@ describe('the local stack', () => {
     expect(beside.temporal.origin).toBe('yours')
     await beside.stop()
     const stopping = first.stop()
+    await until('the first stack is stopping', async () => (await lockOwner(join(dataDir, 'keeper.lock'))) !== 'keeping')
     const second = await start({
       dataDir,
       env: exported,

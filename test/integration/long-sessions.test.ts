@@ -11,13 +11,16 @@ import { size } from '../support/sizes.ts'
 import { answersIn, resultsIn, type Stage, stage, use } from '../support/scenes.ts'
 
 /** In the soak 5,000 turns together; `PAWL_TURNS=5000` makes them all in one session. */
-const TURNS = Number(process.env.PAWL_TURNS ?? size(150, 1_500))
-const BESIDE = { sessions: size(2, Math.max(0, Math.ceil((5_000 - TURNS) / 500))), turns: size(60, 500) }
+const TURNS = Number(process.env.PAWL_TURNS ?? size(100, 1_500))
+const BESIDE = { sessions: size(2, Math.max(0, Math.ceil((5_000 - TURNS) / 500))), turns: size(50, 500) }
 /** Somebody says something at these turns, under an id that is said again many turns later. */
 const SPOKEN_EVERY = size(10, 100)
 const SAID_AGAIN_AFTER = size(40, 400)
 
-const READS = 200
+/** Events of history at which sessions continue as new. */
+const DUE = size(250, 1_000)
+
+const READS = size(80, 200)
 const READING_TURNS = 3
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
@@ -85,7 +88,7 @@ describe(`${TURNS} turns in one run, and ${BESIDE.sessions} sessions of ${BESIDE
   const find = (id: string): LongSession => byId.get(id) ?? expect.fail(`no session ${id}`)
 
   beforeAll(async () => {
-    here = await deploy()
+    here = await deploy({ history: { events: DUE } })
     await here.startWorker({ agents: [agent()] })
   })
   afterAll(() => here?.stop())
@@ -158,7 +161,7 @@ describe(`turns of ${READS} reads`, () => {
   let player: Stage
 
   beforeAll(async () => {
-    here = await deploy()
+    here = await deploy({ history: { events: DUE } })
     player = stage()
     await here.startWorker({ agents: [player.agent] })
   })

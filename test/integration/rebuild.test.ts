@@ -6,11 +6,14 @@ import { openStore, type Store } from '../../src/store/index.ts'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
 import { answersIn, type Played, type Stage, stage, use } from '../support/scenes.ts'
+import { size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 import { pawl } from './cli/processes.ts'
 
 /** Signals at a time. */
 const BATCH = 50
+/** Events of history at which sessions continue as new. */
+const DUE = size(250, 1_000)
 
 /** What a session's row says of the session as a whole. */
 const NUMBERS =
@@ -27,7 +30,7 @@ let worker: RunningWorker
 beforeAll(async () => {
   const { databaseUrl } = inject('stack')
   schema = await ownSchema(databaseUrl, 'rebuild')
-  here = await deploy({ schema: schema.name })
+  here = await deploy({ schema: schema.name, history: { events: DUE } })
   player = stage()
   store = openStore({ postgres: databaseUrl, schema: schema.name })
   worker = await here.startWorker({ agents: [player.agent] })
@@ -144,7 +147,7 @@ describe('after the schema was dropped', () => {
     await executionsOf(long.id, 3)
     await executionsOf(resumed.id, 2)
     before = await schema.everything(ids)
-    expect(before.events!.length).toBeGreaterThan(1_000)
+    expect(before.events!.length).toBeGreaterThan(DUE)
     for (const table of ['messages', 'tool_calls', 'errors', 'token_usage', 'checkpoints']) expect(before[table]!.length).toBeGreaterThan(0)
   })
 

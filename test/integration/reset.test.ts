@@ -9,11 +9,13 @@ import { openStore, type Store } from '../../src/store/index.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, inOrder, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { size } from '../support/sizes.ts'
 import { gate, until } from '../support/until.ts'
 
 const TIMEOUT = { timeout: 40_000 }
-/** More than an execution has. */
-const TURNS = 200
+/** Events of history at which sessions continue as new, and more turns than that. */
+const DUE = size(200, 1_000)
+const TURNS = DUE / 5
 
 let here: Deployment
 let player: Stage
@@ -21,7 +23,7 @@ let long: Stage
 let store: Store
 
 beforeAll(async () => {
-  here = await deploy()
+  here = await deploy({ history: { events: DUE } })
   player = stage()
   long = stage({ name: 'long', limits: { maxTurns: 1_000 } })
   store = openStore({ postgres: here.stack.databaseUrl })

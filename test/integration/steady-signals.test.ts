@@ -13,11 +13,13 @@ import { eventsOf, ofType } from '../support/events.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
 import { answersIn, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { size } from '../support/sizes.ts'
 import { type SlowProxy, startSlowProxy } from '../support/slow-proxy.ts'
 import { until } from '../support/until.ts'
 
-/** A session tries at 1,000 events of history, and again 500 later each time that a slow machine's flush took too long; at 40,000 it must. */
-const EVENTS_SOON = 4_000
+/** A session tries at so many events of history, and again half as many later each time that a slow machine's flush took too long. */
+const DUE = size(250, 1_000)
+const EVENTS_SOON = 4 * DUE
 /** Each statement of a flush takes as long. */
 const FLUSH_STEP_MS = 30
 
@@ -50,7 +52,7 @@ beforeAll(async () => {
   const { databaseUrl } = inject('stack')
   schema = await ownSchema(databaseUrl, 'steady')
   proxy = await startSlowProxy(databaseUrl)
-  here = await deploy({ schema: schema.name, stack: { ...inject('stack'), databaseUrl: proxy.url } })
+  here = await deploy({ schema: schema.name, history: { events: DUE }, stack: { ...inject('stack'), databaseUrl: proxy.url } })
   store = openStore({ postgres: databaseUrl, schema: schema.name })
   player = stage({ limits: { maxTurns: 10_000 } })
   worker = await here.startWorker({ agents: [player.agent, signer] })

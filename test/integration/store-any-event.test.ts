@@ -11,6 +11,7 @@ import { ownDatabases } from '../support/databases.ts'
 import { damaged, damages } from '../support/damage.ts'
 import { movedSessions } from '../unit/session/sound-session.ts'
 import { answered, completed, EPOCH, eventsOf, issued, logOf, oneRun, received, started } from './store/sessions.ts'
+import { size } from '../support/sizes.ts'
 
 const db = ownDatabases()
 const { open, sql } = db
@@ -73,7 +74,7 @@ describe('any event of any session', () => {
       fc.asyncProperty(movedSessions, damages, fc.nat(), async ({ events }, damage, cut) => {
         await expectStored(logWith(damaged(events, damage)), cut)
       }),
-      { numRuns: 200, endOnFailure: true },
+      { numRuns: size(50, 200), endOnFailure: true },
     )
   })
 
@@ -83,7 +84,7 @@ describe('any event of any session', () => {
         const wrong = all.reduce<readonly SessionEvent[]>((sofar, damage) => damaged(sofar, damage), events)
         await expectStored(logWith(wrong), cut)
       }),
-      { numRuns: 100, endOnFailure: true },
+      { numRuns: size(30, 100), endOnFailure: true },
     )
   })
 })

@@ -101,7 +101,7 @@ describe('any session that was moved', () => {
         await matches(whole, id, events, state)
         expect(await cold.resume(id)).toEqual({ state, digest: entries.at(-1)?.digest, seq: events.length, warnings: [] })
       }),
-      { numRuns: size(20, 60), endOnFailure: true },
+      { numRuns: size(8, 60), endOnFailure: true },
     )
   })
 

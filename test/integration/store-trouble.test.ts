@@ -14,6 +14,7 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { ofType } from '../support/events.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
 import { answersIn, type Played, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { size } from '../support/sizes.ts'
 import { type SlowProxy, startSlowProxy } from '../support/slow-proxy.ts'
 import { until } from '../support/until.ts'
 
@@ -22,7 +23,8 @@ const run = promisify(execFile)
 const SESSIONS = 3
 const TURNS = 5
 const UNTIL_DONE_MS = 100_000
-const BACKLOG = 3_000
+/** More than one flush takes. */
+const BACKLOG = size(1_200, 3_000)
 
 /** A Postgres of a test's own below the shared Temporal, and a deployment that reaches it by a proxy. */
 interface Ground {

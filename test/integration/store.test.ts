@@ -24,6 +24,7 @@ import {
 import { codeOf } from '../support/codes.ts'
 import { ownDatabases } from '../support/databases.ts'
 import { errorsOf } from '../support/errors-of.ts'
+import { size } from '../support/sizes.ts'
 
 const db = ownDatabases()
 const { open, sql } = db
@@ -313,7 +314,7 @@ describe('any session', () => {
         expect(rows.session).toMatchObject({ agent, status, run, turns, context, tags, usage, flushedSeq: log.length })
         expect(rows.session?.error).toEqual(error && { code, reason, ...(failed !== undefined && { run: failed }) })
       }),
-      { numRuns: 25, endOnFailure: true },
+      { numRuns: size(10, 25), endOnFailure: true },
     )
   })
 
@@ -340,7 +341,7 @@ describe('any session', () => {
         // What people query is there too, without what Postgres cannot hold.
         await sql(`select content::text, metadata ->> 'input' from pawl.messages where session_id = $1`, [id])
       }),
-      { numRuns: 50, endOnFailure: true },
+      { numRuns: size(20, 50), endOnFailure: true },
     )
   })
 

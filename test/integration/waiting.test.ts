@@ -7,9 +7,11 @@ import { eventsOf, ofType } from '../support/events.ts'
 import { digestOf, pendingOf, type PeopleStage, peopleStage, once } from '../support/people.ts'
 import { inOrder, resultsIn, saidIn, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
+import { size } from '../support/sizes.ts'
 
-/** Events of a history that is about to be as long as it may be. */
-const NEARLY = 900
+/** Events of history at which sessions continue as new; a little less than that. */
+const DUE = size(200, 1_000)
+const NEARLY = 0.8 * DUE
 const DEADLINE_MS = 15_000
 
 let here: Deployment
@@ -17,7 +19,7 @@ let people: PeopleStage
 let hurried: PeopleStage
 
 beforeAll(async () => {
-  here = await deploy()
+  here = await deploy({ history: { events: DUE } })
   people = peopleStage()
   hurried = peopleStage({ name: 'hurried', limits: { deadline: DEADLINE_MS } })
   await here.startWorker({ agents: [people.agent, hurried.agent] })

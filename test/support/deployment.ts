@@ -1,14 +1,17 @@
 // A deployment of a test file's own: workers on a task queue that nobody else uses, a client, and the shared stack below.
 import { randomUUID } from 'node:crypto'
-import { Client, Connection } from '@temporalio/client'
+import { Client, Connection, type WorkflowClientInterceptor } from '@temporalio/client'
 import { Pawl, type ConnectOptions } from 'pawl/client'
 import { createWorker, type CreateWorkerOptions } from 'pawl/worker'
 import { DefaultLogger, Runtime } from '@temporalio/worker'
 import { inject } from 'vitest'
+import type { HistorySize, SessionStart } from '../../src/session/protocol.ts'
 import type { SharedStack } from '../setup/stack.ts'
 import { until } from './until.ts'
 
-Runtime.install({ logger: new DefaultLogger('ERROR') })
+/** A process runs many test files, one after another, and has one runtime. */
+const shared = globalThis as { pawlTestRuntime?: Runtime }
+shared.pawlTestRuntime ??= Runtime.install({ logger: new DefaultLogger('ERROR') })
 
 /** A worker that serves. */
 export interface RunningWorker {
@@ -29,11 +32,13 @@ export interface Deployment {
   stop(): Promise<void>
 }
 
-/** What differs from the shared stack. */
+/** What differs from the shared stack, and from usual sessions. */
 export interface DeploymentOptions {
   stack?: SharedStack
   schema?: string
   taskQueue?: string
+  /** When sessions continue as new. */
+  history?: Partial<HistorySize>
 }
 
 /** Deploys onto the shared stack, or onto the one that is given. */
@@ -48,11 +53,13 @@ export async function deploy(options: DeploymentOptions = {}): Promise<Deploymen
     ...(options.schema !== undefined && { schema: options.schema }),
   }
   const connection = await Connection.connect({ address })
+  const { history } = options
+  const clients = history && new Client({ connection, namespace, interceptors: { workflow: [withHistory(history)] } })
   const open: { close(): Promise<void> }[] = []
   const workers = new Set<RunningWorker>()
 
   async function connect(more: ConnectOptions = {}): Promise<Pawl> {
-    const pawl = await Pawl.connect({ ...common, ...more })
+    const pawl = await Pawl.connect({ ...common, ...(clients && { temporal: clients }), ...more })
     open.push(pawl)
     return pawl
   }
@@ -84,6 +91,20 @@ export async function deploy(options: DeploymentOptions = {}): Promise<Deploymen
       await Promise.all(open.map((one) => one.close()))
       await connection.close()
     },
+  }
+}
+
+/** Sets when sessions continue as new, which is not an option of pawl's clients. */
+function withHistory(history: Partial<HistorySize>): WorkflowClientInterceptor {
+  const set = (args: unknown[]): unknown[] =>
+    args.map((start) => {
+      const { settings, ...rest } = start as SessionStart
+      return { ...rest, settings: { ...settings, history } }
+    })
+  return {
+    signalWithStart: (input, next) => next({ ...input, options: { ...input.options, args: set([...(input.options.args ?? [])]) } }),
+    startUpdateWithStart: (input, next) =>
+      next({ ...input, workflowStartOptions: { ...input.workflowStartOptions, args: set([...input.workflowStartOptions.args]) } }),
   }
 }
 

@@ -1,16 +1,17 @@
 // A worker's connection to Temporal.
 import { NativeConnection } from '@temporalio/worker'
-import { noTemporal, resolveTemporal, type TemporalAddress } from '../../connect/temporal.ts'
+import { noTemporal, resolveTemporal, whyNoTemporal, type TemporalAddress } from '../../connect/temporal.ts'
 
 /** A native connection of our own. @throws ConnectError `no_temporal`. */
 export async function connectNative(temporal: TemporalAddress): Promise<NativeConnection> {
-  const { namespace: _, apiKey, ...where } = resolveTemporal(temporal)
+  const { namespace: _, ...where } = resolveTemporal(temporal)
+  const { apiKey, ...rest } = where
   try {
     return await NativeConnection.connect({
-      ...where,
+      ...rest,
       ...(apiKey !== undefined && { apiKey: typeof apiKey === 'function' ? apiKey() : apiKey }),
     })
   } catch (cause) {
-    throw noTemporal(where.address, cause)
+    throw where.tls ? await whyNoTemporal(where, cause) : noTemporal(where.address, cause)
   }
 }
