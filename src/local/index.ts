@@ -1,5 +1,4 @@
 // The local stack: `pawl dev`, the demo and tests start it if no Temporal and Postgres are configured.
 export { startStack, type PostgresWay, type Stack, type StackOptions } from './stack.ts'
-export { StackError } from './errors.ts'
 export type { StackServer } from './server.ts'
 export type { TemporalWay } from './temporal/binary.ts'

@@ -32,6 +32,11 @@ function somePlan(session: number): Plan {
   )
 }
 
+/** Calls that have had their effect. */
+function callsDone(): number {
+  return new Set(rig.ledger.marks().flatMap(({ stage, session, callId }) => (stage === 'applied' ? [`${session} ${callId}`] : []))).size
+}
+
 it(`ends ${SESSIONS} sessions as in peace through ${KILLS} random kills (seed ${seed}, again with PAWL_SEED)`, async () => {
   const plans = Array.from({ length: SESSIONS }, (_, session) => somePlan(session))
   const ended = Promise.all(
@@ -46,9 +51,10 @@ it(`ends ${SESSIONS} sessions as in peace through ${KILLS} random kills (seed ${
   })
   let kills = 0
   for (; kills < KILLS && going; kills++) {
-    // By progress, so that a slow machine is killed as often as a quick one; at a random moment after that.
-    const marks = rig.ledger.marks().length
-    while (going && rig.ledger.marks().length < marks + 15) await new Promise((resolve) => setTimeout(resolve, 10))
+    // By progress, so that a slow machine is killed as often as a quick one; at a random moment after that. Calls that begin again are no
+    // progress: five deaths in a row would end a call.
+    const done = callsDone()
+    while (going && callsDone() < done + 8) await new Promise((resolve) => setTimeout(resolve, 10))
     await new Promise((resolve) => setTimeout(resolve, random() * 100))
     const pids = workers.supervisor.pids()
     if (pids.length > 0) process.kill(pick(pids), 'SIGKILL')

@@ -107,3 +107,11 @@ it('a start carries a state where it names the execution before it, and only the
     expect(checkStart({ carried: { ...carried, ...broken } }, 'the-one-before').carried).toBeUndefined()
   }
 })
+
+it('a history must have room for more than what continue-as-new carries into it', () => {
+  const historyOf = (history: unknown) => checkStart({ settings: { history } }, undefined).settings?.history
+  expect(historyOf({ events: 250, bytes: 2_000_000 })).toEqual({ events: 250, bytes: 2_000_000 })
+  expect(historyOf({ events: 1, bytes: 1 })).toEqual({ events: 100, bytes: 1_000_000 })
+  expect(historyOf({ events: -1, bytes: 'many' })).toEqual({})
+  expect(historyOf('short')).toBeUndefined()
+})
