@@ -69,8 +69,10 @@ export type { Json, JsonObject } from './session/json.ts'
 export type {
   CallState,
   CheckpointState,
+  ErrorProgress,
   LeftOutCall,
   QueuedMessage,
+  RunEffect,
   RunState,
   SessionError,
   SessionState,

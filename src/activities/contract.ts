@@ -57,8 +57,8 @@ export type CallModelResult = { failed?: FailedAttempt[] } & (
       /** The metadata of the message that opened the run, if the session's state lacks it: the workflow does not carry the events. */
       metadata?: JsonObject
     }
-  /** The run cannot continue. */
-  | { kind: 'failed'; code: string; reason: string }
+  /** The run cannot continue. `transient`: the retries of a failure that may be retried are used up. */
+  | { kind: 'failed'; code: string; reason: string; transient?: true }
   /** The attempt failed (it is in `failed`); the next one is due in `afterMs`. */
   | { kind: 'again'; afterMs: number }
   | { kind: 'not_served' }
@@ -73,6 +73,8 @@ export type CallModelResult = { failed?: FailedAttempt[] } & (
 export interface ToolCallInput {
   agent: string
   run: number
+  /** The run that first accepted the message that opened this run. */
+  intent: number
   turn: number
   /** The raw arguments. */
   input: Json
@@ -200,13 +202,28 @@ export type LoadForkResult = { kind: 'loaded'; state: SessionState; digest: stri
 
 export interface FindPlaceInput extends EventsInput {
   target?: Target
+  /** For a rollback: messages up to this event leave the inbox. */
+  upToSeq?: number
+  /** The place is before the newest run's opening message. */
+  newestRun?: true
   /** Also search in a past that a rollback has left. */
   archived?: true
 }
 
 /** The place of a target, and the effects after it that would not be undone. */
 export type FindPlaceResult =
-  | { kind: 'found'; seq: number; digest: string; lastMessageId?: string; effects: EffectReport[]; more: number }
+  | {
+      kind: 'found'
+      seq: number
+      digest: string
+      lastMessageId?: string
+      effects: EffectReport[]
+      more: number
+      /** Short hashes of the ids of the messages after the place that would be archived. */
+      removed: string[]
+      /** The messages that the newest run took, and its intent. */
+      again?: { messages: { messageId: string; seq: number }[]; intent: number }
+    }
   | { kind: 'refused'; code: string; reason: string }
   | { kind: 'stale_watermark' }
 

@@ -2,7 +2,9 @@
 import { Context } from '@temporalio/activity'
 import type { SessionEvent } from '../session/events.ts'
 import { sessionIdOf } from '../session/protocol.ts'
-import { checkTarget, effectsAfter, locate, TargetRefused } from '../session/targets.ts'
+import { shortHash } from '../session/digest.ts'
+import { ACCEPTED_KEPT } from '../session/fold.ts'
+import { checkTarget, effectsAfter, locate, messagesAfter, newestRun, TargetRefused } from '../session/targets.ts'
 import { heartbeating } from './heartbeating.ts'
 import type { FindPlaceInput, FindPlaceResult } from './contract.ts'
 import { StaleWatermark } from '../jobs/errors.ts'
@@ -15,21 +17,28 @@ export function findPlaceActivity(reader: SessionReader) {
   }
 }
 
-async function find(reader: SessionReader, { target, archived, epoch, watermark, origin }: FindPlaceInput): Promise<FindPlaceResult> {
+async function find(reader: SessionReader, input: FindPlaceInput): Promise<FindPlaceResult> {
+  const { archived, upToSeq, epoch, watermark, origin } = input
   const { client, info } = Context.current()
   const { workflowId = '', runId: executionId = '' } = info.workflowExecution ?? {}
   try {
     const from = origin ?? { seq: 0, digest: '' }
     const entries = await reader.entries({ sessionId: sessionIdOf(workflowId), epoch, executionId, watermark }, from, client)
     const parsed = entries.map(({ json, digest }) => ({ event: JSON.parse(json) as SessionEvent, digest }))
+    const events = parsed.map(({ event }) => event)
+    const run = input.newestRun && newestRun(events)
+    if (input.newestRun && !run)
+      return { kind: 'refused', code: 'run_not_found', reason: 'The session has no run to repeat: send a message.' }
+    const target = run ? { run: run.run } : input.target
     const place = locate(parsed, target && checkTarget(target), { archived: archived === true })
+    const after = messagesAfter(events, place.seq, upToSeq ?? watermark.seq)
+    const [again, left] = run ? [after.filter(({ taken }) => taken), after.filter(({ taken }) => !taken)] : [[], after]
     return {
       kind: 'found',
       ...place,
-      ...effectsAfter(
-        parsed.map(({ event }) => event),
-        place.seq,
-      ),
+      ...effectsAfter(events, place.seq),
+      removed: left.map(({ messageId }) => shortHash(messageId)).slice(-ACCEPTED_KEPT),
+      ...(run && { again: { messages: again.map(({ messageId, seq }) => ({ messageId, seq })), intent: run.intent } }),
     }
   } catch (error) {
     if (error instanceof TargetRefused) return { kind: 'refused', code: error.code, reason: error.message }

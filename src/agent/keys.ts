@@ -13,21 +13,30 @@ export function inputDigestOf(tool: string, rawInput: Json): string {
 const MAX_KEY = 1_000
 
 /**
- * The key of a call: by default sha256 over session, run, tool and canonical raw arguments; by a function of the tool's own, `<tool>:<key>`,
- * because two tools may derive theirs from the same order; undefined for a `read`.
+ * The key of a call: by default sha256 over session, intent, tool and canonical raw arguments; by a function of the tool's own,
+ * `<tool>:<key>`, because two tools may derive theirs from the same order; undefined for a `read`. A run that repeats another one's message
+ * has that one's intent, so the effects that the other one completed are replayed.
  * @throws DeclarationError `invalid_idempotency_key` when the tool's own function gives none.
  */
 export function idempotencyKeyOf(
   tool: Tool,
-  call: { sessionId: string; keysOf?: string; run: number; turn: number; index: number; rawInput: Json; input: unknown },
+  call: {
+    sessionId: string
+    keysOf?: string
+    intent: number
+    turn: number
+    index: number
+    rawInput: Json
+    input: unknown
+  },
 ): string | undefined {
   if (tool.effect === 'read') return undefined
-  const { sessionId, run, turn, index, rawInput } = call
-  const callId = callIdOf(run, turn, index)
-  if (typeof tool.idempotency === 'function') return ownKey(tool.name, tool.idempotency(call.input, { sessionId, run, callId }))
+  const { sessionId, intent, turn, index, rawInput } = call
+  const callId = callIdOf(intent, turn, index)
+  if (typeof tool.idempotency === 'function') return ownKey(tool.name, tool.idempotency(call.input, { sessionId, run: intent, callId }))
   // A fork that carries its origin's completed keys shares those that count for a whole session; its runs are its own.
   const owner = tool.idempotency === 'session' ? (call.keysOf ?? sessionId) : sessionId
-  const scope = { session: [], run: [run], call: [callId] }[tool.idempotency]
+  const scope = { session: [], run: [intent], call: [callId] }[tool.idempotency]
   return sha256Hex(canonicalJson([owner, ...scope, tool.name, rawInput]))
 }
 

@@ -68,6 +68,8 @@ export interface AgentContext<C = Json, S = AnyServices> {
 export interface ToolContext<C = Json, S = AnyServices> extends AgentContext<C, S> {
   /** The call's id: `t_<run>_<turn>_<index>`. */
   readonly callId: string
+  /** The run that first accepted the message that opened this run: another one only if the run was restarted, recovered or regenerated. */
+  readonly intent: number
   /** Counted from 1 over all attempts of the call, also those that died with their worker. */
   readonly attempt: number
   /** The same on every attempt, and no other tool's; with a function as `idempotency`, `<tool>:<its key>`. Empty for a `read`. */
@@ -96,7 +98,13 @@ export type ApprovalNeed = boolean | string
 /** What `verify` answers; `'unknown'`: it cannot tell. */
 export type Verdict<R> = { happened: true; result: R } | { happened: false } | { happened: 'unknown' }
 
-/** What an idempotency key is unique over: `run` (default), `session`, `call`; or a function of the input that returns the tool's own key. */
+/**
+ * What an idempotency key is unique over: `run` (default), `session`, `call`; or a function of the input that returns the tool's own key.
+ *
+ * `run` and `call` mean the run by its *intent*: the run that first accepted the message. A restart, a recovery or a regeneration of a run
+ * has the same intent, so it replays completed effects and does not repeat them. A new message is a new intent. The `run` and `callId` that
+ * a function gets are those of the intent, too.
+ */
 export type Idempotency<I> = 'run' | 'session' | 'call' | ((input: I, ctx: { sessionId: string; run: number; callId: string }) => string)
 
 /** `V`, unless every effect in `E` is among `No`: then the option cannot be given. */

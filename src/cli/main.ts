@@ -13,6 +13,8 @@ import { forkCommand } from './commands/fork.ts'
 import { migrateCommand } from './commands/migrate.ts'
 import { pruneCommand } from './commands/prune.ts'
 import { rebuildCommand } from './commands/rebuild.ts'
+import { recoverCommand } from './commands/recover.ts'
+import { regenerateCommand } from './commands/regenerate.ts'
 import { resumeCommand } from './commands/resume.ts'
 import { rollbackCommand } from './commands/rollback.ts'
 import { workerCommand } from './commands/worker.ts'
@@ -45,6 +47,8 @@ const commands = [
   rollbackCommand(),
   forkCommand(),
   resumeCommand(),
+  recoverCommand(),
+  regenerateCommand(),
   ...askingCommands(),
   ...decidingCommands(),
 ]

@@ -98,7 +98,10 @@ export class SessionUnavailable extends PawlError {
   }
 }
 
-/** The session cannot be recovered so. Codes: `not_in_error`, `effects_completed`, `recovers_by_itself`, `no_run`, `unknown_strategy`. */
+/**
+ * The session cannot be recovered in this way. Codes: `not_in_error`, `recovers_by_itself`, `outcome_unknown`, `no_effect`,
+ * `too_many_messages`, `choose_strategy`, `unknown_strategy`, `no_run`.
+ */
 export class RecoveryRefused extends PawlError {
   override readonly name = 'RecoveryRefused'
 }

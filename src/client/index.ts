@@ -56,6 +56,7 @@ export type {
   Decision,
   ForkOptions,
   OpeningOptions,
+  RecoverOptions,
   RollbackOptions,
   RunHandle,
   RunResult,

@@ -139,8 +139,24 @@ export interface By {
   reason?: string
 }
 
-/** A point of the session's past: a checkpoint by its version, or just before a message was taken in, or a run began. */
-export type RollbackOptions = Target & By
+/** How a session is taken out of `error`. */
+export interface RecoverOptions extends By {
+  /**
+   * Default: the strategy that the session's error names (`state.error.strategy`); `state.error.options` are those that are possible.
+   *
+   * - `continue_run`: the run retries the step that failed; nothing is undone.
+   * - `restart_run`: the run's messages are answered from the beginning; what the run had said is archived.
+   * - `restart_from_last_effect`: the run continues after the turn of its newest completed effect; later turns are archived.
+   * - `abandon`: the run ends; its answers and calls are archived, and what users said stays.
+   */
+  strategy?: 'continue_run' | 'restart_run' | 'restart_from_last_effect' | 'abandon'
+}
+
+/**
+ * A point of the session's past: a checkpoint by its version, or just before a message was taken in, or a run began.
+ * `keys: 'forgotten'`: you have undone the effects after that point outside of pawl, so they may happen again. Default: they count.
+ */
+export type RollbackOptions = Target & By & { keys?: 'kept' | 'forgotten' }
 
 /** Of a fork. Without a target it begins where the session is. */
 export type ForkOptions = Partial<{ checkpoint: number; message: string; run: number }> & {
@@ -204,8 +220,21 @@ export interface SessionHandle extends SessionAsking {
   events(options?: { after?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<SessionEvent>
   /** Stops the run that is going on; its outcome is `interrupted`. Messages not yet seen open the next run. */
   interrupt(options?: { reason?: string; by?: string }): Promise<void>
-  /** Takes a session out of `error`. @throws RecoveryRefused `not_in_error`, `effects_completed`, `recovers_by_itself`, `no_run`; SessionNotFound `session_not_found`. */
-  recover(options: { strategy: 'restart_run' | 'abandon'; by?: string }): Promise<void>
+  /**
+   * Takes a session out of `error`, also one whose workflow has closed. Effects that the run completed are never repeated: they are replayed
+   * by their keys, and the model is told of those that its transcript no longer shows.
+   *
+   * @throws RecoveryRefused `not_in_error`, `recovers_by_itself`, `outcome_unknown`, `no_effect`, `too_many_messages`, `choose_strategy`,
+   * `unknown_strategy`, `no_run`; SessionNotFound `session_not_found`.
+   */
+  recover(options?: RecoverOptions): Promise<void>
+  /**
+   * Has the newest run's messages answered again: the session goes back to before its opening message, which waits again with the same id.
+   * A run in progress is interrupted. The intent stays the same, so effects that the run completed are replayed, not repeated.
+   *
+   * @throws RequestRefused `run_not_found`, `outcome_unknown`; SessionNotFound `session_not_found`.
+   */
+  regenerate(options?: By): Promise<RunHandle>
   /** Closes the session once its run has ended and everything is stored. The next `send` opens it again. */
   close(options?: { by?: string }): Promise<void>
   /**

@@ -9,6 +9,7 @@ import type { AssistantBlock } from '../session/content.ts'
 import type { FailedAttempt, Resolution, RunLimits } from '../session/events.ts'
 import type { JsonObject } from '../session/json.ts'
 import type { SessionState } from '../session/state.ts'
+import { messagesFor } from '../session/transcript.ts'
 import { agentContext } from './agent-context.ts'
 import { failedAttempt } from './attempt.ts'
 import { checkResponse } from './check-response.ts'
@@ -75,7 +76,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
     const system = typeof agent.instructions === 'string' ? agent.instructions : await agent.instructions(shownTo(state, ctx), ctx)
     const request: ModelRequest = {
       system,
-      messages: view.transcript.messages.slice(),
+      messages: messagesFor(view.transcript),
       tools: [...agent.tools.values()].map((tool) => ({ name: tool.name, description: tool.description, input_schema: tool.inputSchema })),
       sessionId: job.sessionId,
       run: input.run,
@@ -151,7 +152,12 @@ function giveUpOrRetry(
   if (!retryable || retry > agent.retry.maxRetries) {
     const failed = failedAttempt(attempt.number, error, { retryable: false, worker: needs.worker })
     attempt.failed.push(failed)
-    return { kind: 'failed', code: (told && failed.code) ?? 'model_call_failed', reason: failed.message }
+    return {
+      kind: 'failed',
+      code: (told && failed.code) ?? 'model_call_failed',
+      reason: failed.message,
+      ...(retryable && { transient: true }),
+    }
   }
   const afterMs = nextDelayMs(agent.retry, retry, told?.retryAfterMs)
   attempt.failed.push(failedAttempt(attempt.number, error, { retryable, worker: needs.worker, nextDelayMs: afterMs }))
@@ -163,14 +169,23 @@ async function resolveCalls(
   agent: Agent,
   content: AssistantBlock[],
   { run, turn }: CallModelInput,
-  { state: { keysOf }, transcript: { keys: completed } }: SessionView,
+  { state: { keysOf, current }, transcript: { keys: completed } }: SessionView,
   ctx: AgentContext,
 ): Promise<Resolution[]> {
   const { sessionId } = ctx
   const asked = content.flatMap((block) => (block.type === 'tool_use' ? [block] : []))
   return Promise.all(
     asked.map((block, index) => {
-      const call = { sessionId, run, turn, index, tool: block.name, input: block.input, ...defined({ keysOf }) }
+      const call = {
+        sessionId,
+        run,
+        intent: current?.intent ?? run,
+        turn,
+        index,
+        tool: block.name,
+        input: block.input,
+        ...defined({ keysOf }),
+      }
       return resolveCall(agent, call, { completed, ctx })
     }),
   )

@@ -62,8 +62,8 @@ async function otherResolution(
   const agent = needs.agents.get(input.agent)
   const { tool, index } = input.resolution
   if (!agent?.tools.has(tool)) return {}
-  const { run, turn, keysOf } = input
-  const call = { sessionId, run, turn, index, tool, input: input.input, ...defined({ keysOf }) }
+  const { run, intent, turn, keysOf } = input
+  const call = { sessionId, run, intent, turn, index, tool, input: input.input, ...defined({ keysOf }) }
   const resolution = await resolveCall(agent, call, { ctx: agentContext(needs, sessionId, input) })
   return { resolution }
 }
@@ -152,6 +152,7 @@ export function toolContext(
   return {
     ...agentContext(needs, sessionId, input),
     callId: callIdOfInput(input),
+    intent: input.intent,
     attempt: attempt.number,
     idempotencyKey: input.resolution.key ?? '',
     signal,

@@ -23,8 +23,8 @@ export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolI
   try {
     const target = { sessionId, epoch, executionId, watermark, ...(origin && { origin }) }
     const { state, transcript } = await needs.views.view(target, job.along)
-    const { keysOf } = state
-    const call = { sessionId, run, turn, index, tool, input: input.input, ...defined({ keysOf }) }
+    const { keysOf, current } = state
+    const call = { sessionId, run, intent: current?.intent ?? run, turn, index, tool, input: input.input, ...defined({ keysOf }) }
     const ctx = agentContext(needs, sessionId, input)
     return { kind: 'resolved', resolution: await resolveCall(agent, call, { completed: transcript.keys, ctx }) }
   } catch (error) {

@@ -15,6 +15,8 @@ const MAX_TEXT_BYTES = 2_000
 export interface RequestedCall {
   sessionId: string
   run: number
+  /** The run that first accepted the message that opened this run. */
+  intent: number
   turn: number
   index: number
   tool: string

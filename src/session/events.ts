@@ -6,7 +6,7 @@ import type { Json, JsonObject } from './json.ts'
 export type Effect = 'read' | 'idempotent' | 'external'
 
 /** How a session in `error` can be recovered. */
-export type RecoveryStrategy = 'restart_run' | 'restart_from_last_effect' | 'selective' | 'manual' | 'abandon'
+export type RecoveryStrategy = 'continue_run' | 'restart_run' | 'restart_from_last_effect' | 'manual' | 'abandon'
 
 /** One failed attempt of a model call or a tool call. */
 export interface FailedAttempt {
@@ -144,7 +144,8 @@ export type EventBody =
   /** `blob`: the whole content; `content` is then only its beginning. */
   | { type: 'message_received'; messageId: string; content: string | UserBlock[]; metadata?: JsonObject; blob?: BlobRef }
   | { type: 'message_rejected'; messageId?: string; code: string; reason: string }
-  | { type: 'run_started'; run: number; messageId: string }
+  /** `intent`: the run that first accepted the message; absent: this one. A restart or a regeneration keeps it, and so the default keys. */
+  | { type: 'run_started'; run: number; messageId: string; intent?: number }
   /** `takes`: ids of the received messages that the model sees from this turn on, in order. */
   | { type: 'turn_started'; run: number; turn: number; takes: string[] }
   | { type: 'model_attempt_failed'; run: number; turn: number; error: FailedAttempt }
@@ -295,6 +296,12 @@ export type EventBody =
       /** Effects that are not undone: the newest 100 at most. */
       effects: EffectReport[]
       moreEffects?: number
+      /** The effects were undone outside of pawl: their keys and unknown outcomes no longer count. */
+      keys?: 'forgotten'
+      /** Short hashes of the ids of archived messages: these can be sent again. */
+      removed?: string[]
+      /** Messages that are in the inbox again, to be answered anew: the first one opened the run of this intent. */
+      again?: { messages: { messageId: string; seq: number }[]; intent: number }
     }
   /** The events before this one are another session's; the fork continues from there independently. */
   | {
@@ -311,8 +318,25 @@ export type EventBody =
     }
   | { type: 'run_completed'; run: number; turns: number; stopReason: StopReason; usage: Usage }
   | { type: 'run_interrupted'; run: number; reason?: string; by?: string }
-  | { type: 'error_entered'; run?: number; code: string; reason: string; strategy: RecoveryStrategy | 'automatic' }
-  | { type: 'recovery_started'; run?: number; strategy: RecoveryStrategy | 'automatic'; by?: string }
+  /** The run cannot continue, and its open calls stay as they are. `options`: the strategies that are possible; `strategy`: the best of them. */
+  | {
+      type: 'error_entered'
+      run?: number
+      turn?: number
+      code: string
+      reason: string
+      strategy: RecoveryStrategy | 'automatic'
+      options?: RecoveryStrategy[]
+    }
+  /** `toSeq`: what the run said and did after this event leaves the transcript. */
+  | {
+      type: 'recovery_started'
+      run?: number
+      strategy: RecoveryStrategy | 'automatic'
+      toSeq?: number
+      by?: string
+      reason?: string
+    }
   | { type: 'recovery_ended'; run?: number; strategy: RecoveryStrategy | 'automatic' }
   | { type: 'session_closed'; reason: 'idle' | 'requested'; by?: string }
 

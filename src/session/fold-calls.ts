@@ -3,7 +3,7 @@ import { shortHash } from './digest.ts'
 import { type Effect, type EventOf, type Resolution, resultsIdOf } from './events.ts'
 import { jsonBytes } from './json.ts'
 import { SNAPSHOT_BYTES } from './snapshot.ts'
-import type { CallState, RunState, SessionState, UnknownCall } from './state.ts'
+import type { CallState, RunEffect, RunState, SessionState, UnknownCall } from './state.ts'
 import { defined } from './defined.ts'
 
 // Every execution's history has two snapshots, so everything that grows with the session is bounded.
@@ -28,6 +28,7 @@ function endCall(state: SessionState, callId: string, status: 'completed' | 'fai
     if (run.calls.every(hasEnded)) {
       run.phase = 'turn_due'
       state.lastMessageId = resultsIdOf(run)
+      if (run.lastEffect?.turn === run.turn) run.lastEffect.seq = state.seq
     }
   })
   settleStatus(state)
@@ -82,15 +83,6 @@ export function waitFor(
   settleStatus(state)
 }
 
-/** The run has failed: its pending requests are withdrawn, because no decision could be carried out, and approved calls are not executed. */
-export function leaveOpen(state: SessionState): void {
-  for (const call of (state.current?.calls ?? []).filter((one) => one.status === 'issued' || isWaiting(one))) {
-    call.status = call.status === 'awaiting_resolution' ? 'unknown' : 'failed'
-    delete call.input
-    delete call.asked
-  }
-}
-
 /** A denied call ends with the `tool_failed` that follows. */
 export function decideApproval(state: SessionState, event: EventOf<'approval_decided'>): void {
   updateCall(state, event.callId, (call) => {
@@ -109,42 +101,23 @@ export function completeCall(state: SessionState, event: EventOf<'tool_completed
   updateCall(state, event.callId, (call, run) => {
     if (event.replayOf !== undefined || call.resolution.effect === 'read') return
     if (call.resolution.key !== undefined) rememberKey(state, call.resolution.key, event.callId)
-    addEffect(run, event.callId)
+    addEffect(run, event, run.turn)
   })
   endCall(state, event.callId, 'completed')
 }
 
-/** A failed external call certainly did not happen. An idempotent one whose body was entered may have, and only this run has its key. */
+/** A failed external call certainly did not happen. An idempotent one may have, and would have the same key again. */
 export function failCall(state: SessionState, event: EventOf<'tool_failed'>): void {
-  const mayHaveBegun = event.attempt > 0 || event.code === 'interrupted'
-  updateCall(state, event.callId, (call, run) => {
-    if (call.resolution.effect === 'idempotent' && mayHaveBegun) addEffect(run, event.callId)
-  })
   endCall(state, event.callId, 'failed')
 }
 
-function addEffect(run: RunState, callId: string): void {
-  if (run.effects.includes(callId)) return
-  run.effects.push(callId)
+function addEffect(run: RunState, { callId, tool, effectId }: RunEffect, turn: number): void {
+  if (turn >= (run.lastEffect?.turn ?? 0)) run.lastEffect = { turn }
+  run.effects = run.effects.filter((one) => one.callId !== callId)
+  run.effects.push({ callId, tool, ...defined({ effectId }) })
   if (run.effects.length <= EFFECTS_KEPT) return
   run.effects.shift()
   run.moreEffects += 1
-}
-
-function removeEffect(run: RunState, callId: string): void {
-  const kept = run.effects.filter((one) => one !== callId)
-  if (kept.length === run.effects.length) run.moreEffects -= 1
-  run.effects = kept
-}
-
-/** Whether the run has effects, or may have, that a restart would repeat. */
-export function hasEffects(run: RunState): boolean {
-  return run.effects.length + run.moreEffects > 0
-}
-
-/** Whether a new run can take the run's messages again. */
-export function canRestart(run: RunState): boolean {
-  return !hasEffects(run) && !run.tookMore
 }
 
 function rememberKey(state: SessionState, key: string, callId: string): void {
@@ -162,7 +135,7 @@ function dropOldest(entries: Record<string, unknown>, kept: number): void {
 /** It is unknown whether the call happened. */
 export function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>): void {
   const { run: number, turn, attempt, aliveForMs } = event
-  updateCall(state, event.callId, (call, run) => {
+  updateCall(state, event.callId, (call) => {
     if (event.again !== undefined) return
     const { input = null, resolution } = call
     // `verify` was called with arguments too large to keep when the call was made; later only their digest is known.
@@ -176,7 +149,6 @@ export function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>)
       ...defined({ aliveForMs }),
     }
     keepUnknownWithinBounds(state.unknown)
-    addEffect(run, event.callId)
     call.attempts = attempt
   })
   if (event.ask) waitFor(state, event.callId, 'awaiting_resolution', {})
@@ -215,5 +187,5 @@ export function resolveCall(state: SessionState, event: EventOf<'tool_resolved'>
     settleStatus(state)
   }
   if (event.happened && known.resolution.key !== undefined) rememberKey(state, known.resolution.key, event.callId)
-  if (!event.happened && state.current?.run === known.run) removeEffect(state.current, event.callId)
+  if (event.happened && state.current?.run === known.run) addEffect(state.current, event, known.turn)
 }

@@ -1,21 +1,12 @@
 // The fold: applies each event to a session's state. The workflow, the activities and the store's rebuild share this code.
 import { addUsage, NO_USAGE } from './content.ts'
 import { shortHash } from './digest.ts'
-import type { EventOf, SessionEvent } from './events.ts'
-import { answerIdOf, callIdOf } from './events.ts'
-import {
-  completeCall,
-  decideApproval,
-  failCall,
-  leaveOpen,
-  markUnknown,
-  resolveCall,
-  settleStatus,
-  updateCall,
-  waitFor,
-} from './fold-calls.ts'
+import type { EffectReport, EventOf, SessionEvent } from './events.ts'
+import { answerIdOf, callIdOf, resultsIdOf } from './events.ts'
+import { completeCall, decideApproval, failCall, markUnknown, resolveCall, settleStatus, updateCall, waitFor } from './fold-calls.ts'
 import { queue, requeue, take } from './queue.ts'
-import type { RunState, SessionState } from './state.ts'
+import { progressOf } from './recovery.ts'
+import type { QueuedMessage, RunState, SessionState } from './state.ts'
 import { defined } from './defined.ts'
 
 /** How many message ids a state keeps, as hashes. */
@@ -73,13 +64,17 @@ export function apply(state: SessionState, event: SessionEvent): void {
   switch (event.type) {
     case 'session_started':
     case 'message_rejected':
-    case 'model_attempt_failed':
     case 'tool_attempt_failed':
     case 'milestone_reached':
     case 'answer_received':
       return
     case 'session_resumed':
       state.epoch = event.executionId
+      // A run that failed stays failed until somebody recovers it.
+      if (state.error && state.error.strategy !== 'automatic') {
+        state.status = 'error'
+        return
+      }
       state.status = state.current ? 'running' : 'idle'
       state.error = null
       settleStatus(state)
@@ -91,12 +86,15 @@ export function apply(state: SessionState, event: SessionEvent): void {
       return
     case 'run_started':
       state.run = event.run
-      state.current = openRun(event)
+      state.current = { ...openRun(event), ...defined({ before: state.lastMessageId }) }
       state.status = 'running'
       state.error = null
       return
     case 'turn_started':
       startTurn(state, event)
+      return
+    case 'model_attempt_failed':
+      if (state.current) state.current.modelAttempts = event.error.attempt
       return
     case 'model_completed':
       completeModelCall(state, event)
@@ -150,15 +148,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
       state.error = null
       return
     case 'error_entered':
-      state.status = 'error'
-      state.error = {
-        code: event.code,
-        reason: event.reason,
-        at: event.at,
-        strategy: event.strategy,
-        ...defined({ run: event.run }),
-      }
-      if (event.strategy !== 'automatic') leaveOpen(state)
+      enterError(state, event)
       return
     case 'recovery_started':
       startRecovery(state, event)
@@ -178,6 +168,7 @@ function openRun(event: EventOf<'run_started'>): RunState {
   return {
     run: event.run,
     messageId: event.messageId,
+    intent: event.intent ?? event.run,
     metadata: {},
     startedAt: event.at,
     turn: 0,
@@ -195,7 +186,8 @@ function startTurn(state: SessionState, event: EventOf<'turn_started'>): void {
   const run = state.current
   if (!run) return
   const last = event.takes.at(-1)
-  if (last !== undefined) state.lastMessageId = last
+  if (last !== undefined) state.lastMessageId = run.lastTaken = last
+  delete run.modelAttempts
   take(state, event.takes)
   run.turn = event.turn
   run.phase = 'model'
@@ -230,13 +222,58 @@ function completeModelCall(state: SessionState, event: EventOf<'model_completed'
   else run.phase = event.stopReason === 'pause_turn' ? 'turn_due' : 'answered'
 }
 
+/** The message that opened a run keeps its intent in the inbox. */
+function withIntent({ messageId, intent }: RunState, message: QueuedMessage): QueuedMessage {
+  return message.messageId === messageId ? { ...message, intent } : message
+}
+
+function enterError(state: SessionState, { code, reason, at, strategy, options, run, turn }: EventOf<'error_entered'>): void {
+  const { current } = state
+  state.status = 'error'
+  state.error = {
+    code,
+    reason,
+    at,
+    strategy,
+    ...defined({ options, run, turn, attempts: current?.phase === 'model' ? current.modelAttempts : undefined }),
+    ...(current && strategy !== 'automatic' && { progress: progressOf(state, current) }),
+  }
+}
+
 function startRecovery(state: SessionState, event: EventOf<'recovery_started'>): void {
   const run = state.current
-  if (event.strategy === 'restart_run' && run) {
-    requeue(state, [...run.taken, ...state.inbox])
-    state.current = null
+  if (!run) return
+  switch (event.strategy) {
+    case 'restart_run':
+      requeue(state, [...run.taken.map((message) => withIntent(run, message)), ...state.inbox])
+      endAt(state, run.before)
+      return
+    case 'abandon':
+      endAt(state, run.lastTaken ?? run.before)
+      return
+    case 'restart_from_last_effect':
+      goToLastEffect(state, run)
+      return
+    default:
+      // The limits of the build that continues the run count: its first answer brings them.
+      delete run.limits
   }
-  if (event.strategy === 'abandon') state.current = null
+}
+
+/** The failed run is over, and the transcript ends with this message. */
+function endAt(state: SessionState, lastMessageId: string | undefined): void {
+  state.current = null
+  if (lastMessageId === undefined) delete state.lastMessageId
+  else state.lastMessageId = lastMessageId
+}
+
+/** The run's next turn follows the one of its newest effect. */
+function goToLastEffect(state: SessionState, run: RunState): void {
+  run.phase = 'turn_due'
+  run.calls = []
+  delete run.leftOut
+  delete run.limits
+  if (run.lastEffect) state.lastMessageId = resultsIdOf({ run: run.run, turn: run.lastEffect.turn })
 }
 
 /** Goes back to an earlier point. What only grows stays: numbers, accepted ids, completed and unknown effects, usage. */
@@ -253,10 +290,23 @@ function rollBack(state: SessionState, event: EventOf<'rolled_back'>): void {
   }
   state.current = null
   state.status = 'idle'
-  requeue(
-    state,
-    state.inbox.filter((message) => (message.seq ?? 0) > event.upToSeq),
-  )
+  const { again, removed = [] } = event
+  const [opener, ...others] = again?.messages ?? []
+  requeue(state, [
+    ...(opener ? [{ ...opener, intent: again?.intent ?? state.run }] : []),
+    ...others,
+    ...state.inbox.filter((message) => (message.seq ?? 0) > event.upToSeq),
+  ])
+  const left = new Set(removed)
+  state.accepted = state.accepted.filter((hash) => !left.has(hash))
+  if (event.keys === 'forgotten') forgetEffects(state, event.effects)
+}
+
+/** Their keys and unknown outcomes no longer count. */
+function forgetEffects(state: SessionState, effects: readonly EffectReport[]): void {
+  const forgotten = new Set(effects.map(({ callId }) => callId))
+  for (const [hash, callId] of Object.entries(state.keys)) if (forgotten.has(callId)) delete state.keys[hash]
+  for (const callId of forgotten) delete state.unknown[callId]
 }
 
 /** The other session's events become this session's past, but not its usage and its accepted messages. */

@@ -25,6 +25,7 @@ export const UPDATES = {
   resume: 'resume',
   checkpoint: 'checkpoint',
   rollback: 'rollback',
+  regenerate: 'regenerate',
   fork: 'fork',
   approve: 'approve',
   deny: 'deny',
@@ -88,8 +89,10 @@ export interface LateResultSignal {
 
 /** The argument of the update `recover`. */
 export interface RecoverRequest {
-  strategy: 'restart_run' | 'abandon'
+  /** Absent: the strategy that the session's error names. */
+  strategy?: 'continue_run' | 'restart_run' | 'restart_from_last_effect' | 'abandon'
   by?: string
+  reason?: string
 }
 
 /** A short summary of a session: the answer of the updates `resume` and `recover`. The query `state` returns more. */
@@ -107,8 +110,23 @@ export interface CheckpointRequest {
 /** The argument of the update `rollback`; answers `Moved`. A run in progress is interrupted first. */
 export interface RollbackRequest {
   target: Target
+  /** `forgotten`: the effects after the target were undone outside of pawl, so their keys and unknown outcomes no longer count. */
+  keys?: 'kept' | 'forgotten'
   reason?: string
   by?: string
+}
+
+/** The argument of the update `regenerate`; answers `Regenerated`. A run in progress is interrupted first. */
+export interface RegenerateRequest {
+  reason?: string
+  by?: string
+}
+
+/** The result of a regeneration: the message that is answered again. */
+export interface Regenerated extends Moved {
+  messageId: string
+  /** `seq` of the event with which the session went back. */
+  seq: number
 }
 
 /** The result of a rollback. */

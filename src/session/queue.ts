@@ -57,7 +57,7 @@ function sumOf(messages: readonly QueuedMessage[]): number {
   return messages.reduce((sum, { messageId }) => sum + bytesOf(messageId), 0)
 }
 
-/** `{"messageId":…,"seq":…},` with a `seq` of ten digits. */
+/** `{"messageId":…,"seq":…},` with a `seq` of ten digits; an intent, which hardly any message has, fits into the rest of a snapshot. */
 const ENTRY_BYTES = 32
 
 function bytesOf(messageId: string): number {

@@ -41,6 +41,8 @@ export interface RunState {
   run: number
   /** The message that opened the run. */
   messageId: string
+  /** The run that first accepted that message: what default idempotency keys count for. */
+  intent: number
   /** The message's metadata; empty until the run's first answer, which carries it. */
   metadata: JsonObject
   /** When it began, in milliseconds since 1970. */
@@ -65,14 +67,46 @@ export interface RunState {
   takenBytes: number
   /** The run took more messages than the state can hold, so it cannot be restarted. */
   tookMore?: true
-  /** Effects other than reads that completed, or may have, the newest 10: `restart_run` would repeat them. */
-  effects: string[]
+  /** Effects other than reads that completed, or may have, the newest 10. */
+  effects: RunEffect[]
   /** How many more there are. */
   moreEffects: number
+  /** The turn of the newest effect that completed; `seq`: the event with which that turn's calls had all ended. */
+  lastEffect?: { turn: number; seq?: number }
+  /** Attempts of the newest model call that failed so far. */
+  modelAttempts?: number
+  /** Id of the transcript's last message before the run. */
+  before?: string
+  /** Id of the last message that the run took. */
+  lastTaken?: string
   /** `seq` of the newest `model_completed`, and the id of the last message before it in the transcript. */
   answerSeq?: number
   /** Id of the transcript's last message before the newest answer. */
   beforeAnswer?: string
+}
+
+/** An effect of a run. */
+export interface RunEffect {
+  /** The call's id: `t_<run>_<turn>_<index>`. */
+  callId: string
+  /** The tool's name. */
+  tool: string
+  /** The effect's name in the outside world, where the tool gives one. */
+  effectId?: string
+}
+
+/** What a run had done when it failed: calls by their ids and tools. */
+export interface ErrorProgress {
+  /** Effects that completed, the newest 10. */
+  completed: RunEffect[]
+  /** How many more there are. */
+  moreCompleted?: number
+  /** Calls of the newest turn that failed. */
+  failed: Pick<RunEffect, 'callId' | 'tool'>[]
+  /** Calls of the newest turn that have no result. */
+  pending: Pick<RunEffect, 'callId' | 'tool'>[]
+  /** Calls of which it is unknown whether they took effect. */
+  unknown: string[]
 }
 
 /** A reference to a call that a bounded state leaves out. */
@@ -84,6 +118,8 @@ export interface QueuedMessage {
   messageId: string
   /** `seq` of its `message_received`. */
   seq?: number
+  /** The run that first accepted it, if it is in the inbox again. */
+  intent?: number
 }
 
 /** Why a session is in `error`. */
@@ -94,10 +130,18 @@ export interface SessionError {
   reason: string
   /** The run that failed, if it was one. */
   run?: number
+  /** The turn in which it failed. */
+  turn?: number
   /** When, in milliseconds since 1970. */
   at: number
-  /** `automatic`: pawl continues by itself once the cause is gone. */
+  /** The best way to recover. `automatic`: pawl continues by itself once the cause is gone. */
   strategy: RecoveryStrategy | 'automatic'
+  /** All possible ways. */
+  options?: RecoveryStrategy[]
+  /** Attempts of the step that failed. */
+  attempts?: number
+  /** What the run had done. */
+  progress?: ErrorProgress
 }
 
 /** A call that may have happened, with the data that `verify` needs to check again. */

@@ -1,6 +1,7 @@
 // Points of a session's past, for rollbacks and forks: finding them, and the effects after them.
+import { effectsAbove, noEffects, noteEffect } from './effects.ts'
 import { PawlError } from './errors.ts'
-import { answerIdOf, type EffectReport, resultsIdOf, type SessionEvent, type Target } from './events.ts'
+import { answerIdOf, type EffectReport, type EventOf, resultsIdOf, type SessionEvent, type Target } from './events.ts'
 import { SAY_WHERE_TO, targetIn } from './requests.ts'
 import { addToTranscript, emptyTranscript } from './transcript.ts'
 import { defined } from './defined.ts'
@@ -53,7 +54,7 @@ export function locate(
     if (event.type === 'session_started') [boundaries, found] = [[], undefined]
     if (event.type === 'run_started') runFrom = event.seq
     if (event.type === 'rolled_back') leftBehind(event.toSeq)
-    if (event.type === 'recovery_started' && event.strategy === 'restart_run') leftBehind(runFrom)
+    if (event.type === 'recovery_started' && (event.strategy === 'restart_run' || event.strategy === 'abandon')) leftBehind(runFrom)
     if (event.type === 'model_completed') results = resultsIdOf(event)
     const closed = wasOpen && transcript.open === null && event.type !== 'rolled_back'
     lastMessageId = event.type === 'rolled_back' ? event.lastMessageId : lastMessageOf(event, closed ? results : lastMessageId)
@@ -79,38 +80,50 @@ export function locate(
 
 /** The effects above `seq` that completed or may have, newest last. */
 export function effectsAfter(events: Iterable<SessionEvent>, seq: number): { effects: EffectReport[]; more: number } {
-  const byCall = new Map<string, EffectReport>()
-  const effectOf = new Map<string, string>()
-  for (const event of events) {
-    if (event.type === 'tool_issued') effectOf.set(event.callId, event.effect)
-    if (event.seq <= seq || !('callId' in event) || effectOf.get(event.callId) === 'read') continue
-    const { callId, tool } = event
-    switch (event.type) {
-      case 'tool_completed':
-        if (event.replayOf === undefined) byCall.set(callId, { callId, tool, status: 'completed', ...named(event.effectId) })
-        break
-      case 'tool_unknown':
-        if (event.again === undefined) byCall.set(callId, { callId, tool, status: 'unknown' })
-        break
-      case 'tool_resolved':
-        if (event.happened) byCall.set(callId, { callId, tool, status: 'completed', ...named(event.effectId) })
-        else if (event.decision !== 'skip') byCall.delete(callId)
-        break
-      case 'tool_failed':
-        // An idempotent call that failed after its body was entered may have taken effect.
-        if (effectOf.get(callId) === 'idempotent' && (event.attempt > 0 || event.code === 'interrupted')) {
-          byCall.set(callId, { callId, tool, status: 'unknown' })
-        }
-        break
-      default:
-    }
-  }
-  const all = [...byCall.values()]
+  const log = noEffects()
+  for (const event of events) noteEffect(log, event)
+  const all = effectsAbove(log, seq).map(({ callId, tool, status, effectId }) => ({ callId, tool, status, ...defined({ effectId }) }))
   return { effects: all.slice(-EFFECTS_REPORTED), more: Math.max(0, all.length - EFFECTS_REPORTED) }
 }
 
-function named(effectId: string | undefined): { effectId?: string } {
-  return effectId === undefined ? {} : { effectId }
+/** The users' messages that are not in the transcript up to `seq`, in order; of the inbox only those up to `upToSeq`. */
+export function messagesAfter(
+  events: Iterable<SessionEvent>,
+  seq: number,
+  upToSeq: number,
+): { messageId: string; seq: number; taken: boolean }[] {
+  const live = new Map<string, { receivedAt: number; takenAt?: number; run?: number }>()
+  for (const event of events) {
+    if (event.type === 'session_started') live.clear()
+    if (event.type === 'message_received') live.set(event.messageId, { receivedAt: event.seq })
+    if (event.type === 'turn_started') {
+      for (const messageId of event.takes) Object.assign(live.get(messageId) ?? {}, { takenAt: event.seq, run: event.run })
+    }
+    if (event.type === 'recovery_started' && event.strategy === 'restart_run') {
+      for (const [messageId, { receivedAt, run }] of live) if (run === event.run) live.set(messageId, { receivedAt })
+    }
+    if (event.type === 'rolled_back' && !event.keepsRun) leave(live, event)
+  }
+  return [...live].flatMap(([messageId, { receivedAt, takenAt }]) => {
+    const isAfter = takenAt === undefined ? receivedAt <= upToSeq : takenAt > seq
+    return isAfter ? [{ messageId, seq: receivedAt, taken: takenAt !== undefined }] : []
+  })
+}
+
+function leave(live: Map<string, { receivedAt: number; takenAt?: number }>, { toSeq, upToSeq, again }: EventOf<'rolled_back'>): void {
+  for (const [messageId, { receivedAt, takenAt }] of live) {
+    const isLeft = takenAt === undefined ? receivedAt <= upToSeq : takenAt > toSeq
+    if (!isLeft) continue
+    live.delete(messageId)
+    if (again?.messages.some((one) => one.messageId === messageId)) live.set(messageId, { receivedAt })
+  }
+}
+
+/** The newest run, and its intent; undefined before the first one. */
+export function newestRun(events: Iterable<SessionEvent>): { run: number; intent: number } | undefined {
+  let newest: { run: number; intent: number } | undefined
+  for (const event of events) if (event.type === 'run_started') newest = { run: event.run, intent: event.intent ?? event.run }
+  return newest
 }
 
 /** The last event that belongs to the target, if this event determines it. */

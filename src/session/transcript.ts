@@ -1,6 +1,8 @@
 // The transcript: the messages that are sent to a model, folded from a session's events.
 import { type AssistantBlock, type ContentBlock, isImageSource, type Message, type ToolResultBlock, type UserBlock } from './content.ts'
 import { placeholderOf } from './blobs.ts'
+import { type Effects, effectsAbove, forgetEffects, noEffects, noteEffect } from './effects.ts'
+import { noteOn } from './recovery-note.ts'
 import type { EventOf, ResultContent, SessionEvent } from './events.ts'
 import { callIdOf } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
@@ -38,11 +40,25 @@ export interface Transcript {
   completed: Map<string, ResultContent>
   /** The newest run: where it begins in `messages`, the messages that it took, and the metadata for its code. */
   newestRun: NewestRun
+  effects: Effects
+  /** For the model, where the transcript was cut: they are not messages, and `messagesFor` puts them in their places. */
+  notes: Note[]
+}
+
+/** A note for the model about effects that the transcript no longer shows. */
+interface Note {
+  /** How many messages come before it. */
+  after: number
+  /** The event that cut the transcript. */
+  seq: number
+  text: string
 }
 
 /** The newest run, and the metadata of the message that opened it. */
 interface NewestRun {
   run: number
+  /** `seq` of its `run_started`. */
+  seq: number
   from: number
   took: Map<string, WaitingMessage>
   metadata: JsonObject
@@ -65,12 +81,15 @@ export function emptyTranscript(): Transcript {
     completed: new Map(),
     keys: new Map(),
     pendingKeys: new Map(),
-    newestRun: { run: 0, from: 0, took: new Map(), metadata: {} },
+    newestRun: { run: 0, seq: 0, from: 0, took: new Map(), metadata: {} },
+    effects: noEffects(),
+    notes: [],
   }
 }
 
 /** Adds one event to the transcript, in place. */
 export function addToTranscript(transcript: Transcript, event: SessionEvent): void {
+  noteEffect(transcript.effects, event)
   switch (event.type) {
     case 'session_started':
       Object.assign(transcript, emptyTranscript())
@@ -124,8 +143,11 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
       closeCalls(transcript, event.seq)
       return
     case 'recovery_started':
-      if (event.strategy === 'restart_run') dropNewestRun(transcript)
-      else if (event.strategy === 'abandon') closeCalls(transcript, event.seq)
+      if (event.strategy === 'restart_run') restartNewestRun(transcript, event.seq)
+      else {
+        const keptSeq = answersLeftAfter(transcript, event)
+        if (keptSeq !== undefined) leaveAnswers(transcript, keptSeq, event.seq)
+      }
       return
     case 'rolled_back':
       rollBack(transcript, event)
@@ -195,13 +217,14 @@ export function withCallIds(content: readonly AssistantBlock[], run: number, tur
   return content.map((block) => (block.type === 'tool_use' ? { ...block, id: callIdOf(run, turn, index++) } : block))
 }
 
-function startRun(transcript: Transcript, { run, messageId }: EventOf<'run_started'>): void {
+function startRun(transcript: Transcript, { run, messageId, seq }: EventOf<'run_started'>): void {
   const metadata = transcript.waiting.get(messageId)?.metadata ?? {}
-  transcript.newestRun = { run, from: transcript.messages.length, took: new Map(), metadata }
+  transcript.newestRun = { run, seq, from: transcript.messages.length, took: new Map(), metadata }
 }
 
 function forgetRun(transcript: Transcript): void {
-  transcript.newestRun = { run: transcript.newestRun.run, from: transcript.messages.length, took: new Map(), metadata: {} }
+  const { run, seq } = transcript.newestRun
+  transcript.newestRun = { run, seq, from: transcript.messages.length, took: new Map(), metadata: {} }
 }
 
 function takeMessages(transcript: Transcript, { takes, seq }: EventOf<'turn_started'>): void {
@@ -253,12 +276,64 @@ function resultBlock(callId: string, result: ToolResult): ToolResultBlock {
   return { type: 'tool_result', tool_use_id: callId, content: result.content, ...(result.isError && { is_error: true }) }
 }
 
-function dropNewestRun(transcript: Transcript): void {
-  const { from, took } = transcript.newestRun
+/** The run's messages wait again, and all that it said leaves the transcript. */
+function restartNewestRun(transcript: Transcript, seq: number): void {
+  const { from, took, seq: startedAt } = transcript.newestRun
   truncate(transcript, from)
-  transcript.open = null
   transcript.waiting = new Map([...took, ...transcript.waiting])
   took.clear()
+  cut(transcript, seq, startedAt)
+}
+
+/** The event after which a recovery takes answers and results out of the transcript; undefined if it takes none. */
+export function answersLeftAfter({ newestRun }: Transcript, { strategy, toSeq }: EventOf<'recovery_started'>): number | undefined {
+  if (strategy === 'abandon') return newestRun.seq
+  return strategy === 'restart_from_last_effect' ? toSeq : undefined
+}
+
+/** Answers and results after `keptSeq` leave the transcript; what users said stays. Calls of an answer that stays were never run. */
+function leaveAnswers(transcript: Transcript, keptSeq: number, seq: number): void {
+  const { messages, seqs } = transcript
+  if ((seqs.at(-1) ?? 0) <= keptSeq) closeCalls(transcript, seq)
+  const first = seqs.findIndex((at) => at > keptSeq)
+  const from = first < 0 ? messages.length : first
+  const isKept = (message: Message, index: number): boolean => isSaid(message) || seqs[index] === seq
+  const kept = messages
+    .slice(from)
+    .flatMap((message, index) => (isKept(message, from + index) ? [{ message, seq: seqs[from + index] ?? seq }] : []))
+  truncate(transcript, from)
+  for (const one of kept) put(transcript, one.seq, one.message)
+  cut(transcript, seq, keptSeq)
+}
+
+/** Whether a user said it: results of calls are messages of the user's role, too. */
+function isSaid({ role, content }: Message): boolean {
+  return role === 'user' && (typeof content === 'string' || content.every((block) => block.type !== 'tool_result'))
+}
+
+/** After what came after `keptSeq` has left the transcript: tells the model which effects are left of it. */
+function cut(transcript: Transcript, seq: number, keptSeq: number): void {
+  transcript.open = null
+  transcript.notes = transcript.notes.filter((note) => note.seq <= keptSeq)
+  const effects = effectsAbove(transcript.effects, keptSeq)
+  if (effects.length === 0) return
+  transcript.notes.push({ after: transcript.messages.length, seq, text: noteOn(effects, transcript.completed) })
+}
+
+/** The messages for the model: those of the transcript, with the notes in their places. */
+export function messagesFor({ messages, notes }: Transcript): Message[] {
+  const all: Message[] = []
+  let next = 0
+  for (const [index, message] of messages.entries()) {
+    for (; (notes[next]?.after ?? Infinity) <= index; next++) all.push(noteMessage(notes[next]))
+    all.push(message)
+  }
+  for (; next < notes.length; next++) all.push(noteMessage(notes[next]))
+  return all
+}
+
+function noteMessage(note: Note | undefined): Message {
+  return { role: 'user', content: note?.text ?? '' }
 }
 
 function truncate(transcript: Transcript, length: number): void {
@@ -267,13 +342,28 @@ function truncate(transcript: Transcript, length: number): void {
 }
 
 /** Removes what was added after `toSeq`; results of completed effects stay, for replays. */
-function rollBack(transcript: Transcript, { toSeq, upToSeq, keepsRun }: EventOf<'rolled_back'>): void {
+function rollBack(transcript: Transcript, { toSeq, upToSeq, keepsRun, keys, again, seq: at }: EventOf<'rolled_back'>): void {
   const kept = transcript.seqs.findIndex((seq) => seq > toSeq)
   if (kept >= 0) truncate(transcript, kept)
-  transcript.open = null
+  if (keys === 'forgotten') forgetKeys(transcript, toSeq)
+  cut(transcript, at, toSeq)
   if (keepsRun) return
   for (const [messageId, { seq }] of transcript.waiting) if (seq <= upToSeq) transcript.waiting.delete(messageId)
+  const { took } = transcript.newestRun
+  const saidAgain = (again?.messages ?? []).flatMap(({ messageId }): [string, WaitingMessage][] => {
+    const message = took.get(messageId)
+    return message ? [[messageId, message]] : []
+  })
+  transcript.waiting = new Map([...saidAgain, ...transcript.waiting])
   forgetRun(transcript)
+}
+
+/** The effects with an outcome after `seq` were undone outside of pawl: nothing replays them. */
+function forgetKeys(transcript: Transcript, seq: number): void {
+  const forgotten = new Set(effectsAbove(transcript.effects, seq).map(({ callId }) => callId))
+  for (const [key, callId] of transcript.keys) if (forgotten.has(callId)) transcript.keys.delete(key)
+  for (const callId of forgotten) transcript.completed.delete(callId)
+  forgetEffects(transcript.effects, seq)
 }
 
 function becomeFork(transcript: Transcript, { keys }: EventOf<'forked'>): void {
@@ -284,4 +374,5 @@ function becomeFork(transcript: Transcript, { keys }: EventOf<'forked'>): void {
   transcript.keys.clear()
   transcript.pendingKeys.clear()
   transcript.completed.clear()
+  transcript.effects = noEffects()
 }

@@ -52,7 +52,10 @@ export function expire(session: Session, call: CallState): void {
   journal.append({ type: 'approval_decided', ...where, digest, approved: false, expired: true })
   journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'approval_expired', message })
   if (onExpiry === 'error')
-    failRun(session, run.run, 'approval_expired', `Nobody approved the call ${call.callId} of "${call.resolution.tool}" in time.`)
+    failRun(session, run.run, {
+      code: 'approval_expired',
+      reason: `Nobody approved the call ${call.callId} of "${call.resolution.tool}" in time.`,
+    })
 }
 
 /**

@@ -46,6 +46,7 @@ export function inputOf(turn: Pick<Turn, 'journal' | 'run'>, call: Call): ToolCa
   return {
     agent,
     run: call.run,
+    intent: turn.run.intent,
     turn: call.turn,
     input: call.input,
     resolution: { index, tool, effect, schemaDigest, ...defined({ key }) },

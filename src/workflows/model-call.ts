@@ -7,11 +7,12 @@ import { MAX_DEATHS } from '../session/attempts.ts'
 import { answerIn, interruptedWhile, modelCalls, whyLost } from './activities.ts'
 import { countAttempts } from './attempts.ts'
 import { eventsOf, type Journal } from './journal.ts'
+import type { Failure } from './open-session.ts'
 import type { Serving } from './serving.ts'
 import { defined } from '../session/defined.ts'
 
 /** How a model call ended; `model_completed` itself is in the journal. */
-export type ModelCallEnd = { end: 'completed' } | { end: 'stopped' } | { end: 'failed'; code: string; reason: string }
+export type ModelCallEnd = { end: 'completed' } | { end: 'stopped' } | ({ end: 'failed' } & Failure)
 
 const MAX_STALE = 3
 
@@ -19,7 +20,8 @@ const MAX_STALE = 3
 export async function callModel(journal: Journal, serving: Serving, run: RunState): Promise<ModelCallEnd> {
   const { agent } = journal.state
   const { run: number, turn, startedAt } = run
-  const attempts = countAttempts((error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error }))
+  // Numbers continue after a recovery, and the budget of retries begins anew.
+  const attempts = countAttempts((error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error }), run.modelAttempts)
   let how: 'first' | 'again' | 'until_served' = 'first'
   let stale = 0
   for (;;) {
@@ -40,7 +42,7 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
       attempts.lost(lost)
       const givenUp = attempts.givenUp()
       if (givenUp !== undefined) return { end: 'failed', code: 'worker_died', reason: `The model call ${givenUp}.` }
-      if (attempts.used.failures >= MAX_DEATHS) return { end: 'failed', code: 'model_call_failed', reason: lost.message }
+      if (attempts.used.failures >= MAX_DEATHS) return { end: 'failed', code: 'model_call_failed', reason: lost.message, transient: true }
       continue
     }
     attempts.failed(result.failed)
@@ -54,7 +56,7 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
       }
       case 'failed':
         serving.served()
-        return { end: 'failed', code: result.code, reason: result.reason }
+        return { end: 'failed', code: result.code, reason: result.reason, transient: result.transient }
       case 'again':
         // Retried here and not by Temporal: so the failed attempt is recorded now, and a stop can end the backoff.
         serving.served()

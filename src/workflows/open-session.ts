@@ -1,7 +1,7 @@
 // The state and the operations that the parts of an open session share.
 import { ApplicationFailure } from '@temporalio/workflow'
 import { decide, type Decision, isGoingOn as isRunGoingOn } from '../session/decide.ts'
-import { canRestart } from '../session/fold-calls.ts'
+import { chooseRecovery } from '../session/recovery.ts'
 import type { Closing, StopSignal } from '../session/protocol.ts'
 import { boundedText, cutText, TEXT_BYTES } from '../session/texts.ts'
 import type { Alarms } from './alarms.ts'
@@ -11,6 +11,7 @@ import type { LateResults } from './late-results.ts'
 import type { Pacing } from './pacing.ts'
 import type { Serving } from './serving.ts'
 import type { Stopping } from './stopping.ts'
+import { defined } from '../session/defined.ts'
 
 /** An open session. */
 export interface Session {
@@ -39,16 +40,25 @@ export function isGoingOn({ journal: { state } }: Session): boolean {
   return isRunGoingOn(state)
 }
 
+/** Why a run cannot continue. */
+export interface Failure {
+  code: string
+  reason: string
+  /** It may be over by itself: its retries were used up. */
+  transient?: boolean | undefined
+}
+
 /** Puts the session into `error` because its run cannot continue. */
-export function failRun(session: Session, run: number, code: string, reason: string): void {
-  const { current } = session.journal.state
-  const strategy = current && !canRestart(current) ? 'abandon' : 'restart_run'
-  session.journal.append({
+export function failRun(session: Session, run: number, failure: Failure): void {
+  const { journal } = session
+  const turn = journal.state.current?.turn
+  journal.append({
     type: 'error_entered',
     run,
-    code: cutText(code, TEXT_BYTES.code),
-    reason: cutText(reason, TEXT_BYTES.reason),
-    strategy,
+    ...defined({ turn }),
+    code: cutText(failure.code, TEXT_BYTES.code),
+    reason: cutText(failure.reason, TEXT_BYTES.reason),
+    ...chooseRecovery(journal.state, failure),
   })
   endRun(session)
 }

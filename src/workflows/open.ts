@@ -74,7 +74,14 @@ function giveUpCalls(journal: Journal): void {
   const { current } = journal.state
   if (!current) return
   const reason = `The events of run ${current.run} are no longer in the side store, so the arguments of its open calls are lost. Send a message to start a new run.`
-  journal.append({ type: 'error_entered', run: current.run, code: 'events_missing', reason, strategy: 'abandon' })
+  journal.append({
+    type: 'error_entered',
+    run: current.run,
+    code: 'events_missing',
+    reason,
+    strategy: 'abandon',
+    options: ['abandon', 'manual'],
+  })
 }
 
 /**
@@ -182,8 +189,8 @@ function resumeFrom(
     return journal
   }
   const failed = error !== null && error.strategy !== 'automatic'
-  if (failed) journal.append({ type: 'run_interrupted', run: current.run, reason: 'its workflow had ended' })
-  else if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) leaveTurn(journal, current)
+  if (failed) return journal
+  if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) leaveTurn(journal, current)
   return journal
 }
 

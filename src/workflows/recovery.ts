@@ -1,47 +1,64 @@
 // The update `recover`: takes a session out of `error`.
 import { ApplicationFailure } from '@temporalio/workflow'
 import type { RecoverRequest } from '../session/protocol.ts'
-import { hasEffects } from '../session/fold-calls.ts'
+import { problemWith } from '../session/recovery.ts'
+import { isObject, plainOf } from '../session/requests.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Journal } from './journal.ts'
 import { textOf } from './open-session.ts'
 import { defined } from '../session/defined.ts'
+
+const STRATEGIES: readonly RecoverRequest['strategy'][] = ['continue_run', 'restart_run', 'restart_from_last_effect', 'abandon']
+
+/** The request that an argument makes: an object, if an empty one, so that an argument nobody can read recovers nothing. */
+export function recoverRequestOf(raw: unknown): RecoverRequest {
+  const request = plainOf(raw)
+  return isObject(request) ? (request as RecoverRequest) : { strategy: 'unreadable' as never }
+}
 
 /** The update's validator: refuses a recovery that is not possible. */
 export function checkRecovery(state: SessionState | undefined, request: RecoverRequest): void {
   const refuse = (code: string, message: string): never => {
     throw ApplicationFailure.nonRetryable(message, code)
   }
-  if (state?.status !== 'error')
+  if (state?.status !== 'error' || !state.error)
     return refuse('not_in_error', `The session is ${state?.status ?? 'loading'}, not in error: there is nothing to recover.`)
-  if (request.strategy === 'abandon') return
-  if (request.strategy !== 'restart_run') refuse('unknown_strategy', 'The strategy must be restart_run or abandon.')
-  if (state.error?.strategy === 'automatic') {
+  const { error, current: run } = state
+  const strategy = strategyOf(state, request)
+  if (strategy === 'manual') {
+    return refuse('choose_strategy', `No strategy is a good default after ${error.code}: name one of ${optionsOf(state)}.`)
+  }
+  if (!STRATEGIES.includes(strategy as RecoverRequest['strategy'])) {
+    refuse('unknown_strategy', `The strategy must be one of ${STRATEGIES.join(', ')}.`)
+  }
+  if (strategy === 'abandon') return
+  if (error.strategy === 'automatic') {
     refuse(
       'recovers_by_itself',
-      `The session leaves this error (${state.error.code}) by itself once its cause is gone; to prevent that, abandon the run.`,
+      `The session leaves this error (${error.code}) by itself once its cause is gone; to prevent that, abandon the run.`,
     )
   }
-  const run = state.current
-  if (!run) refuse('no_run', 'The session has no failed run to restart: send a message.')
-  if (run && hasEffects(run)) {
-    refuse(
-      'effects_completed',
-      `Run ${run.run} has effects that completed or may have (${run.effects.join(', ')}${run.moreEffects > 0 ? ` and ${run.moreEffects} more` : ''}); restarting it would repeat them. Abandon the run and send a message.`,
-    )
-  }
-  if (run?.tookMore) {
-    refuse(
-      'too_many_messages',
-      `Run ${run.run} took more messages than can be put back for a restart. Abandon the run and send a message: the next run sees the conversation.`,
-    )
-  }
+  if (!run) return refuse('no_run', 'The session has no failed run to recover: send a message.')
+  const problem = problemWith(state, run, strategy as NonNullable<RecoverRequest['strategy']>)
+  if (problem) refuse(problem.code, `${problem.reason} Possible now: ${optionsOf(state)}.`)
 }
 
-/** Carries out a checked recovery. A new run takes the messages of a restarted run again. */
+/** The requested strategy, or the best one for the error. */
+function strategyOf({ error }: SessionState, { strategy }: RecoverRequest): string {
+  return strategy ?? (error?.strategy === 'automatic' ? 'continue_run' : (error?.strategy ?? 'manual'))
+}
+
+function optionsOf({ error }: SessionState): string {
+  return (error?.options ?? ['abandon']).filter((option) => option !== 'manual').join(', ')
+}
+
+/** Carries out a checked recovery. */
 export function recover(journal: Journal, request: RecoverRequest): void {
-  const run = journal.state.current?.run
-  const about = { strategy: request.strategy, ...defined({ run }) }
-  journal.append({ type: 'recovery_started', ...about, ...textOf(request, 'by') })
+  const { current } = journal.state
+  const strategy = strategyOf(journal.state, request) as NonNullable<RecoverRequest['strategy']>
+  const about = { strategy, ...defined({ run: current?.run }) }
+  // The turn of the newest effect may be the newest one, with calls that have no result.
+  const toSeq = strategy === 'restart_from_last_effect' ? (current?.lastEffect?.seq ?? journal.watermark().seq) : undefined
+  journal.append({ type: 'recovery_started', ...about, ...defined({ toSeq }), ...textOf(request, 'by'), ...textOf(request, 'reason') })
   journal.append({ type: 'recovery_ended', ...about })
 }

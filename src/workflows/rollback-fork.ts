@@ -1,7 +1,16 @@
 // Updates that move a session: checkpoints on request, rollbacks, and the beginnings of forks.
 import { condition } from '@temporalio/workflow'
-import type { Target } from '../session/events.ts'
-import type { CheckpointRequest, ForkPoint, ForkRequest, Moved, RollbackRequest } from '../session/protocol.ts'
+import type { FindPlaceInput } from '../activities/contract.ts'
+import type { EventOf } from '../session/events.ts'
+import type {
+  CheckpointRequest,
+  ForkPoint,
+  ForkRequest,
+  Moved,
+  Regenerated,
+  RegenerateRequest,
+  RollbackRequest,
+} from '../session/protocol.ts'
 import { SAY_WHERE_TO, targetIn } from '../session/requests.ts'
 import { answerIn, findPlace, whyLost } from './activities.ts'
 import { eventsOf } from './journal.ts'
@@ -25,28 +34,71 @@ export function makeCheckpoint({ journal, flushing }: Session, request: Checkpoi
 
 /** Rolls the session back. A run in progress is interrupted once the target is known to exist. */
 export async function rollBack(session: Session, request: RollbackRequest): Promise<Moved> {
-  const { journal, flushing } = session
+  const { journal } = session
   const target = targetIn(request.target) ?? refuse('invalid_target', SAY_WHERE_TO)
-  const requestedAt = journal.watermark().seq
+  const { keys = 'kept' } = request
+  if (keys !== 'kept' && keys !== 'forgotten') refuse('invalid_keys', "`keys` must be 'kept' or 'forgotten'.")
+  // Messages that are sent during the rollback are kept.
+  const upToSeq = journal.watermark().seq
   return held(session, async () => {
-    await placeOf(session, target)
+    await placeOf(session, { target })
     await interruptRun(session, { reason: 'rolled back', ...stopDetails(request) })
-    const { seq: toSeq, lastMessageId, effects, more } = await placeOf(session, target)
-    journal.append({
-      type: 'rolled_back',
-      toSeq,
-      // Messages that were sent during the rollback are kept.
-      upToSeq: requestedAt,
-      target,
-      ...defined({ lastMessageId }),
-      ...stopDetails(request),
-      effects,
-      ...(more > 0 && { moreEffects: more }),
-    })
-    endRun(session)
-    flushing.nudge()
-    return { toSeq, effects, moreEffects: more }
+    const place = await placeOf(session, { target, upToSeq })
+    await goBack(session, place, { upToSeq, target, ...(keys === 'forgotten' && { keys }), ...stopDetails(request) })
+    return { toSeq: place.seq, effects: place.effects, moreEffects: place.more }
   })
+}
+
+/** Has the newest run's messages answered again, under the same intent: effects that it completed are replayed. */
+export async function regenerate(session: Session, request: RegenerateRequest): Promise<Regenerated> {
+  const { journal } = session
+  return held(session, async () => {
+    await placeOf(session, { newestRun: true })
+    await interruptRun(session, { reason: 'regenerated', ...stopDetails(request) })
+    // Nothing that waits is left: only the run's own messages are said again.
+    const place = await placeOf(session, { newestRun: true, upToSeq: 0 })
+    const [opener] = place.again?.messages ?? []
+    if (!opener) return refuse('run_not_found', 'The newest run has left the session, so there is nothing to repeat: send a message.')
+    const unknown = place.effects.filter(({ status }) => status === 'unknown').map(({ callId }) => callId)
+    const open = unknown.filter((callId) => journal.state.unknown[callId] !== undefined)
+    if (open.length > 0) {
+      refuse(
+        'outcome_unknown',
+        `It is unknown whether ${open.join(', ')} took effect, so a repetition might repeat it. Resolve the call first.`,
+      )
+    }
+    const seq = await goBack(session, place, { upToSeq: 0, ...(place.again && { again: place.again }), ...stopDetails(request) })
+    return { toSeq: place.seq, effects: place.effects, moreEffects: place.more, messageId: opener.messageId, seq }
+  })
+}
+
+type Place = Awaited<ReturnType<typeof placeOf>>
+
+/** How long a rollback waits for the store before it answers: a message that is sent again finds no trace there of its first run. */
+const STORED_WITHIN_MS = 2_000
+
+/** Goes back; returns the `seq` of the event. */
+async function goBack(
+  session: Session,
+  { seq: toSeq, lastMessageId, effects, more, removed }: Place,
+  about: Pick<EventOf<'rolled_back'>, 'upToSeq' | 'target' | 'keys' | 'again' | 'by' | 'reason'>,
+): Promise<number> {
+  const { journal, flushing } = session
+  const event = journal.watermark().seq + 1
+  journal.append({
+    type: 'rolled_back',
+    toSeq,
+    ...about,
+    ...defined({ lastMessageId }),
+    effects,
+    ...(more > 0 && { moreEffects: more }),
+    ...(removed.length > 0 && { removed }),
+  })
+  endRun(session)
+  const held = flushing.hold()
+  await condition(held.isStored, STORED_WITHIN_MS)
+  held.release()
+  return event
 }
 
 /** Finds where a fork begins: at a target, even in a past that a rollback has left, or at the session's head. */
@@ -54,9 +106,9 @@ export async function forkPoint(session: Session, request: ForkRequest): Promise
   const { interrupt } = request
   const target = request.target === undefined ? undefined : (targetIn(request.target) ?? refuse('invalid_target', SAY_WHERE_TO))
   return held(session, async () => {
-    if (target !== undefined) await placeOf(session, target, true)
+    if (target !== undefined) await placeOf(session, { target, archived: true })
     if (interrupt !== false) await interruptRun(session, { reason: 'forked', ...stopDetails(request) })
-    const { seq: toSeq, digest, effects, more } = await placeOf(session, target, true)
+    const { seq: toSeq, digest, effects, more } = await placeOf(session, { ...(target && { target }), archived: true })
     // The fork copies stored events.
     session.flushing.nudge()
     return { toSeq, digest, effects, moreEffects: more }
@@ -83,11 +135,11 @@ async function interruptRun(session: Session, details: { reason?: string; by?: s
   }
 }
 
-async function placeOf({ journal }: Session, target: Target | undefined, archived?: true) {
+async function placeOf({ journal }: Session, which: Pick<FindPlaceInput, 'target' | 'upToSeq' | 'newestRun' | 'archived'>) {
   for (let ask = 1; ; ask++) {
     let place: Awaited<ReturnType<typeof findPlace>>
     try {
-      place = answerIn(await findPlace({ ...eventsOf(journal), ...(target && { target }), ...(archived && { archived }) }))
+      place = answerIn(await findPlace({ ...eventsOf(journal), ...which }))
     } catch (error) {
       // An update that fails with anything but a Temporal failure would fail the task.
       const lost = whyLost(error)

@@ -17,6 +17,12 @@ export async function serve(open: Session, start: Start): Promise<void> {
   const { journal, flushing, stopping, alarms, closing } = open
   const continuing = startContinuing({ start, journal, flushing, stopping, closing: () => closing.wanted })
   const idleTimeoutMs = start.settings?.idleTimeoutMs ?? IDLE_TIMEOUT_MS
+  /** A session in an error waits for a person, however long that takes. */
+  const spokenTo = async (wakes: () => boolean): Promise<boolean> => {
+    if (journal.state.status !== 'error') return condition(wakes, idleTimeoutMs)
+    await condition(wakes)
+    return true
+  }
   for (;;) {
     alarms.follow()
     const decision = decide(journal.state, alarms.due)
@@ -29,8 +35,7 @@ export async function serve(open: Session, start: Start): Promise<void> {
     } else if (decision.do === 'wait' || (decision.do === 'start_run' && closing.wanted?.when === 'now')) {
       flushing.nudge()
       const spoken =
-        !closing.wanted &&
-        (await condition(() => closing.wanted !== undefined || nextStep(open) !== 'wait' || continuing.isDue(), idleTimeoutMs))
+        !closing.wanted && (await spokenTo(() => closing.wanted !== undefined || nextStep(open) !== 'wait' || continuing.isDue()))
       if (!spoken && (await close(open))) return
     } else {
       await carryOut(open, decision)
@@ -72,9 +77,11 @@ function isBetweenTurns(decision: Decision): boolean {
 async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wait' }>): Promise<void> {
   const { journal, serving, pacing, alarms, late } = session
   switch (decision.do) {
-    case 'start_run':
-      journal.append({ type: 'run_started', run: decision.run, messageId: decision.message.messageId })
+    case 'start_run': {
+      const { messageId, intent } = decision.message
+      journal.append({ type: 'run_started', run: decision.run, messageId, ...defined({ intent }) })
       return
+    }
     case 'start_turn': {
       const { run, turn, takes } = decision
       // A run that is about to be stopped takes only its opening message: messages that no model sees open the next run.
@@ -86,7 +93,7 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
     case 'call_model':
       return inRun(session, async (run) => {
         const called = await callModel(journal, serving, run)
-        if (called.end === 'failed') failRun(session, run.run, called.code, called.reason)
+        if (called.end === 'failed') failRun(session, run.run, called)
       })
     case 'ask':
       return askFor(session, decision.calls)
@@ -103,7 +110,7 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
       return
     }
     case 'fail_run':
-      failRun(session, decision.run, decision.code, decision.reason)
+      failRun(session, decision.run, decision)
   }
 }
 
@@ -114,7 +121,10 @@ async function inRun(session: Session, step: (run: RunState) => Promise<void>): 
   const stopped = await session.stopping.step(() => step(run))
   if (!stopped || !isGoingOn(session)) return
   if (stopped.why === 'deadline') {
-    failRun(session, run.run, 'deadline_exceeded', `The run took longer than its limit of ${stopped.limitMs} ms (limits.deadline).`)
+    failRun(session, run.run, {
+      code: 'deadline_exceeded',
+      reason: `The run took longer than its limit of ${stopped.limitMs} ms (limits.deadline).`,
+    })
     return
   }
   const { why: _, ...details } = stopped

@@ -23,6 +23,8 @@ import type {
   ForkRequest,
   Moved,
   RecoverRequest,
+  Regenerated,
+  RegenerateRequest,
   ResolveRequest,
   RollbackRequest,
   SessionStart,
@@ -39,13 +41,13 @@ import { startFlushing } from './flushing.ts'
 import { receive } from './inbox.ts'
 import { startLateResults } from './late-results.ts'
 import type { Journal } from './journal.ts'
-import { forkPoint, makeCheckpoint, rollBack } from './rollback-fork.ts'
+import { forkPoint, makeCheckpoint, regenerate, rollBack } from './rollback-fork.ts'
 import { openSession, reopenSession } from './open.ts'
 import { startOpening } from './opening.ts'
 import { startPacing } from './pacing.ts'
 import { isGoingOn, nextStep, refuse, type Session, stopDetails } from './open-session.ts'
 import { answer, approve, checkAnswerRequest, checkDecision, checkResolution, deny, resolve } from './approvals.ts'
-import { checkRecovery, recover } from './recovery.ts'
+import { checkRecovery, recover, recoverRequestOf } from './recovery.ts'
 import { watchResets } from './resets.ts'
 import { serve } from './session-loop.ts'
 import { NOT_SERVED_AFTER_MS, startServing } from './serving.ts'
@@ -62,6 +64,7 @@ const recoverUpdate = defineUpdate<SessionSummary | Unopened, [RecoverRequest]>(
 const resumeUpdate = defineUpdate<SessionSummary>(UPDATES.resume)
 const checkpointUpdate = defineUpdate<{ version: number }, [CheckpointRequest]>(UPDATES.checkpoint)
 const rollbackUpdate = defineUpdate<Moved, [RollbackRequest]>(UPDATES.rollback)
+const regenerateUpdate = defineUpdate<Regenerated, [RegenerateRequest]>(UPDATES.regenerate)
 const forkUpdate = defineUpdate<ForkPoint, [ForkRequest]>(UPDATES.fork)
 const approveUpdate = defineUpdate<{ digest: string }, [ApproveRequest]>(UPDATES.approve)
 const denyUpdate = defineUpdate<void, [DenyRequest]>(UPDATES.deny)
@@ -95,13 +98,14 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   setHandler(
     recoverUpdate,
     async (raw) => {
-      const request = requestOf<RecoverRequest>(raw)
+      const request = recoverRequestOf(raw)
       return opening.trouble ? opening.recover(request) : recoverSession(await opened(), request)
     },
-    { validator: (raw) => session && checkRecovery(session.journal.state, requestOf<RecoverRequest>(raw)) },
+    { validator: (raw) => session && checkRecovery(session.journal.state, recoverRequestOf(raw)) },
   )
   onUpdate(checkpointUpdate, makeCheckpoint)
   onUpdate(rollbackUpdate, rollBack)
+  onUpdate(regenerateUpdate, regenerate)
   onUpdate(forkUpdate, forkPoint)
   onUpdate(approveUpdate, approve, (request) => checkDecision(session, request, Date.now()))
   onUpdate(denyUpdate, deny, (request) => checkDecision(session, request, Date.now()))

@@ -274,20 +274,22 @@ describe('a request that nobody decides on in time', () => {
     expect(await codeOf(session.approve('t_1_1_0', { digest: requested!.digest }))).toBe('call_not_found')
   })
 
-  it('fails the run where the tool says so, and nothing of that run can be decided any more', async () => {
+  it('fails the run where the tool says so; its other calls stay as they are, for whoever continues it', async () => {
     const { session, entered } = people.play(here.pawl, { model: once(['strict', 'a'], ['pay', 'b']) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_1')
     await expect(run.result(TIMEOUT)).rejects.toBeInstanceOf(RunFailed)
     expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'failed', code: 'approval_expired' })
-    expect(await codeOf(session.approve('t_1_1_1', { digest }))).toBe('not_waiting')
-    expect(entered()).toEqual([])
     const rows = await until('it is stored', async () => {
       const found = await session.toolCalls()
-      return found.length === 2 && found.every(({ status }) => status !== 'awaiting_approval') && found
+      return found.length === 2 && found[0]?.status === 'denied' && found
     })
-    expect(rows.map(({ status }) => status)).toEqual(['denied', 'skipped'])
-    expect(await here.pawl.sessions.get(session.id)).toMatchObject({ status: 'error', waiting: 0 })
+    expect(rows.map(({ status }) => status)).toEqual(['denied', 'awaiting_approval'])
+    expect(await here.pawl.sessions.get(session.id)).toMatchObject({ status: 'error', waiting: 1 })
+    expect(await codeOf(session.approve('t_1_1_1', { digest }))).toBe('accepted')
+    expect(entered()).toEqual([])
+    await session.recover({ strategy: 'continue_run' })
+    await until('the approved call is executed', () => entered().length === 1)
     expect(await (await session.send('again')).result(TIMEOUT)).toMatchObject({ run: 2 })
   })
 

@@ -36,7 +36,7 @@ describe('maxTurns', () => {
     const run = await session.send('go')
     const failed = await run.result({ timeout: 20_000 }).catch((error: unknown) => error)
     expect(failed).toBeInstanceOf(RunFailed)
-    expect(failed).toMatchObject({ code: 'max_turns', run: 1, strategy: 'restart_run' })
+    expect(failed).toMatchObject({ code: 'max_turns', run: 1, strategy: 'continue_run' })
     expect(requests).toHaveLength(3)
     expect(await session.state()).toMatchObject({ status: 'error', error: { code: 'max_turns', run: 1 } })
     expect(await (await session.send('stop it')).result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'enough' })

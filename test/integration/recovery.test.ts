@@ -5,7 +5,8 @@ import type { ScriptedAnswer } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { answersIn, inOrder, saidIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
+import { rowsMatchEvents } from '../support/rows-match.ts'
+import { answersIn, inOrder, notesIn, resultsIn, saidIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 
 let here: Deployment
@@ -75,28 +76,46 @@ describe('restart_run', () => {
     expect(requests.at(-1)!.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
   })
 
-  for (const [tool, scene] of [
-    ['put', {}],
-    ['pay', {}],
-    [
-      'wire',
-      {
-        wire() {
-          throw new Error('lost')
-        },
+  it('repeats no effect that the failed run has completed: it is replayed, and the model is told of it before', async () => {
+    const scene = failsAfter([[use('pay', 'it')], [use('look', 'around')]])
+    const { session, id, requests, count } = player.play(here.pawl, scene)
+    const run = await session.send('go')
+    expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', strategy: 'restart_from_last_effect' })
+    scene.model = inOrder([use('pay', 'it')], 'paid')
+    await session.recover({ strategy: 'restart_run' })
+    expect(await until('the new run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 2, text: 'paid' })
+    expect(count('pay')).toBe(1)
+    expect(notesIn(requests.at(-2)!)).toEqual([expect.stringMatching(/These calls completed; .*\n- pay \(t_1_1_0/)])
+    expect(resultsIn(requests.at(-1)!)[0]?.content).toMatch(/^\[idempotent replay of t_1_1_0\]/)
+    const [, second] = ofType(await eventsOf(session), 'run_started')
+    expect(second).toMatchObject({ run: 2, intent: 1 })
+    await rowsMatchEvents(here.stack, id)
+  })
+
+  it('is refused while it is unknown whether a call has happened, and allowed once that is resolved', async () => {
+    const failing = failsAfter([[use('wire', 'it')]])
+    const lost: Scene & { mended?: boolean } = Object.assign(failing, {
+      wire(): never {
+        throw new Error('lost')
       },
-    ],
-  ] as [string, Scene][]) {
-    it(`is refused once ${tool} has completed, or may have`, async () => {
-      const failing = failsAfter([[use(tool, 'it')]])
-      const { session } = player.play(here.pawl, { ...scene, model: failing.model! })
-      expect(await (await session.send('go')).settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', strategy: 'abandon' })
-      const refused = await session.recover({ strategy: 'restart_run' }).catch((error: unknown) => error)
-      expect(refused).toBeInstanceOf(RecoveryRefused)
-      expect(refused).toMatchObject({ code: 'effects_completed', message: expect.stringContaining('t_1_1_0') })
-      expect((await session.state()).status).toBe('error')
     })
-  }
+    const { session, id } = player.play(here.pawl, lost)
+    const run = await session.send('go')
+    expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', strategy: 'manual' })
+    expect((await session.state()).error).toMatchObject({ options: ['abandon', 'manual'], progress: { unknown: ['t_1_1_0'] } })
+    for (const strategy of ['restart_run', 'continue_run', 'restart_from_last_effect'] as const) {
+      const refused = await session.recover({ strategy }).catch((error: unknown) => error)
+      expect(refused).toBeInstanceOf(RecoveryRefused)
+      expect(refused).toMatchObject({ code: 'outcome_unknown', message: expect.stringContaining('t_1_1_0') })
+    }
+    await expect(session.recover()).rejects.toMatchObject({ code: 'choose_strategy', message: expect.stringContaining('abandon') })
+    expect((await session.state()).status).toBe('error')
+    await session.resolve('t_1_1_0', { happened: false })
+    failing.mended = true
+    await session.recover({ strategy: 'restart_run' })
+    await until('the new run has completed', () => run.result({ timeout: 2_000 }))
+    await rowsMatchEvents(here.stack, id)
+  })
 
   it('is allowed when only reads, and calls that failed before they began, were made', async () => {
     const scene = failsAfter([[use('look', 'at it'), use('nothing', 'at all'), { ...use('put', 'x'), input: { what: 7 } }]])
@@ -109,16 +128,153 @@ describe('restart_run', () => {
   })
 })
 
-it('abandon leaves the failed run as it is and the session idle; the next message goes on with all that was said', async () => {
+describe('continue_run', () => {
+  it('retries the failed step alone, and the run goes on', async () => {
+    const scene = failsAfter([[use('put', 'it')], [use('look', 'around')]])
+    const { session, id, requests, count } = player.play(here.pawl, scene)
+    const run = await session.send('go')
+    await run.settled({ timeout: 20_000 })
+    const asked = requests.length
+    scene.mended = true
+    await session.recover({ strategy: 'continue_run', by: 'me', reason: 'it works again' })
+    expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 1, text: 'mended: go' })
+    expect(requests).toHaveLength(asked + 1)
+    expect(requests.at(-1)!.messages).toEqual(requests.at(-2)!.messages)
+    expect(count('put')).toBe(1)
+    const events = await eventsOf(session)
+    expect(ofType(events, 'recovery_started')).toMatchObject([{ by: 'me', reason: 'it works again' }])
+    expect(ofType(events, 'model_completed').map(({ attempt }) => attempt)).toEqual([1, 1, 2])
+    await rowsMatchEvents(here.stack, id)
+  })
+
+  it('is the default after a limit, and the limits of the build that serves then count', async () => {
+    const own = await deploy()
+    try {
+      const short = stage({ name: 'limited', limits: { maxTurns: 2 } })
+      const long = stage({ name: 'limited', limits: { maxTurns: 9 } })
+      const script = { model: inOrder([use('look', '1')], [use('look', '2')], [use('look', '3')], 'done') }
+      const worker = await own.startWorker({ agents: [short.agent] })
+      const { session } = short.play(own.pawl, script, { id: 'limited' })
+      const run = await session.send('go')
+      expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', code: 'max_turns', strategy: 'continue_run' })
+      await worker.stop()
+      await own.startWorker({ agents: [long.agent] })
+      long.play(own.pawl, script, { id: 'limited' })
+      await session.recover()
+      expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 1, text: 'done' })
+    } finally {
+      await own.stop()
+    }
+  })
+})
+
+it('restart_from_last_effect goes back to after the newest effect: later turns are archived, and the model never saw them', async () => {
+  const scene = failsAfter([[use('pay', 'it')], [use('look', 'here')], [use('look', 'there')]])
+  const { session, id, requests, count } = player.play(here.pawl, scene)
+  const run = await session.send('go')
+  await run.settled({ timeout: 20_000 })
+  scene.mended = true
+  await session.recover()
+  expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 1, text: 'mended: go' })
+  expect(requests.at(-1)!.messages).toEqual(requests[1]!.messages)
+  expect(count('pay')).toBe(1)
+  expect(ofType(await eventsOf(session), 'recovery_started')).toMatchObject([
+    { strategy: 'restart_from_last_effect', toSeq: expect.any(Number) },
+  ])
+  await rowsMatchEvents(here.stack, id)
+})
+
+it('abandon archives what the run said; what users said stays, and the next run knows which effects there were', async () => {
   const scene = failsAfter([[use('put', 'it')]])
-  const { session, requests, count } = player.play(here.pawl, scene)
+  const { session, id, requests, count } = player.play(here.pawl, scene)
   await (await session.send('one')).settled({ timeout: 20_000 })
   await session.recover({ strategy: 'abandon' })
   expect(await session.state()).toMatchObject({ status: 'idle', error: null, current: null })
   scene.mended = true
   expect(await (await session.send('two')).result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'mended: one, two' })
-  expect(requests.at(-1)!.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'user'])
+  expect(requests.at(-1)!.messages).toEqual([
+    { role: 'user', content: 'one' },
+    { role: 'user', content: expect.stringMatching(/^\[Note from the system.*\n.*\n- put \(t_1_1_0/) },
+    { role: 'user', content: 'two' },
+  ])
   expect(count('put')).toBe(1)
+  await rowsMatchEvents(here.stack, id)
+})
+
+it('a session in error whose workflow has ended is still in error, and can be recovered', async () => {
+  const scene = failsAfter([[use('look', 'at it')]])
+  const { session, id } = player.play(here.pawl, scene)
+  const run = await session.send('go')
+  await run.settled({ timeout: 20_000 })
+  await until('it is stored', async () => (await here.pawl.sessions.get(id)).flushedSeq >= (await session.state()).seq)
+  await here.temporal.workflow.getHandle(`pawl:${id}`).terminate('by an operator')
+  expect((await here.pawl.sessions.get(id)).error).toMatchObject({ code: 'broken', strategy: 'restart_run', run: 1, turn: 2 })
+  await session.resume()
+  expect(await session.state()).toMatchObject({ status: 'error', error: { code: 'broken' } })
+  await here.temporal.workflow.getHandle(`pawl:${id}`).terminate('by an operator')
+  scene.mended = true
+  await session.recover()
+  expect(await until('the new run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 2 })
+})
+
+describe('regenerate', () => {
+  it('has the newest message answered again under the same intent: what was paid is not paid twice', async () => {
+    const { session, id, requests, count } = player.play(here.pawl, {
+      model: (request) => (answersIn(request) % 2 === 0 ? [use('pay', 'it')] : `answer ${requests.length}`),
+    })
+    await (await session.send('hello')).result({ timeout: 20_000 })
+    const first = await (await session.send('pay', { messageId: 'pay' })).result({ timeout: 20_000 })
+    const paid = count('pay')
+    const again = await session.regenerate({ by: 'me' })
+    expect(again.messageId).toBe('pay')
+    const second = await again.result({ timeout: 20_000 })
+    expect(second).toMatchObject({ run: 3 })
+    expect(second.text).not.toBe(first.text)
+    expect(count('pay')).toBe(paid)
+    expect(notesIn(requests.at(-1)!)).toHaveLength(1)
+    expect(saidIn(requests.at(-1)!)).toEqual(['hello', 'pay'])
+    await rowsMatchEvents(here.stack, id)
+    // And once more, of what was regenerated.
+    await (await session.regenerate()).result({ timeout: 20_000 })
+    expect(count('pay')).toBe(paid)
+  })
+
+  it('is refused where no message was answered yet', async () => {
+    const { session } = player.play(here.pawl, {})
+    await expect(session.regenerate()).rejects.toMatchObject({ code: 'session_not_found' })
+  })
+})
+
+describe('rollback', () => {
+  it('lets a message that it removed be sent again with its id', async () => {
+    const { session, id, requests } = player.play(here.pawl, { model: () => 'fine' })
+    await (await session.send('one', { messageId: 'one' })).result({ timeout: 20_000 })
+    await (await session.send('two', { messageId: 'two' })).result({ timeout: 20_000 })
+    await session.rollback({ message: 'two' })
+    expect(await (await session.send('another two', { messageId: 'two' })).result({ timeout: 20_000 })).toMatchObject({ run: 3 })
+    expect(saidIn(requests.at(-1)!)).toEqual(['one', 'another two'])
+    // What it kept is still known.
+    await session.send('one again', { messageId: 'one' })
+    await (await session.send('three')).result({ timeout: 20_000 })
+    expect(saidIn(requests.at(-1)!)).toEqual(['one', 'another two', 'three'])
+    await rowsMatchEvents(here.stack, id)
+    await until('it is stored', async () => (await here.pawl.sessions.get(id)).flushedSeq >= (await session.state()).seq)
+    await here.temporal.workflow.getHandle(`pawl:${id}`).terminate('by an operator')
+    await session.send('two again', { messageId: 'two' })
+    await (await session.send('four')).result({ timeout: 20_000 })
+    expect(saidIn(requests.at(-1)!)).toEqual(['one', 'another two', 'three', 'four'])
+  })
+
+  it('forgets the keys of effects that were undone outside, so that they can happen again', async () => {
+    const { session, count, requests } = player.play(here.pawl, {
+      model: (request) => (answersIn(request) % 2 === 0 ? [use('put', 'it')] : 'done'),
+    })
+    await (await session.send('put', { messageId: 'put' })).result({ timeout: 20_000 })
+    await session.rollback({ message: 'put', keys: 'forgotten' })
+    await (await session.send('put', { messageId: 'put' })).result({ timeout: 20_000 })
+    expect(count('put')).toBe(2)
+    expect(notesIn(requests.at(-1)!)).toEqual([])
+  })
 })
 
 it('a session that is not in error has nothing to recover', async () => {

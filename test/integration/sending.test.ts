@@ -232,6 +232,6 @@ it('a session that nobody ever spoke to is not found', async () => {
   await expect(session.state()).rejects.toMatchObject({ code: 'session_not_found' })
   await expect(session.interrupt()).rejects.toMatchObject({ code: 'session_not_found' })
   await expect(session.close()).rejects.toMatchObject({ code: 'session_not_found' })
-  await expect(session.recover({ strategy: 'abandon' })).rejects.toMatchObject({ code: 'session_not_found' })
   await expect(session.messages()).rejects.toMatchObject({ code: 'session_not_found' })
+  await expect(session.recover({ strategy: 'abandon' })).rejects.toMatchObject({ code: 'session_not_found' })
 })

@@ -5,6 +5,7 @@ import { fold } from '../../src/session/fold.ts'
 import type { Store } from '../../src/store/index.ts'
 import { ownDatabases } from '../support/databases.ts'
 import { EPOCH, eventsOf, logOf, oneRun, started } from './store/sessions.ts'
+import { shortHash } from '../../src/session/digest.ts'
 
 const db = ownDatabases()
 const { sql } = db
@@ -156,7 +157,19 @@ describe('a checkpoint', () => {
     const toSeq = upTo(1).length
     const log = [
       ...upTo(3),
-      ...logOf([{ type: 'rolled_back', toSeq, upToSeq: upTo(3).length, lastMessageId: 'm_1_2', effects: [] }], upTo(3).at(-1)),
+      ...logOf(
+        [
+          {
+            type: 'rolled_back',
+            toSeq,
+            upToSeq: upTo(3).length,
+            lastMessageId: 'm_1_2',
+            effects: [],
+            removed: ['u2', 'u3'].map(shortHash),
+          },
+        ],
+        upTo(3).at(-1),
+      ),
     ]
     await open().flush('s', EPOCH, log)
     expect(await sql('select version, archived_seq::int from pawl.checkpoints order by 1')).toEqual([

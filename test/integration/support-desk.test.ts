@@ -45,6 +45,7 @@ function contextFor(shop: RunningShop, callId: string, idempotencyKey: string, s
     metadata: {},
     tags: [],
     callId,
+    intent: 1,
     attempt: 1,
     services: { shop: createShopClient(shop.url) },
     log: logger,

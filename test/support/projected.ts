@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { SessionEvent } from '../../src/session/events.ts'
 import { fold } from '../../src/session/fold.ts'
+import { leavesTurns } from '../../src/session/recovery.ts'
 import type { Json } from '../../src/session/json.ts'
 import { STATE_VERSION } from '../../src/session/state-versions.ts'
 import type { SessionState } from '../../src/session/state.ts'
@@ -203,12 +204,16 @@ function move(kept: Kept, { event, run }: Move, epochs: ReadonlyMap<number, stri
   }
   switch (event.type) {
     case 'recovery_started':
-      archive('restarted', (row) => row.run === run && row.kind !== 'user')
-      for (const row of kept.messages) if (row.run === run) Object.assign(row, { run: null, turn: null, position: null, ordinal: 0 })
+      archive(WHY_LEFT[event.strategy] ?? '', (row) => row.run === run && row.kind !== 'user' && Number(row.position) > (event.toSeq ?? 0))
+      if (event.strategy === 'restart_run') waitAgain(kept.messages.filter((row) => row.run === run))
       return
     case 'rolled_back': {
-      const { toSeq, upToSeq, keepsRun } = event
-      archive('rolled_back', ({ position, seq }) => (position === null ? !keepsRun && Number(seq) <= upToSeq : Number(position) > toSeq))
+      const { toSeq, upToSeq, keepsRun, again } = event
+      const saidAgain = new Set((again?.messages ?? []).map(({ seq }) => seq))
+      const isLeft = ({ position, seq }: PlainRow): boolean =>
+        position === null ? !keepsRun && Number(seq) <= upToSeq : Number(position) > toSeq
+      archive('rolled_back', (row) => isLeft(row) && !saidAgain.has(Number(row.seq)))
+      waitAgain(kept.messages.filter((row) => saidAgain.has(Number(row.seq))))
       return
     }
     case 'session_started':
@@ -219,6 +224,13 @@ function move(kept: Kept, { event, run }: Move, epochs: ReadonlyMap<number, stri
       archive('forked', (row) => row.position === null && Number(row.seq) < event.seq)
       Object.assign(kept, { calls: new Map(), errors: [], usage: [], approvals: [], recoveries: [] })
   }
+}
+
+const WHY_LEFT: Record<string, string> = { restart_run: 'restarted', abandon: 'abandoned', restart_from_last_effect: 'recovered' }
+
+/** A run is to take these messages again. */
+function waitAgain(rows: readonly PlainRow[]): void {
+  for (const row of rows) Object.assign(row, { run: null, turn: null, position: null, ordinal: 0 })
 }
 
 /** Nothing can be read of what was going on. */
@@ -278,7 +290,7 @@ function checkpointRows(events: readonly SessionEvent[]): PlainRow[] {
 function leftBy(event: SessionEvent, state: SessionState | undefined, runStarts: ReadonlyMap<number, number>): number {
   if (event.type === 'rolled_back') return event.toSeq
   if (event.type === 'session_started') return 0
-  if (event.type === 'recovery_started' && event.strategy === 'restart_run') return runStarts.get(state?.run ?? 0) ?? event.seq
+  if (event.type === 'recovery_started' && leavesTurns(event)) return event.toSeq ?? runStarts.get(state?.run ?? 0) ?? event.seq
   return event.seq
 }
 

@@ -156,7 +156,18 @@ export function answersIn({ messages }: ModelRequest): number {
 }
 
 /** What users said, as the model sees it. */
-export function saidIn({ messages }: ModelRequest): string[] {
+export function saidIn(request: ModelRequest): string[] {
+  return textsIn(request).filter((text) => !isNote(text))
+}
+
+/** The notes on effects that the transcript no longer shows. */
+export function notesIn(request: ModelRequest): string[] {
+  return textsIn(request).filter(isNote)
+}
+
+const isNote = (text: string): boolean => text.startsWith('[Note from the system')
+
+function textsIn({ messages }: ModelRequest): string[] {
   return messages.flatMap((message) => (message.role === 'user' && typeof message.content === 'string' ? [message.content] : []))
 }
 

@@ -2,7 +2,7 @@
 import { type ContentBlock, textOf } from '../../session/content.ts'
 import type { EventOf, ResultContent, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
-import type { SessionState } from '../../session/state.ts'
+import type { SessionError, SessionState } from '../../session/state.ts'
 import type { MessageRow } from '../../store/rows.ts'
 import { oneLine, paint, printable } from '../terminal.ts'
 
@@ -84,13 +84,47 @@ export function linesOfState(state: SessionState): string[] {
     line('session', state.sessionId),
     line('agent', state.agent),
     line('status', state.status + (state.current ? `, run ${state.current.run}, turn ${state.current.turn}` : '')),
-    ...(state.error ? [line('error', `${state.error.code}: ${state.error.reason}`)] : []),
+    ...(state.error
+      ? [
+          line('error', `${state.error.code}: ${state.error.reason}`),
+          ...linesOfProgress(state.error),
+          ...linesOfRecovery(state.sessionId, state.error),
+        ]
+      : []),
     line('runs', `${state.run}, turns ${state.turns}, events ${state.seq}`),
     line('tokens', `${usage.input_tokens} in, ${usage.output_tokens} out`),
     ...(state.inbox.length > 0 ? [line('waiting', `${state.inbox.length} messages that the agent has not seen yet`)] : []),
     ...(state.context === null ? [] : [line('context', JSON.stringify(state.context))]),
     ...(state.tags.length > 0 ? [line('tags', state.tags.join(', '))] : []),
   ]
+}
+
+function linesOfProgress({ progress }: Pick<SessionError, 'progress'>): string[] {
+  if (!progress) return []
+  const { completed, moreCompleted = 0, pending, unknown } = progress
+  const line = (name: string, ids: readonly string[]): string[] =>
+    ids.length === 0 ? [] : [`  ${name.padEnd(11)} ${oneLine(ids.join(', '))}`]
+  const done = completed.map(({ callId, tool, effectId }) => `${tool} (${callId}${effectId === undefined ? '' : `, ${effectId}`})`)
+  return [
+    ...line('done', moreCompleted > 0 ? [...done, `and ${moreCompleted} more`] : done),
+    ...line(
+      'open',
+      pending.map(({ callId, tool }) => `${tool} (${callId})`),
+    ),
+    ...line('unknown', unknown),
+  ]
+}
+
+/** The commands that take a session out of its error, the best one first. */
+export function linesOfRecovery(sessionId: string, { strategy, options = [] }: Pick<SessionError, 'strategy' | 'options'>): string[] {
+  if (strategy === 'automatic') return []
+  const possible = options
+    .filter((option) => option !== 'manual')
+    .sort((one, other) => Number(other === strategy) - Number(one === strategy))
+  return possible.map(
+    (option, index) =>
+      `  ${(index === 0 ? 'recover' : '').padEnd(11)} pawl recover ${sessionId} --strategy ${option}${option === strategy ? '  (suggested)' : ''}`,
+  )
 }
 
 /** A line that is not part of the conversation. */
@@ -168,7 +202,9 @@ function attemptLine(what: string, event: EventOf<'model_attempt_failed'> | Even
 }
 
 function nextAfter(event: EventOf<'error_entered'>): string {
-  return event.strategy === 'automatic' ? '(the session continues by itself once the cause is gone)' : '(the next message starts a new run)'
+  return event.strategy === 'automatic'
+    ? '(the session continues by itself once the cause is gone)'
+    : '(pawl recover … recovers the run; the next message starts a new one)'
 }
 
 /** One line that keeps its indentation. */

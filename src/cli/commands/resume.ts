@@ -23,4 +23,6 @@ async function resume(session: string, options: DeploymentOptions & { json?: tru
   })
   const lines = options.json ? [JSON.stringify({ event: 'resumed', ...state })] : linesOfState(state)
   process.stdout.write(`${lines.join('\n')}\n`)
+  // It is open, but nothing continues.
+  if (state.status === 'error' && state.error?.strategy !== 'automatic') process.exitCode = 1
 }

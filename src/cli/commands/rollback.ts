@@ -1,5 +1,5 @@
 // `pawl rollback <session>`: rolls a session back and lists the effects that are not undone.
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import type { Moved } from '../../session/protocol.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { jsonOption } from '../options.ts'
@@ -10,6 +10,7 @@ import { defined } from '../../session/defined.ts'
 interface RollbackCommandOptions extends DeploymentOptions, TargetOptions {
   by?: string
   reason?: string
+  keys?: 'kept' | 'forgotten'
   json?: true
 }
 
@@ -21,14 +22,20 @@ export function rollbackCommand(): Command {
   return aboutDeployment(withTarget(command))
     .option('--by <who>', 'who requests it; recorded')
     .option('--reason <text>', 'the reason; recorded')
+    .addOption(
+      new Option('--keys <keys>', 'forgotten: you have undone the effects after that point, so they may happen again').choices([
+        'kept',
+        'forgotten',
+      ]),
+    )
     .addOption(jsonOption())
     .action(rollback)
 }
 
 async function rollback(session: string, options: RollbackCommandOptions): Promise<void> {
-  const { by, reason, json } = options
+  const { by, reason, keys, json } = options
   const target = neededTarget(options)
-  const moved = await onDeployment(options, (pawl) => pawl.session(session).rollback({ ...target, ...defined({ by, reason }) }))
+  const moved = await onDeployment(options, (pawl) => pawl.session(session).rollback({ ...target, ...defined({ by, reason, keys }) }))
   const lines = json ? [JSON.stringify({ event: 'rolled_back', sessionId: session, ...moved })] : linesOfMove(session, moved)
   process.stdout.write(`${lines.join('\n')}\n`)
 }

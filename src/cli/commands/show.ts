@@ -5,7 +5,7 @@ import type { ListedCheckpoint, ListedError, ListedSession, ListedToolCall } fro
 import { PawlError } from '../../session/errors.ts'
 import type { SessionState } from '../../session/state.ts'
 import { onDeployment } from '../connecting.ts'
-import { linesOfState } from '../chat/lines.ts'
+import { linesOfRecovery, linesOfState } from '../chat/lines.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { type AskingOptions, askingCommand, askStore, dollarsOf, say, timeOf } from '../asking.ts'
 import { linesOfTable } from '../table.ts'
@@ -108,6 +108,7 @@ function linesOf({ session, latestCheckpoint, openCalls, errors }: Glance): stri
   ]
   return [
     ...figures.flatMap(([name, value]) => (value === null ? [] : [line(name, value)])),
+    ...(session.error ? linesOfRecovery(session.sessionId, session.error) : []),
     ...(openCalls.length > 0 ? ['', ...linesOfTable(CALL_COLUMNS, openCalls)] : []),
     ...(errors.length > 0 ? ['', ...errors.map(errorLine)] : []),
   ]

@@ -1,19 +1,24 @@
 // The rows of `messages` from events, for when the store that keeps them is away.
 import { answerIdOf, resultsIdOf, type SessionEvent } from '../../session/events.ts'
-import { addToTranscript, emptyTranscript } from '../../session/transcript.ts'
+import { addToTranscript, answersLeftAfter, emptyTranscript } from '../../session/transcript.ts'
 import type { MessageRow } from '../../store/rows.ts'
 
 /** The messages of a session, as the store would give them; messages that no turn has taken come last. */
 export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
   const transcript = emptyTranscript()
   const received = new Map<string, MessageRow>()
-  const rows: MessageRow[] = []
+  let rows: MessageRow[] = []
   /** Of the newest answer: an answer comes before its results. */
   let place = { run: 0, turn: 0 }
 
   for (const event of events) {
-    const before = transcript.messages.length
+    const leftAfter = event.type === 'recovery_started' ? answersLeftAfter(transcript, event) : undefined
+    const seqs = leftAfter === undefined ? [] : [...transcript.seqs]
     addToTranscript(transcript, event)
+    if (leftAfter !== undefined) {
+      rows = rows.filter(({ kind }, index) => kind === 'user' || (seqs[index] ?? 0) <= leftAfter)
+    }
+    const before = rows.length
     if (event.type === 'message_received') {
       const { messageId, seq, content, metadata, at } = event
       received.set(messageId, {

@@ -61,12 +61,24 @@ export function watchRun(messageId: string): RunWatch {
         foldIn(event)
         if (settled) end ??= { settled, at }
         // A run that is started again from its messages has not settled after all.
-        else if (event.type === 'recovery_started' && event.strategy === 'restart_run' && event.run === run) end = run = undefined
+        else if (event.type === 'recovery_started' && event.run === run && event.strategy !== 'abandon') {
+          end = undefined
+          if (event.strategy === 'restart_run') run = undefined
+        }
+        // It is answered again, or was sent again after it had been archived.
+        else if (isSaidAgain(event)) end = run = undefined
       }
       return end
     },
     waiting: (state) => waitingRun(state ? withCallsOf(watched, state) : watched, run),
     standing,
+  }
+
+  function isSaidAgain(event: SessionEvent): boolean {
+    if (event.type === 'rolled_back') return event.again?.messages.some((message) => message.messageId === messageId) ?? false
+    if (event.type !== 'message_received' || event.messageId !== messageId || receivedAt === undefined) return false
+    receivedAt = event.seq
+    return true
   }
 
   function standing(): string {

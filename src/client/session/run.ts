@@ -13,12 +13,19 @@ import type { RunWaiting } from './waiting.ts'
 
 const QUERY_TIMEOUT_MS = 5_000
 
-/** The handle of `messageId`'s run. */
-export function runHandle(source: EventSource, messageId: string): RunHandle {
+/** The handle of `messageId`'s run; of the one after event `after`, if the message is answered again. */
+export function runHandle(source: EventSource, messageId: string, after?: number): RunHandle {
   const { sessionId, store } = source
 
   /** Where the message's events begin: before its own event, or, while it is not stored, at what is stored now. */
+  let begun = after
   async function begin(): Promise<number> {
+    // Found once, the place stays: a rollback takes the message out of the transcript.
+    begun ??= await locate()
+    return begun
+  }
+
+  async function locate(): Promise<number> {
     const located = store?.locateMessage(sessionId, messageId).catch(() => 0)
     return (located && (await inTime(located, STORE_PATIENCE_MS))) ?? 0
   }

@@ -1,7 +1,6 @@
 // A session as a backend holds it.
 import { randomUUID } from 'node:crypto'
-import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client'
-import { ApplicationFailure } from '@temporalio/common'
+import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import { onTemporal } from '../../connect/deadline.ts'
 import type { TellWait } from '../../connect/waits.ts'
 import type { UserBlock } from '../../session/content.ts'
@@ -14,11 +13,12 @@ import {
   WORKFLOW_TASK_TIMEOUT_MS,
   WORKFLOW_TYPE,
   workflowIdOf,
+  type Regenerated,
 } from '../../session/protocol.ts'
 import { SAY_WHERE_TO } from '../../session/requests.ts'
 import type { Store } from '../../store/store.ts'
 import { sessionAskingOf, transcriptOf } from '../queries/asking.ts'
-import { type Asked, ask, takenIn } from './updates.ts'
+import { type Asked, ask } from './updates.ts'
 import { InvalidMessage, RecoveryRefused, RequestRefused, SessionNotFound } from '../errors.ts'
 import { fork, targetOf } from './forking.ts'
 import { checkSaid } from './said.ts'
@@ -128,10 +128,14 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     },
     resume: () => ask(asked, UPDATES.resume),
     checkpoint: (reason, { by } = {}) => request(UPDATES.checkpoint, { reason, ...defined({ by }) }),
-    async rollback({ by, reason, ...target }) {
+    async rollback({ by, reason, keys, ...target }) {
       const checked = targetOf(target)
       if (!checked) throw new RequestRefused('invalid_target', SAY_WHERE_TO)
-      return request(UPDATES.rollback, { target: checked, ...defined({ by, reason }) })
+      return request(UPDATES.rollback, { target: checked, ...defined({ keys, by, reason }) })
+    },
+    async regenerate(details = {}) {
+      const { messageId, seq } = await request<Regenerated>(UPDATES.regenerate, { ...checkSaid(details) })
+      return runHandle(source, messageId, seq)
     },
     async fork(forkOptions = {}) {
       const copy = await fork(asked, checkSaid(forkOptions), () => allEvents(source))
@@ -143,16 +147,12 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     answer: (callId, result, said = {}) => request(UPDATES.answer, { callId, result, ...said }),
     interrupt: async (details = {}) => stop(SIGNALS.interrupt, checkSaid(details)),
     close: async (details = {}) => stop(SIGNALS.close, checkSaid(details)),
-    async recover(options) {
-      const checked = checkSaid(options)
+    async recover(recovery = {}) {
+      const { strategy, by, reason } = checkSaid(recovery)
       try {
-        await takenIn(asked, () => workflow.startUpdate(UPDATES.recover, { args: [checked], waitForStage: 'ACCEPTED' }))
+        await request(UPDATES.recover, defined({ strategy, by, reason }))
       } catch (cause) {
-        if (cause instanceof WorkflowNotFoundError) throw new SessionNotFound(id, { cause })
-        if (cause instanceof WorkflowUpdateFailedError && cause.cause instanceof ApplicationFailure) {
-          throw new RecoveryRefused(cause.cause.type ?? 'recovery_refused', cause.cause.message, { cause })
-        }
-        throw cause
+        throw cause instanceof RequestRefused ? new RecoveryRefused(cause.code, cause.message, { cause }) : cause
       }
     },
   }

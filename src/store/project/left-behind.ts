@@ -1,5 +1,6 @@
 // The calls that an event leaves behind: their run has ended, or continued without them, before they had a result.
 import type { SessionEvent } from '../../session/events.ts'
+import { leavesTurns } from '../../session/recovery.ts'
 import type { OpenCall } from './session-columns.ts'
 
 /** The error of an abandoned call, and the decision on its request for approval. */
@@ -27,11 +28,11 @@ function endsTurn(event: SessionEvent): boolean {
     case 'run_interrupted':
     case 'rolled_back':
       return true
-    case 'error_entered':
-      // An error that ends by itself keeps its run.
-      return event.strategy !== 'automatic'
     case 'recovery_started':
-      return event.strategy === 'restart_run' || event.strategy === 'abandon'
+      return leavesTurns(event)
+    case 'run_started':
+      // A message has taken the session out of an error.
+      return true
     default:
       return false
   }

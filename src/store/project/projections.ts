@@ -1,5 +1,6 @@
 // The projections: make the store's rows from a session's events. Pure, so that flushes and rebuilds share them.
 import type { EventOf, SessionEvent } from '../../session/events.ts'
+import { leavesTurns } from '../../session/recovery.ts'
 import { priceOf, providerOf } from './prices.ts'
 import { type ApprovalRows, projectApproval } from './approvals.ts'
 import { projectCall, type ToolCallRecord } from './calls.ts'
@@ -122,8 +123,9 @@ export function replayedCalls(events: Iterable<SessionEvent>): string[] {
   return [...calls]
 }
 
+/** Whether the event archives messages. */
 function moves(event: SessionEvent): event is MovingEvent {
-  if (event.type === 'recovery_started') return event.strategy === 'restart_run'
+  if (event.type === 'recovery_started') return leavesTurns(event)
   if (event.type === 'session_started') return event.after !== undefined
   return event.type === 'rolled_back' || event.type === 'forked'
 }

@@ -2,6 +2,7 @@
 import { addUsage, NO_USAGE, type Usage } from '../../session/content.ts'
 import { callIdOf, type Effect, type EventOf, type Resolution, type SessionEvent, type SessionStatus } from '../../session/events.ts'
 import { isWaiting, waitForSomebody } from '../../session/fold-calls.ts'
+import { leavesTurns } from '../../session/recovery.ts'
 import type { CallState } from '../../session/state.ts'
 import { exactUsd, priceOf, providerOf } from './prices.ts'
 import type { SessionRow } from '../rows.ts'
@@ -78,6 +79,10 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
       session.checkpoint = event.after?.checkpoint ?? 0
       return
     case 'session_resumed':
+      if (session.error && session.error.strategy !== 'automatic') {
+        session.status = 'error'
+        return
+      }
       session.status = session.currentRun !== null ? 'running' : 'idle'
       session.error = null
       settleStatus(session)
@@ -117,7 +122,7 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
       return
     case 'error_entered':
       session.status = 'error'
-      session.error = { code: event.code, reason: event.reason, ...defined({ run: event.run }) }
+      session.error = errorOf(event)
       return
     case 'recovery_started':
       if (event.strategy === 'restart_run' || event.strategy === 'abandon') session.currentRun = null
@@ -142,6 +147,10 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
     default:
       return
   }
+}
+
+function errorOf({ code, reason, run, turn, at, strategy, options }: EventOf<'error_entered'>): NonNullable<SessionRow['error']> {
+  return { code, reason, ...defined({ run, turn, options }), at, strategy }
 }
 
 function countCall(session: SessionColumns, event: EventOf<'model_completed'>): void {
@@ -208,12 +217,8 @@ export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void
     case 'forked':
       calls.clear()
       return
-    case 'error_entered':
-      // The run has failed: requests are withdrawn, and nothing is executed.
-      if (event.strategy !== 'automatic') for (const call of calls.values()) leaveOpen(call)
-      return
     case 'recovery_started':
-      if (event.strategy === 'restart_run' || event.strategy === 'abandon') calls.clear()
+      if (leavesTurns(event)) calls.clear()
       return
     default:
       return
@@ -233,10 +238,6 @@ function resolveAnew(calls: SessionColumns['calls'], { callId, resolution }: { c
 
 function markBegun(call: OpenCall | undefined): void {
   if (call) call.mayHaveBegun = true
-}
-
-function leaveOpen(call: OpenCall): void {
-  if (call.status === 'issued' || isWaiting(call)) call.status = call.status === 'awaiting_resolution' ? 'unknown' : 'failed'
 }
 
 /** A run waits if none of its calls can continue without a person or a client. */

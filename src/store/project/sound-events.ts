@@ -76,7 +76,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
   session_resumed: { executionId: text, fromEpoch: text, coreVersion: count, resetOf: optional(text) },
   message_received: { messageId: text, content, metadata: anything, blob: optional(BLOB) },
   message_rejected: { messageId: optional(text), code: text, reason: text },
-  run_started: { run: count, messageId: text },
+  run_started: { run: count, messageId: text, intent: optional(count) },
   turn_started: { ...TURN, takes: list(text) },
   model_attempt_failed: { ...TURN, error: FAILED_ATTEMPT },
   model_completed: {
@@ -154,6 +154,9 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     reason: optional(text),
     effects: anything,
     moreEffects: anything,
+    keys: optional(text),
+    removed: optional(list(text)),
+    again: anything,
   },
   forked: {
     sessionId: text,
@@ -167,8 +170,8 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
   },
   run_completed: { run: count, turns: count, stopReason: anything, usage: anything },
   run_interrupted: { run: count, reason: optional(text), by: optional(text) },
-  error_entered: { run: optional(count), code: text, reason: text, strategy: text },
-  recovery_started: { run: optional(count), strategy: text, by: optional(text) },
+  error_entered: { run: optional(count), turn: optional(count), code: text, reason: text, strategy: text, options: optional(list(text)) },
+  recovery_started: { run: optional(count), strategy: text, toSeq: optional(count), by: optional(text), reason: optional(text) },
   recovery_ended: { run: optional(count), strategy: text },
   session_closed: { reason: text, by: optional(text) },
 }

@@ -71,7 +71,7 @@ export function usageOf(row: TextRow): Usage {
 export async function locateMessage(database: Queryable, schema: Schema, sessionId: string, messageId: string): Promise<number> {
   const [row] = await database.query(
     `select coalesce(
-       (select min(seq) - 1 from ${schema.table('messages')} where session_id = $1 and message_id = $2),
+       (select max(seq) - 1 from ${schema.table('messages')} where session_id = $1 and message_id = $2),
        (select min(seq) - 1 from ${schema.table('events')}
           where session_id = $1 and type = 'message_rejected' and strpos(json, $3) > 0),
        (select flushed_seq from ${schema.table('sessions')} where session_id = $1),

@@ -61,8 +61,10 @@ async function acceptedOf(database: Queryable, schema: Schema, key: string, stat
   const { origin, forkedFrom, seq } = state
   const select = (table: string) =>
     `select seq, message_id, raw from ${schema.table(table)} where session_id = $1 and kind = 'user' and seq > $2 and seq <= $3`
+  // What a rollback has removed can be sent again.
+  const archived = `${select('archived_messages')} and why <> 'rolled_back'`
   const rows = await database.query(
-    `select message_id, raw from (${select('messages')} union all ${select('archived_messages')}) received order by seq desc limit $4`,
+    `select message_id, raw from (${select('messages')} union all ${archived}) received order by seq desc limit $4`,
     [key, Math.max(origin?.seq ?? 0, forkedFrom?.seq ?? 0), seq, ACCEPTED_KEPT],
   )
   return rows.map((row) => shortHash(exactOr(row.raw, () => ({ messageId: textIn(row, 'message_id') })).messageId)).reverse()

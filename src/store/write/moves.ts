@@ -12,7 +12,7 @@ import { sanitiser } from '../postgres/sanitise.ts'
 export async function applyMove(tx: Queryable, schema: Schema, key: string, { event, run }: Move): Promise<void> {
   switch (event.type) {
     case 'recovery_started':
-      return restartRun(tx, schema, key, run, event.seq)
+      return leaveTurns(tx, schema, key, run, event)
     case 'rolled_back':
       return rollBack(tx, schema, key, event)
     case 'session_started':
@@ -26,11 +26,14 @@ export async function applyMove(tx: Queryable, schema: Schema, key: string, { ev
 export async function leaveCheckpoints(tx: Queryable, schema: Schema, key: string, { event, run }: Move): Promise<void> {
   if (event.type === 'forked') return
   const above = {
-    recovery_started: `(select max(seq) from ${schema.table('events')} where session_id = $1 and type = 'run_started' and run = $3::int)`,
+    recovery_started:
+      event.type === 'recovery_started' && event.toSeq !== undefined
+        ? '$3::bigint'
+        : `(select max(seq) from ${schema.table('events')} where session_id = $1 and type = 'run_started' and run = $3::int)`,
     rolled_back: '$3::bigint',
     session_started: '$3::bigint',
   }[event.type]
-  const from = event.type === 'rolled_back' ? event.toSeq : event.type === 'session_started' ? 0 : run
+  const from = event.type === 'session_started' ? 0 : (event.toSeq ?? run)
   await tx.query(
     `update ${schema.table('checkpoints')} set archived_seq = $2
      where session_id = $1 and up_to_seq > ${above} and up_to_seq < $2 and archived_seq is null`,
@@ -38,21 +41,32 @@ export async function leaveCheckpoints(tx: Queryable, schema: Schema, key: strin
   )
 }
 
-/** Removes a restarted run from the transcript: user messages wait again, the rest is archived. */
-async function restartRun(tx: Queryable, schema: Schema, key: string, run: number, seq: number): Promise<void> {
-  await archive(tx, schema, { key, seq, why: 'restarted', which: `run = $4 and kind <> 'user'`, values: [run] })
-  await tx.query(
-    `update ${schema.table('messages')} set run = null, turn = null, position = null, ordinal = 0
-     where session_id = $1 and run = $2 and kind = 'user'`,
-    [key, run],
-  )
+const WHY_LEFT = { restart_run: 'restarted', abandon: 'abandoned', restart_from_last_effect: 'recovered' } as const
+
+/** Removes turns of a failed run from the transcript: what users said stays; in a restarted run it waits again. */
+async function leaveTurns(tx: Queryable, schema: Schema, key: string, run: number, event: EventOf<'recovery_started'>): Promise<void> {
+  const { seq, strategy, toSeq = 0 } = event
+  const why = WHY_LEFT[strategy as keyof typeof WHY_LEFT] ?? strategy
+  await archive(tx, schema, { key, seq, why, which: `run = $4 and kind <> 'user' and position > $5`, values: [run, toSeq] })
+  if (strategy === 'restart_run') await waitAgain(tx, schema, key, 'run = $2', run)
 }
 
 async function rollBack(tx: Queryable, schema: Schema, key: string, event: EventOf<'rolled_back'>): Promise<void> {
-  const { seq, toSeq, upToSeq, keepsRun } = event
-  const untaken = keepsRun ? '' : ' or (position is null and seq <= $5)'
-  const values = keepsRun ? [toSeq] : [toSeq, upToSeq]
-  await archive(tx, schema, { key, seq, why: 'rolled_back', which: `(position > $4${untaken})`, values })
+  const { seq, toSeq, upToSeq, keepsRun, again } = event
+  const untaken = keepsRun ? '' : ' or (position is null and seq <= $6)'
+  const saidAgain = (again?.messages ?? []).map((message) => message.seq)
+  const values = [toSeq, saidAgain, ...(keepsRun ? [] : [upToSeq])]
+  await archive(tx, schema, { key, seq, why: 'rolled_back', which: `(position > $4${untaken}) and seq <> all($5::bigint[])`, values })
+  if (saidAgain.length > 0) await waitAgain(tx, schema, key, 'seq = any($2::bigint[])', saidAgain)
+}
+
+/** Users' messages that a run is to take again. */
+async function waitAgain(tx: Queryable, schema: Schema, key: string, which: string, value: unknown): Promise<void> {
+  await tx.query(
+    `update ${schema.table('messages')} set run = null, turn = null, position = null, ordinal = 0
+     where session_id = $1 and kind = 'user' and ${which}`,
+    [key, value],
+  )
 }
 
 /** The earlier events can no longer be read: their remaining rows leave the transcript. */

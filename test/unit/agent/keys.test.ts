@@ -16,7 +16,7 @@ function tool(idempotency?: Scope, name = 'send'): Tool {
   return defineTool({ name, description: 'Sends.', input, effect: 'external', execute: () => null, ...(idempotency && { idempotency }) })
 }
 
-const CALL = { sessionId: 's', run: 2, turn: 3, index: 1, rawInput: { to: 'a', cc: 'b' } as Json, input: { to: 'a' } }
+const CALL = { sessionId: 's', intent: 2, turn: 3, index: 1, rawInput: { to: 'a', cc: 'b' } as Json, input: { to: 'a' } }
 const keyOf = (one: Tool, more: Partial<typeof CALL> = {}) => idempotencyKeyOf(one, { ...CALL, ...more })
 
 describe('an idempotency key', () => {
@@ -38,7 +38,7 @@ describe('an idempotency key', () => {
   ])('with the scope %s differs by what it is unique over', (scope, differs) => {
     const one = tool(scope)
     expect(keyOf(one, { turn: 4 }) !== keyOf(one)).toBe(differs.turn)
-    expect(keyOf(one, { run: 3 }) !== keyOf(one)).toBe(differs.run)
+    expect(keyOf(one, { intent: 3 }) !== keyOf(one)).toBe(differs.run)
     expect(keyOf(one, { sessionId: 't' }) !== keyOf(one)).toBe(differs.session)
     expect(keyOf(tool(scope, 'other'))).not.toBe(keyOf(one))
   })

@@ -28,6 +28,7 @@ function contextTelling(told: Told): ToolContext {
     tags: [],
     services: {},
     log,
+    intent: 1,
     callId: 't_1_1_0',
     attempt: 1,
     idempotencyKey: 'k',

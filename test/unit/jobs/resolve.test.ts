@@ -46,7 +46,7 @@ const agent = defineAgent({ name: 'a', instructions: '', model: scripted(() => '
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 const ctx = { sessionId: 's', agent: 'a', run: 1, turn: 2, context: null, metadata: {}, tags: [], services: {}, log }
 const resolve = (tool: string, input: Json, index = 0) =>
-  resolveCall(agent, { sessionId: 's', run: 1, turn: 2, index, tool, input }, { ctx })
+  resolveCall(agent, { sessionId: 's', run: 1, intent: 1, turn: 2, index, tool, input }, { ctx })
 
 describe('the resolution of a call', () => {
   it('says all that the workflow must know of it', async () => {
@@ -166,7 +166,7 @@ describe('whether a call needs approval', () => {
           }),
         ],
       }),
-      { sessionId: 's', run: 1, turn: 2, index: 0, tool: 'pay', input: {} },
+      { sessionId: 's', run: 1, intent: 1, turn: 2, index: 0, tool: 'pay', input: {} },
       { ctx },
     )
   const terms = { expiresMs: 7_200_000, onExpiry: 'error' }

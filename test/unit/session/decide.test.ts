@@ -21,6 +21,7 @@ const STARTED: EventOf<'session_started'> = {
 }
 const RUN: RunState = {
   run: 3,
+  intent: 1,
   messageId: 'm',
   metadata: {},
   startedAt: 1_000,

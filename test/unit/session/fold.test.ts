@@ -103,7 +103,7 @@ describe('the fold', () => {
     ['an external call that completed', 'external', { type: 'tool_completed', ...CALL, attempt: 1 }, ['t_1_1_0']],
     ['a read', 'read', { type: 'tool_completed', ...CALL, attempt: 1 }, []],
     ['a replay', 'external', { type: 'tool_completed', ...CALL, attempt: 0, replayOf: 't_0_1_0' }, []],
-    ['an unknown call', 'external', { type: 'tool_unknown', ...CALL, attempt: 1, message: 'm' }, ['t_1_1_0']],
+    ['an unknown call', 'external', { type: 'tool_unknown', ...CALL, attempt: 1, message: 'm' }, []],
     ['an unknown call that was not run', 'external', { type: 'tool_unknown', ...CALL, attempt: 0, message: 'm', again: 't_0_1_0' }, []],
     [
       'an external call that failed, for then it did not happen',
@@ -112,16 +112,10 @@ describe('the fold', () => {
       [],
     ],
     [
-      'an idempotent call that failed after it had begun',
+      'an idempotent call that failed, which would have the same key again',
       'idempotent',
       { type: 'tool_failed', ...CALL, attempt: 1, code: 'c', message: 'm' },
-      ['t_1_1_0'],
-    ],
-    [
-      'an idempotent call that was stopped',
-      'idempotent',
-      { type: 'tool_failed', ...CALL, attempt: 0, code: 'interrupted', message: 'm' },
-      ['t_1_1_0'],
+      [],
     ],
     [
       'an idempotent call with arguments that do not fit',
@@ -129,8 +123,10 @@ describe('the fold', () => {
       { type: 'tool_failed', ...CALL, attempt: 0, code: 'invalid_arguments', message: 'm' },
       [],
     ],
-  ])('counts %s among the effects that a restart would repeat, or not', (_, effect, end, effects) => {
-    expect(oneCall(effect, end).current?.effects).toEqual(effects)
+  ])('counts %s among the effects that the run has had, or not', (_, effect, end, effects) => {
+    const { current } = oneCall(effect, end)
+    expect(current?.effects.map(({ callId }) => callId)).toEqual(effects)
+    expect(current?.lastEffect).toEqual(effects.length > 0 ? { turn: 1, seq: expect.any(Number) } : undefined)
   })
 
   it('remembers what verify needs of an unknown call, until it is resolved', () => {
@@ -139,7 +135,7 @@ describe('the fold', () => {
       t_1_1_0: { run: 1, turn: 1, attempt: 2, input: { b: 2 }, resolution: { tool: 't' } },
     })
     const happened = oneCall('external', unknown, { type: 'tool_resolved', ...CALL, by: 'verify', happened: true })
-    expect(happened).toMatchObject({ unknown: {}, keys: { [shortHash('k')]: 't_1_1_0' }, current: { effects: ['t_1_1_0'] } })
+    expect(happened).toMatchObject({ unknown: {}, keys: { [shortHash('k')]: 't_1_1_0' }, current: { effects: [{ callId: 't_1_1_0' }] } })
     const not = oneCall('external', unknown, { type: 'tool_resolved', ...CALL, by: 'verify', happened: false })
     expect(not).toMatchObject({ unknown: {}, keys: {}, current: { effects: [] } })
   })

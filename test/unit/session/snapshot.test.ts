@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { callIdOf, type EventBody, type Resolution, type SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
-import { canRestart } from '../../../src/session/fold-calls.ts'
 import { type Json, jsonBytes } from '../../../src/session/json.ts'
+import { problemWith } from '../../../src/session/recovery.ts'
 import { hasRoomFor } from '../../../src/session/queue.ts'
 import { lacksCalls, MAX_CALLS, putCallsBack, SNAPSHOT_BYTES, snapshotOf } from '../../../src/session/snapshot.ts'
 import type { SessionState } from '../../../src/session/state.ts'
@@ -248,7 +248,7 @@ describe('a session that many messages wait in', () => {
       expect(takes.length).toBeGreaterThan(500)
       fold(state, [at(++seq, { type: 'turn_started', run: 1, turn, takes })])
     }
-    expect(state.current && canRestart(state.current)).toBe(false)
+    expect(state.current && problemWith(state, state.current, 'restart_run')).toMatchObject({ code: 'too_many_messages' })
     expect(state.current?.taken).toEqual([])
   })
 })

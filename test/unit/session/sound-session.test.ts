@@ -7,8 +7,9 @@ import { continues } from '../../../src/session/digest.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
 import type { JsonObject } from '../../../src/session/json.ts'
+import { unknownCallsOf } from '../../../src/session/recovery.ts'
 import type { SessionState } from '../../../src/session/state.ts'
-import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript.ts'
+import { addToTranscript, emptyTranscript, messagesFor, type Transcript } from '../../../src/session/transcript.ts'
 import { callsOfTurn } from '../../../src/session/turn-calls.ts'
 import { type Entered, movedSessions, type SoundSession, soundSessions } from './sound-session.ts'
 
@@ -91,6 +92,8 @@ describe('the random sessions', () => {
         'unknown again',
         'steered',
         'abandon',
+        'continue_run',
+        'restart_from_last_effect',
         'restart_run',
         'agent_not_served',
         'model_call_failed',
@@ -329,23 +332,27 @@ describe('effects', () => {
     })
   })
 
-  always('that may have happened forbid to restart their run', ({ events, entered }) => {
-    const mayHave = new Set(entered.filter((one) => one.effect !== 'read').map((one) => one.callId))
-    const harmless = new Set<string>()
-    let run = 0
-    let begun: string[] = []
+  always('that may have happened forbid whatever might repeat them', ({ events }) => {
+    let state: SessionState | undefined
     for (const event of events) {
-      if (event.type === 'run_started') {
-        run = event.run
-        begun = []
+      if (event.type === 'recovery_started' && event.strategy !== 'abandon' && event.strategy !== 'automatic' && state?.current) {
+        expect(unknownCallsOf(state, state.current)).toEqual([])
       }
-      if (event.type === 'tool_issued' && mayHave.has(event.callId)) begun.push(event.callId)
-      // An external call that ends as failed surely did not happen.
-      if (event.type === 'tool_failed' && entered.some((one) => one.callId === event.callId && one.effect === 'external'))
-        harmless.add(event.callId)
-      if (event.type === 'recovery_started' && event.strategy === 'restart_run') {
-        expect({ run, begun: begun.filter((callId) => !harmless.has(callId)) }).toEqual({ run, begun: [] })
-      }
+      state = fold(state, [event])
+    }
+  })
+
+  always('that completed are known to the model wherever it is asked, in their results or in a note', ({ events }) => {
+    const transcript = emptyTranscript()
+    const completed = new Map<string, number>()
+    for (const event of events) {
+      addToTranscript(transcript, event)
+      if (event.type === 'session_started' || event.type === 'forked') completed.clear()
+      if (event.type === 'tool_completed' && event.replayOf === undefined) completed.set(event.callId, event.seq)
+      if (event.type !== 'turn_started') continue
+      const shown = JSON.stringify(messagesFor(transcript))
+      for (const callId of [...completed.keys()].filter((id) => transcript.effects.byCall.has(id)).slice(-20))
+        expect(shown).toContain(callId)
     }
   })
 })

@@ -6,13 +6,22 @@ import type { AssistantBlock } from '../../../src/session/content.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { checkpointAt, checkpointDue } from '../../../src/session/checkpointing.ts'
 import { admit, decide, type Decision, dueAt } from '../../../src/session/decide.ts'
-import { nextDigest } from '../../../src/session/digest.ts'
-import type { CheckpointPolicy, EventBody, LogEntry, Resolution, SessionEvent, Target } from '../../../src/session/events.ts'
+import { nextDigest, shortHash } from '../../../src/session/digest.ts'
+import type {
+  CheckpointPolicy,
+  EventBody,
+  LogEntry,
+  RecoveryStrategy,
+  Resolution,
+  SessionEvent,
+  Target,
+} from '../../../src/session/events.ts'
 import { apply, fold, initialState } from '../../../src/session/fold.ts'
 import type { Json, JsonObject } from '../../../src/session/json.ts'
 import { isWaiting } from '../../../src/session/fold-calls.ts'
+import { chooseRecovery } from '../../../src/session/recovery.ts'
 import type { CallState, SessionState } from '../../../src/session/state.ts'
-import { effectsAfter, locate, TargetRefused } from '../../../src/session/targets.ts'
+import { effectsAfter, locate, messagesAfter, newestRun, TargetRefused } from '../../../src/session/targets.ts'
 import { TOOLS } from './tools.ts'
 
 /** A body that was entered: what a crash must never make happen twice. */
@@ -266,12 +275,37 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
   }
 
   function goBack(): void {
+    if (chance(3)) return regenerate()
     const place = findTarget(false)
     if (!place) return
     const { seq: toSeq, lastMessageId } = place
     const { effects } = effectsAfter(events, toSeq)
     const last = lastMessageId !== undefined && { lastMessageId }
-    append({ type: 'rolled_back', toSeq, upToSeq: events.length - pick(2), ...last, effects, by: 'ann', reason: 'wrong way' })
+    const upToSeq = events.length - pick(2)
+    const removed = messagesAfter(events, toSeq, upToSeq).map(({ messageId }) => shortHash(messageId))
+    append({ type: 'rolled_back', toSeq, upToSeq, ...last, effects, removed, by: 'ann', reason: 'wrong way' })
+  }
+
+  /** The newest run's messages are answered again. */
+  function regenerate(): void {
+    const newest = newestRun(events)
+    const place = newest && placeBefore(newest.run)
+    if (!newest || !place || Object.keys(now().unknown).length > 0) return
+    const { seq: toSeq, lastMessageId } = place
+    const messages = messagesAfter(events, toSeq, 0).map(({ messageId, seq }) => ({ messageId, seq }))
+    if (messages.length === 0) return
+    const last = lastMessageId !== undefined && { lastMessageId }
+    const { effects } = effectsAfter(events, toSeq)
+    append({ type: 'rolled_back', toSeq, upToSeq: 0, ...last, effects, again: { messages, intent: newest.intent } })
+  }
+
+  function placeBefore(run: number): ReturnType<typeof locate> | undefined {
+    try {
+      return locate(parsed(), { run })
+    } catch (error) {
+      if (error instanceof TargetRefused) return undefined
+      throw error
+    }
   }
 
   /** Goes on as a fork of what the session was so far. */
@@ -309,7 +343,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     const fromEpoch = now().epoch
     append({ type: 'session_resumed', executionId: `execution-${last.seq}`, fromEpoch, coreVersion: 2 })
     const run = now().current
-    if (!run || run.phase !== 'tools' || run.answerSeq === undefined) return
+    if (now().status === 'error' || !run || run.phase !== 'tools' || run.answerSeq === undefined) return
     const { answerSeq, beforeAnswer } = run
     for (const call of run.calls.filter((one) => one.status === 'issued' && one.resolution.effect === 'external')) {
       append({ type: 'tool_unknown', ...whereOf(call), attempt: 1, message: 'the workflow ended', aliveForMs: 65_000 })
@@ -360,28 +394,30 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
   }
 
   function failRun(run: number, code: string): void {
-    const strategy = now().current?.effects.length ? 'abandon' : 'restart_run'
-    append({ type: 'error_entered', run, code, reason: code, strategy })
+    append({ type: 'error_entered', run, code, reason: code, ...chooseRecovery(now(), { code }) })
     interrupted = false
   }
 
   /** Nothing to do: somebody recovers, closes and speaks again, or speaks. */
   function atRest(): void {
     if (moving && chance(2) && move()) return
-    const { status, current, run } = now()
+    const { status, error, run } = now()
     if (status === 'waiting') return receive()
     switch (pick(5)) {
       case 1:
       case 2:
         if (status !== 'error') return receive()
-        return recover(current && current.effects.length === 0 && !chance(4) ? 'restart_run' : 'abandon', run)
+        return recover(
+          chance(2) && error && error.strategy !== 'automatic' && error.strategy !== 'manual' ? error.strategy : someOption(error?.options),
+          run,
+        )
       case 3: {
         append({ type: 'session_closed', reason: 'idle' })
         const fromEpoch = now().epoch
         const executionId = `execution-${last.seq}`
         state = { ...(JSON.parse(JSON.stringify(now())) as SessionState), epoch: executionId }
         append({ type: 'session_resumed', executionId, fromEpoch, coreVersion: 1 })
-        if (now().current) append({ type: 'run_interrupted', run: now().run, reason: 'its workflow had ended' })
+        if (now().current && now().status !== 'error') append({ type: 'run_interrupted', run: now().run, reason: 'its workflow had ended' })
         return
       }
       default:
@@ -389,8 +425,14 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     }
   }
 
-  function recover(strategy: 'restart_run' | 'abandon', run: number): void {
-    append({ type: 'recovery_started', strategy, run, by: 'somebody' })
+  function someOption(options: readonly RecoveryStrategy[] = ['abandon']): RecoveryStrategy {
+    const possible = options.filter((option) => option !== 'manual')
+    return possible[pick(possible.length)] ?? 'abandon'
+  }
+
+  function recover(strategy: RecoveryStrategy, run: number): void {
+    const toSeq = strategy === 'restart_from_last_effect' ? (now().current?.lastEffect?.seq ?? now().seq) : undefined
+    append({ type: 'recovery_started', strategy, run, ...(toSeq !== undefined && { toSeq }), by: 'somebody' })
     append({ type: 'recovery_ended', strategy, run })
   }
 
@@ -487,7 +529,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     }
     const retry = { maxRetries: 3, baseDelayMs: 10 }
     if (!tool) return { ...known, retry, effect: 'read', verify: false, invalid: { code: 'unknown_tool', message: 'no such tool' } }
-    const key = idempotencyKeyOf(tool, { sessionId: 's', ...place, rawInput: input, input })
+    const key = idempotencyKeyOf(tool, { sessionId: 's', ...place, intent: now().current?.intent ?? place.run, rawInput: input, input })
     const resolution: Resolution = {
       ...known,
       retry,

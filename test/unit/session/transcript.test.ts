@@ -4,7 +4,7 @@ import type { AssistantBlock } from '../../../src/session/content.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import type { Json } from '../../../src/session/json.ts'
-import { addToTranscript, emptyTranscript, resultText, type Transcript, withCallIds } from '../../../src/session/transcript.ts'
+import { addToTranscript, emptyTranscript, resultText, type Transcript, withCallIds, messagesFor } from '../../../src/session/transcript.ts'
 
 function transcriptOf(...bodies: EventBody[]): Transcript {
   const transcript = emptyTranscript()
@@ -151,9 +151,68 @@ describe('the transcript', () => {
     expect([...waiting.keys()]).toEqual(['m2', 'm3'])
   })
 
-  it('keeps what an abandoned run has said and done', () => {
+  it('keeps what users said in an abandoned run, and nothing that the run has said', () => {
     const { messages } = transcriptOf(...OPENED, answered(1, 1, asks('look')), { type: 'recovery_started', run: 1, strategy: 'abandon' })
-    expect(messages).toHaveLength(3)
+    expect(messages).toEqual([{ role: 'user', content: expect.any(String) }])
+  })
+})
+
+describe('a note', () => {
+  const paid = (seqRun: number): EventBody[] => [
+    {
+      type: 'tool_issued',
+      run: seqRun,
+      turn: 1,
+      callId: `t_${seqRun}_1_0`,
+      index: 0,
+      tool: 'pay',
+      effect: 'external',
+      key: 'k',
+      inputDigest: 'd',
+      input: {},
+    },
+    {
+      type: 'tool_completed',
+      run: seqRun,
+      turn: 1,
+      callId: `t_${seqRun}_1_0`,
+      tool: 'pay',
+      attempt: 1,
+      value: 'paid 5',
+      effectId: 'pay_1',
+    },
+  ]
+  const noteOf = (...bodies: EventBody[]) =>
+    messagesFor(transcriptOf(...bodies)).flatMap(({ content }) =>
+      typeof content === 'string' && content.startsWith('[Note') ? [content] : [],
+    )
+
+  it('stands where effects have left the transcript, with what they were, and is no message', () => {
+    const bodies: EventBody[] = [
+      ...OPENED,
+      answered(1, 1, asks('pay')),
+      ...paid(1),
+      { type: 'recovery_started', run: 1, strategy: 'abandon' },
+    ]
+    expect(noteOf(...bodies)).toEqual([expect.stringContaining('- pay (t_1_1_0, effect id pay_1): paid 5')])
+    expect(JSON.stringify(transcriptOf(...bodies).messages)).not.toContain('[Note')
+  })
+
+  it('stands nowhere if nothing has happened, and after effects that were undone outside of pawl', () => {
+    expect(noteOf(...OPENED, answered(1, 1, asks('look')), { type: 'recovery_started', run: 1, strategy: 'abandon' })).toEqual([])
+    const back: EventBody & { type: 'rolled_back' } = { type: 'rolled_back', toSeq: 1, upToSeq: 99, effects: [] }
+    expect(noteOf(...OPENED, answered(1, 1, asks('pay')), ...paid(1), { ...back, keys: 'forgotten' })).toEqual([])
+    expect(noteOf(...OPENED, answered(1, 1, asks('pay')), ...paid(1), back)).toHaveLength(1)
+  })
+
+  it('gives way to one further back, which tells of all', () => {
+    const bodies: EventBody[] = [
+      ...OPENED,
+      answered(1, 1, asks('pay')),
+      ...paid(1),
+      { type: 'recovery_started', run: 1, strategy: 'abandon' },
+    ]
+    expect(noteOf(...bodies, { type: 'rolled_back', toSeq: 1, upToSeq: 99, effects: [] })).toEqual([expect.stringContaining('t_1_1_0')])
   })
 })
 

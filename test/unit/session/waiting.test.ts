@@ -157,7 +157,7 @@ describe('while somebody is asked', () => {
 })
 
 describe('a run that fails while somebody is asked', () => {
-  it('asks nobody any more, and what may have happened stays known', () => {
+  it('leaves its calls as they are, for whoever recovers it', () => {
     const state = stateOf(
       [resolution(0, 'external'), resolution(1, 'external', { approval: APPROVAL }), resolution(2, 'read', { client: {} })],
       [
@@ -170,7 +170,7 @@ describe('a run that fails while somebody is asked', () => {
         { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'abandon' },
       ],
     )
-    expect(state.current?.calls.map(({ status }) => status)).toEqual(['unknown', 'failed', 'failed'])
+    expect(state.current?.calls.map(({ status }) => status)).toEqual(['awaiting_resolution', 'awaiting_approval', 'awaiting_answer'])
     expect(Object.keys(state.unknown)).toEqual(['t_1_1_0'])
     expect(decide(state, dueAt(AT))).toEqual({ do: 'wait' })
   })

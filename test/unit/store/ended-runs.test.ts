@@ -18,10 +18,9 @@ function tablesOf(events: readonly SessionEvent[]): PlainTables {
 /** Whether somebody is asked about a call whose outcome is unknown: it is in the inbox. */
 const isAsked = ({ status, error }: PlainRow): boolean => status === 'unknown' && (error as { asked?: true } | null)?.asked === true
 
-/** The calls of the run that is going on. One that has failed is over. */
-function liveCalls({ status, error, current }: SessionState): CallState[] {
-  const isOver = status === 'error' && error?.strategy !== 'automatic'
-  return isOver ? [] : (current?.calls ?? [])
+/** The calls of the run that is going on, or that has failed and can be recovered. */
+function liveCalls({ current }: SessionState): CallState[] {
+  return current?.calls ?? []
 }
 
 const idsWhere = (calls: readonly CallState[], ...statuses: CallState['status'][]): string[] =>
@@ -85,7 +84,6 @@ const BEGUN: EventBody[] = [
 ]
 
 const INTERRUPTED: EventBody = { type: 'run_interrupted', run: 1 }
-const FAILED: EventBody = { type: 'error_entered', run: 1, code: 'approval_expired', reason: 'late', strategy: 'restart_run' }
 
 /** The rows of a turn in which all that happened. */
 const after = (...bodies: EventBody[]): PlainTables => tablesOf(eventsOf(logOf([...BEGUN, ...bodies])))
@@ -93,7 +91,6 @@ const after = (...bodies: EventBody[]): PlainTables => tablesOf(eventsOf(logOf([
 describe('a run that is stopped', () => {
   it.each<[string, EventBody]>([
     ['an interrupt', INTERRUPTED],
-    ['a failure', FAILED],
     ['a way back', { type: 'rolled_back', toSeq: 2, upToSeq: 9, effects: [] }],
     ['an abandonment', { type: 'recovery_started', run: 1, strategy: 'abandon' }],
   ])('by %s leaves its requests of approval behind, and says so on request and call', (_, stop) => {
@@ -126,7 +123,16 @@ describe('a run that is stopped', () => {
   })
 
   it('leaves an error that ends by itself to its run: what waits goes on waiting', () => {
-    const { approvals, tool_calls } = after({ ...ASKED, ...WHERE }, { ...FAILED, code: 'agent_not_served', strategy: 'automatic' })
+    const { approvals, tool_calls } = after(
+      { ...ASKED, ...WHERE },
+      {
+        type: 'error_entered',
+        run: 1,
+        code: 'agent_not_served',
+        reason: 'nobody',
+        strategy: 'automatic',
+      },
+    )
     expect(approvals).toMatchObject([{ status: 'requested' }])
     expect(tool_calls).toMatchObject([{ status: 'awaiting_approval' }, { status: 'issued' }])
   })

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
 import { isWaiting } from '../../../src/session/fold-calls.ts'
-import type { SessionState } from '../../../src/session/state.ts'
+import type { SessionError, SessionState } from '../../../src/session/state.ts'
 import { newProjection, project, type Projection, recall } from '../../../src/store/project/projections.ts'
 import { newSessionColumns, type SessionColumns, waitingCalls } from '../../../src/store/project/session-columns.ts'
 import { movedSessions } from '../session/sound-session.ts'
@@ -16,13 +16,22 @@ function columnsOf({ status, run, current, turns, error, usage, checkpoint, fork
     run,
     currentRun: current?.run ?? null,
     turns,
-    error: error && { code: error.code, reason: error.reason, ...(error.run !== undefined && { run: error.run }) },
+    error: error && withoutProgress(error),
     usage,
     checkpoint: checkpoint?.version ?? 0,
     forkedFrom: forkedFrom ?? null,
     updatedAt,
     waiting: current?.calls.filter(isWaiting).length ?? 0,
   }
+}
+
+/** The row has what the error was entered with. */
+function withoutProgress({
+  progress: _progress,
+  attempts: _attempts,
+  ...error
+}: SessionError): Omit<SessionError, 'progress' | 'attempts'> {
+  return error
 }
 
 function said(session: SessionColumns) {

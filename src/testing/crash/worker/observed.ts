@@ -56,9 +56,9 @@ function observedTool(tool: Tool, marks: MarkWriter, answers: Answers): Tool {
 }
 
 /** A key that is another one each time it is asked for protects nothing: the place where it is first told is not the only one. */
-function keyProblem(tool: Tool, input: unknown, { sessionId, run, callId, idempotencyKey }: ToolContext): string | undefined {
+function keyProblem(tool: Tool, input: unknown, { sessionId, intent, callId, idempotencyKey }: ToolContext): string | undefined {
   if (typeof tool.idempotency !== 'function') return undefined
-  const again = tool.idempotency(input, { sessionId, run, callId })
+  const again = tool.idempotency(input, { sessionId, run: intent, callId: callId.replace(/^t_\d+_/, `t_${intent}_`) })
   if (again === idempotencyKey) return undefined
   return `the idempotency key of tool ${tool.name} differs each time it is computed: derive it from the input and ctx only`
 }

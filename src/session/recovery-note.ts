@@ -1,0 +1,34 @@
+// The note that tells a model which effects are left of a part of the conversation that its transcript no longer shows.
+import type { NotedEffect } from './effects.ts'
+import type { ResultContent } from './events.ts'
+import { cutText } from './texts.ts'
+
+/** Effects that a note names one by one; the newest ones. */
+const NAMED = 20
+const RESULT_BYTES = 500
+
+/** The text of the note. `results`: by call, what the model was told. */
+export function noteOn(effects: readonly NotedEffect[], results: ReadonlyMap<string, ResultContent>): string {
+  const named = effects.slice(-NAMED)
+  const lines = (status: NotedEffect['status']): string[] =>
+    named.filter((effect) => effect.status === status).map((effect) => `- ${nameOf(effect)}${resultOf(results.get(effect.callId))}`)
+  const [completed, unknown] = [lines('completed'), lines('unknown')]
+  return [
+    '[Note from the system, not from the user: a part of this conversation was removed here. Its effects were not undone.]',
+    ...(completed.length > 0 ? ['These calls completed; do not repeat them for the same purpose:', ...completed] : []),
+    ...(unknown.length > 0
+      ? ['It is unknown whether these calls took effect; check with a read, or ask the user, before you request them again:', ...unknown]
+      : []),
+    ...(effects.length > NAMED ? [`… and ${effects.length - NAMED} earlier ones.`] : []),
+  ].join('\n')
+}
+
+function nameOf({ callId, tool, effectId }: NotedEffect): string {
+  return `${tool} (${callId}${effectId === undefined ? '' : `, effect id ${effectId}`})`
+}
+
+function resultOf(content: ResultContent | undefined): string {
+  if (content === undefined) return ''
+  const text = typeof content === 'string' ? content : content.map((block) => (block.type === 'text' ? block.text : '[image]')).join(' ')
+  return text === '' ? '' : `: ${cutText(text, RESULT_BYTES)}`
+}

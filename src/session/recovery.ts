@@ -1,0 +1,108 @@
+// How a session in `error` can be recovered: the default strategy and the options, by what failed and by what the run has done.
+import type { EventOf, RecoveryStrategy } from './events.ts'
+import { hasEnded } from './fold-calls.ts'
+import type { ErrorProgress, RunState, SessionState } from './state.ts'
+
+/** What kind of failure a code stands for. */
+type ErrorClass =
+  /** Outside of pawl, and over by itself: another attempt may succeed. */
+  | 'transient'
+  /** A limit of the agent was reached. */
+  | 'limit'
+  /** The conversation does not fit into the model's context. */
+  | 'overflow'
+  /** Somebody has to correct something first. */
+  | 'fault'
+
+const TRANSIENT: ReadonlySet<string> = new Set(['worker_died', 'stale_watermark'])
+const LIMITS: ReadonlySet<string> = new Set(['max_turns', 'deadline_exceeded'])
+const OVERFLOWS: ReadonlySet<string> = new Set(['context_overflow', 'model_context_window_exceeded', 'request_too_large'])
+
+/** The class of an error. `transient`: retries of a failure that may be retried were used up. */
+function errorClassOf({ code, transient }: { code: string; transient?: boolean | undefined }): ErrorClass {
+  if (LIMITS.has(code)) return 'limit'
+  if (OVERFLOWS.has(code)) return 'overflow'
+  return transient || TRANSIENT.has(code) ? 'transient' : 'fault'
+}
+
+/** What can be done, and what is done by default. */
+export interface RecoveryChoice {
+  strategy: RecoveryStrategy
+  options: RecoveryStrategy[]
+}
+
+/** Chooses for a run that failed. `manual` means that no strategy is a good default. */
+export function chooseRecovery(state: SessionState, error: { code: string; transient?: boolean | undefined }): RecoveryChoice {
+  const run = state.current
+  if (!run) return { strategy: 'abandon', options: ['abandon', 'manual'] }
+  const allowed = (strategy: RecoveryStrategy): boolean => problemWith(state, run, strategy) === undefined
+  const options = STRATEGIES.filter(allowed)
+  // Which strategy is right depends on what somebody finds out about the calls.
+  if (unknownCallsOf(state, run).length > 0) return { strategy: 'manual', options }
+  const wanted = preferred(run, errorClassOf(error))
+  return { strategy: wanted.find(allowed) ?? 'manual', options }
+}
+
+/** All strategies that recovery carries out, the least invasive first. */
+const STRATEGIES: readonly RecoveryStrategy[] = ['continue_run', 'restart_from_last_effect', 'restart_run', 'abandon', 'manual']
+
+/** The strategies that suit the failure, the best one first. */
+function preferred({ lastEffect }: RunState, failure: ErrorClass): RecoveryStrategy[] {
+  switch (failure) {
+    case 'transient':
+    case 'limit':
+      return ['continue_run']
+    case 'overflow':
+      return ['abandon']
+    case 'fault':
+      return lastEffect ? ['restart_from_last_effect', 'manual'] : ['restart_run', 'abandon']
+  }
+}
+
+/** Why a strategy is not possible now; undefined if it is. */
+export function problemWith(state: SessionState, run: RunState, strategy: RecoveryStrategy): { code: string; reason: string } | undefined {
+  if (strategy === 'abandon' || strategy === 'manual') return undefined
+  const unknown = unknownCallsOf(state, run)
+  if (unknown.length > 0) {
+    return {
+      code: 'outcome_unknown',
+      reason: `It is unknown whether ${unknown.join(', ')} took effect, so ${strategy} might repeat it. Resolve the call first (resolve), or abandon the run.`,
+    }
+  }
+  if (strategy === 'restart_run' && run.tookMore) {
+    return {
+      code: 'too_many_messages',
+      reason: `Run ${run.run} took more messages than can be put back for a restart. Continue it, or abandon it and send a message.`,
+    }
+  }
+  if (strategy === 'restart_from_last_effect' && !run.lastEffect) {
+    return { code: 'no_effect', reason: `Run ${run.run} has no completed effect to go back to. Restart it instead (restart_run).` }
+  }
+  return undefined
+}
+
+/** Whether a recovery takes turns of the failed run out of the transcript, and with them the calls of the newest one. */
+export function leavesTurns({ strategy }: EventOf<'recovery_started'>): boolean {
+  return strategy === 'restart_run' || strategy === 'restart_from_last_effect' || strategy === 'abandon'
+}
+
+/** The run's calls of which it is unknown whether they took effect. */
+export function unknownCallsOf({ unknown }: SessionState, run: RunState): string[] {
+  return Object.entries(unknown).flatMap(([callId, call]) => (call.run === run.run ? [callId] : []))
+}
+
+/** What the run had done when it failed. */
+export function progressOf(state: SessionState, run: RunState): ErrorProgress {
+  const { effects: completed, moreEffects, calls } = run
+  return {
+    completed: structured(completed),
+    failed: calls.filter(({ status }) => status === 'failed').map(({ callId, resolution: { tool } }) => ({ callId, tool })),
+    pending: calls.filter((call) => !hasEnded(call)).map(({ callId, resolution: { tool } }) => ({ callId, tool })),
+    unknown: unknownCallsOf(state, run),
+    ...(moreEffects > 0 && { moreCompleted: moreEffects }),
+  }
+}
+
+function structured<T extends object>(list: readonly T[]): T[] {
+  return list.map((one) => ({ ...one }))
+}
