@@ -3,12 +3,14 @@ import { shortHash } from './digest.ts'
 import { type Effect, type EventOf, type Resolution, resultsIdOf } from './events.ts'
 import { jsonBytes } from './json.ts'
 import { SNAPSHOT_BYTES } from './snapshot.ts'
+import { cutText } from './texts.ts'
 import type { CallState, RunEffect, RunState, SessionState, UnknownCall } from './state.ts'
 import { defined } from './defined.ts'
 
 // Every execution's history has two snapshots, so everything that grows with the session is bounded.
 const KEYS_KEPT = 100
 const EFFECTS_KEPT = 10
+const EFFECT_BYTES = { tool: 42, id: 62 }
 const UNKNOWN_KEPT = 50
 const UNKNOWN_INPUT_BYTES = 4_000
 
@@ -114,7 +116,11 @@ export function failCall(state: SessionState, event: EventOf<'tool_failed'>): vo
 function addEffect(run: RunState, { callId, tool, effectId }: RunEffect, turn: number): void {
   if (turn >= (run.lastEffect?.turn ?? 0)) run.lastEffect = { turn }
   run.effects = run.effects.filter((one) => one.callId !== callId)
-  run.effects.push({ callId, tool, ...defined({ effectId }) })
+  run.effects.push({
+    callId,
+    tool: cutText(tool, EFFECT_BYTES.tool),
+    ...(effectId !== undefined && { effectId: cutText(effectId, EFFECT_BYTES.id) }),
+  })
   if (run.effects.length <= EFFECTS_KEPT) return
   run.effects.shift()
   run.moreEffects += 1

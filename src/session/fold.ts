@@ -186,7 +186,7 @@ function startTurn(state: SessionState, event: EventOf<'turn_started'>): void {
   const run = state.current
   if (!run) return
   const last = event.takes.at(-1)
-  if (last !== undefined) state.lastMessageId = run.lastTaken = last
+  if (last !== undefined) state.lastMessageId = last
   delete run.modelAttempts
   take(state, event.takes)
   run.turn = event.turn
@@ -249,7 +249,7 @@ function startRecovery(state: SessionState, event: EventOf<'recovery_started'>):
       endAt(state, run.before)
       return
     case 'abandon':
-      endAt(state, run.lastTaken ?? run.before)
+      endAt(state, run.taken.at(-1)?.messageId ?? run.before)
       return
     case 'restart_from_last_effect':
       goToLastEffect(state, run)

@@ -1,7 +1,8 @@
 // How a session in `error` can be recovered: the default strategy and the options, by what failed and by what the run has done.
 import type { EventOf, RecoveryStrategy } from './events.ts'
 import { hasEnded } from './fold-calls.ts'
-import type { ErrorProgress, RunState, SessionState } from './state.ts'
+import type { CallState, ErrorProgress, RunState, SessionState } from './state.ts'
+import { cutText } from './texts.ts'
 
 /** What kind of failure a code stands for. */
 type ErrorClass =
@@ -93,16 +94,21 @@ export function unknownCallsOf({ unknown }: SessionState, run: RunState): string
 
 /** What the run had done when it failed. */
 export function progressOf(state: SessionState, run: RunState): ErrorProgress {
-  const { effects: completed, moreEffects, calls } = run
+  const { effects, moreEffects, calls } = run
+  const completed = effects.slice(-SHOWN.completed).map((effect) => ({ ...effect }))
+  const moreCompleted = moreEffects + effects.length - completed.length
   return {
-    completed: structured(completed),
-    failed: calls.filter(({ status }) => status === 'failed').map(({ callId, resolution: { tool } }) => ({ callId, tool })),
-    pending: calls.filter((call) => !hasEnded(call)).map(({ callId, resolution: { tool } }) => ({ callId, tool })),
+    completed,
+    failed: namesOf(calls.filter(({ status }) => status === 'failed')),
+    pending: namesOf(calls.filter((call) => !hasEnded(call))),
     unknown: unknownCallsOf(state, run),
-    ...(moreEffects > 0 && { moreCompleted: moreEffects }),
+    ...(moreCompleted > 0 && { moreCompleted }),
   }
 }
 
-function structured<T extends object>(list: readonly T[]): T[] {
-  return list.map((one) => ({ ...one }))
+/** A state is bounded, and this is a part of it. */
+const SHOWN = { completed: 5, calls: 10, toolBytes: 42 }
+
+function namesOf(calls: readonly CallState[]): ErrorProgress['failed'] {
+  return calls.slice(0, SHOWN.calls).map(({ callId, resolution: { tool } }) => ({ callId, tool: cutText(tool, SHOWN.toolBytes) }))
 }

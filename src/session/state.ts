@@ -77,8 +77,6 @@ export interface RunState {
   modelAttempts?: number
   /** Id of the transcript's last message before the run. */
   before?: string
-  /** Id of the last message that the run took. */
-  lastTaken?: string
   /** `seq` of the newest `model_completed`, and the id of the last message before it in the transcript. */
   answerSeq?: number
   /** Id of the transcript's last message before the newest answer. */
@@ -89,21 +87,21 @@ export interface RunState {
 export interface RunEffect {
   /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
-  /** The tool's name. */
+  /** The tool's name, shortened. */
   tool: string
-  /** The effect's name in the outside world, where the tool gives one. */
+  /** The effect's name in the outside world, where the tool gives one; shortened. */
   effectId?: string
 }
 
 /** What a run had done when it failed: calls by their ids and tools. */
 export interface ErrorProgress {
-  /** Effects that completed, the newest 10. */
+  /** Effects that completed, the newest 5. */
   completed: RunEffect[]
   /** How many more there are. */
   moreCompleted?: number
-  /** Calls of the newest turn that failed. */
+  /** Calls of the newest turn that failed: the first 10. */
   failed: Pick<RunEffect, 'callId' | 'tool'>[]
-  /** Calls of the newest turn that have no result. */
+  /** Calls of the newest turn that have no result: the first 10. */
   pending: Pick<RunEffect, 'callId' | 'tool'>[]
   /** Calls of which it is unknown whether they took effect. */
   unknown: string[]

@@ -1,7 +1,7 @@
 // The update `recover`: takes a session out of `error`.
 import { ApplicationFailure } from '@temporalio/workflow'
 import type { RecoverRequest } from '../session/protocol.ts'
-import { problemWith } from '../session/recovery.ts'
+import { chooseRecovery, problemWith } from '../session/recovery.ts'
 import { isObject, plainOf } from '../session/requests.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Journal } from './journal.ts'
@@ -44,12 +44,17 @@ export function checkRecovery(state: SessionState | undefined, request: RecoverR
 }
 
 /** The requested strategy, or the best one for the error. */
-function strategyOf({ error }: SessionState, { strategy }: RecoverRequest): string {
-  return strategy ?? (error?.strategy === 'automatic' ? 'continue_run' : (error?.strategy ?? 'manual'))
+function strategyOf(state: SessionState, { strategy }: RecoverRequest): string {
+  const { error } = state
+  if (strategy !== undefined || !error) return strategy ?? 'manual'
+  if (error.strategy === 'automatic') return 'continue_run'
+  // What was unknown then may have been resolved since.
+  return error.strategy === 'manual' ? chooseRecovery(state, error).strategy : error.strategy
 }
 
-function optionsOf({ error }: SessionState): string {
-  return (error?.options ?? ['abandon']).filter((option) => option !== 'manual').join(', ')
+function optionsOf(state: SessionState): string {
+  const { options } = chooseRecovery(state, state.error ?? { code: '' })
+  return options.filter((option) => option !== 'manual').join(', ')
 }
 
 /** Carries out a checked recovery. */

@@ -112,8 +112,9 @@ describe('restart_run', () => {
     expect((await session.state()).status).toBe('error')
     await session.resolve('t_1_1_0', { happened: false })
     failing.mended = true
-    await session.recover({ strategy: 'restart_run' })
-    await until('the new run has completed', () => run.result({ timeout: 2_000 }))
+    // Now there is a default.
+    await session.recover()
+    expect(await until('the new run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 2 })
     await rowsMatchEvents(here.stack, id)
   })
 
