@@ -289,7 +289,8 @@ describe('a request that nobody decides on in time', () => {
     expect(await codeOf(session.approve('t_1_1_1', { digest }))).toBe('accepted')
     expect(entered()).toEqual([])
     await session.recover({ strategy: 'continue_run' })
-    await until('the approved call is executed', () => entered().length === 1)
+    await until('the approved call is executed, and the run ends', async () => (await session.state()).status === 'idle')
+    expect(entered()).toHaveLength(1)
     expect(await (await session.send('again')).result(TIMEOUT)).toMatchObject({ run: 2 })
   })
 
