@@ -2,6 +2,7 @@
 import { effectsAbove, noEffects, noteEffect } from './effects.ts'
 import { PawlError } from './errors.ts'
 import { answerIdOf, type EffectReport, type EventOf, resultsIdOf, type SessionEvent, type Target } from './events.ts'
+import { leavesTurns } from './recovery.ts'
 import { SAY_WHERE_TO, targetIn } from './requests.ts'
 import { addToTranscript, emptyTranscript } from './transcript.ts'
 import { defined } from './defined.ts'
@@ -54,7 +55,7 @@ export function locate(
     if (event.type === 'session_started') [boundaries, found] = [[], undefined]
     if (event.type === 'run_started') runFrom = event.seq
     if (event.type === 'rolled_back') leftBehind(event.toSeq)
-    if (event.type === 'recovery_started' && (event.strategy === 'restart_run' || event.strategy === 'abandon')) leftBehind(runFrom)
+    if (event.type === 'recovery_started' && leavesTurns(event)) leftBehind(event.toSeq ?? runFrom)
     if (event.type === 'model_completed') results = resultsIdOf(event)
     const closed = wasOpen && transcript.open === null && event.type !== 'rolled_back'
     lastMessageId = event.type === 'rolled_back' ? event.lastMessageId : lastMessageOf(event, closed ? results : lastMessageId)
@@ -71,7 +72,7 @@ export function locate(
   }
   const { seq, live } = found
   if (!live && !options.archived) {
-    throw new TargetRefused('target_archived', `A rollback has gone back behind ${nameOf(target)}: fork from it instead.`)
+    throw new TargetRefused('target_archived', `A rollback or a recovery has gone back behind ${nameOf(target)}: fork from it instead.`)
   }
   const place = boundaries.findLast((boundary) => boundary.seq <= seq)
   if (!place) throw new TargetRefused(notFound(target).code, `There is nothing before ${nameOf(target)}: start a new session instead.`)

@@ -93,6 +93,30 @@ describe('a target', () => {
       { type: 'checkpoint_made', version: run, run, reason: 'turn' },
     ])
 
+  it('in turns that a recovery has left is refused, except to forks', () => {
+    const log: EventBody[] = [
+      ...runs(1),
+      { type: 'run_started', run: 2, messageId: 'q2' },
+      { type: 'turn_started', run: 2, turn: 1, takes: [] },
+      { type: 'checkpoint_made', version: 2, run: 2, reason: 'turn' },
+      { type: 'turn_started', run: 2, turn: 2, takes: [] },
+      { type: 'checkpoint_made', version: 3, run: 2, reason: 'turn' },
+      { type: 'error_entered', run: 2, code: 'c', reason: 'r', strategy: 'manual' },
+    ]
+    const before = numbered(started, ...log)
+    const toSeq = before.find((event) => event.type === 'checkpoint_made' && event.version === 2)?.seq ?? expect.fail()
+    const recovered = asEntries(
+      numbered(started, ...log, { type: 'recovery_started', run: 2, strategy: 'restart_from_last_effect', toSeq }),
+    )
+    expect(locate(recovered, { checkpoint: 2 }).seq).toBe(toSeq)
+    const archived = expect.objectContaining({ code: 'target_archived' })
+    expect(() => locate(recovered, { checkpoint: 3 })).toThrow(archived)
+    expect(locate(recovered, { checkpoint: 3 }, { archived: true }).seq).toBeGreaterThan(toSeq)
+    const abandoned = asEntries(numbered(started, ...log, { type: 'recovery_started', run: 2, strategy: 'abandon' }))
+    expect(() => locate(abandoned, { checkpoint: 2 })).toThrow(archived)
+    expect(locate(abandoned, { checkpoint: 1 }).seq).toBeLessThan(toSeq)
+  })
+
   it('that the session has left behind is refused, except to forks', () => {
     const events = asEntries(numbered(started, ...runs(1, 2), { type: 'rolled_back', toSeq: 6, upToSeq: 11, effects: [] }, ...runs(3)))
     expect(locate(events, { checkpoint: 1 }).seq).toBe(6)
