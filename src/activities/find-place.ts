@@ -31,14 +31,14 @@ async function find(reader: SessionReader, input: FindPlaceInput): Promise<FindP
       return { kind: 'refused', code: 'run_not_found', reason: 'The session has no run to repeat: send a message.' }
     const target = run ? { run: run.run } : input.target
     const place = locate(parsed, target && checkTarget(target), { archived: archived === true })
-    const after = messagesAfter(events, place.seq, upToSeq ?? watermark.seq)
-    const [again, left] = run ? [after.filter(({ taken }) => taken), after.filter(({ taken }) => !taken)] : [[], after]
+    // A run that is repeated takes its own messages again; what waits, waits on.
+    const messages = messagesAfter(events, place.seq, run ? 0 : (upToSeq ?? watermark.seq))
     return {
       kind: 'found',
       ...place,
       ...effectsAfter(events, place.seq),
-      removed: left.map(({ messageId }) => shortHash(messageId)).slice(-ACCEPTED_KEPT),
-      ...(run && { again: { messages: again.map(({ messageId, seq }) => ({ messageId, seq })), intent: run.intent } }),
+      removed: run ? [] : messages.map(({ messageId }) => shortHash(messageId)).slice(-ACCEPTED_KEPT),
+      ...(run && { again: { messages, intent: run.intent } }),
     }
   } catch (error) {
     if (error instanceof TargetRefused) return { kind: 'refused', code: error.code, reason: error.message }

@@ -149,7 +149,7 @@ export interface RecoverOptions extends By {
    * - `restart_from_last_effect`: the run continues after the turn of its newest completed effect; later turns are archived.
    * - `abandon`: the run ends; its answers and calls are archived, and what users said stays.
    */
-  strategy?: 'continue_run' | 'restart_run' | 'restart_from_last_effect' | 'abandon'
+  strategy?: Exclude<RecoveryStrategy, 'manual'>
 }
 
 /**

@@ -52,7 +52,7 @@ export function effectsAbove({ byCall }: Effects, seq: number): NotedEffect[] {
   return [...byCall.values()].filter((effect) => effect.seq > seq)
 }
 
-/** Forgets the effects with an outcome above `seq`: somebody has undone them. */
+/** Forgets the effects with an outcome above `seq`, which were undone outside of pawl. */
 export function forgetEffects(effects: Effects, seq: number): void {
   for (const { callId } of effectsAbove(effects, seq)) effects.byCall.delete(callId)
 }

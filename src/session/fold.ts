@@ -70,7 +70,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
       return
     case 'session_resumed':
       state.epoch = event.executionId
-      // A run that failed stays failed until somebody recovers it.
+      // A failed run stays failed until it is recovered.
       if (state.error && state.error.strategy !== 'automatic') {
         state.status = 'error'
         return

@@ -1,6 +1,6 @@
 // The protocol of a session's workflow: names and JSON of its signals, queries and updates. Documented in docs/protocol.md.
 import type { UserBlock } from './content.ts'
-import type { BlobRef, EffectReport, ResultContent, SessionEvent, Target, Watermark } from './events.ts'
+import type { BlobRef, EffectReport, RecoveryStrategy, ResultContent, SessionEvent, Target, Watermark } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { SessionError, SessionState } from './state.ts'
 
@@ -90,7 +90,7 @@ export interface LateResultSignal {
 /** The argument of the update `recover`. */
 export interface RecoverRequest {
   /** Absent: the strategy that the session's error names. */
-  strategy?: 'continue_run' | 'restart_run' | 'restart_from_last_effect' | 'abandon'
+  strategy?: Exclude<RecoveryStrategy, 'manual'>
   by?: string
   reason?: string
 }

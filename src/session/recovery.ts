@@ -37,15 +37,15 @@ export function chooseRecovery(state: SessionState, error: { code: string; trans
   const run = state.current
   if (!run) return { strategy: 'abandon', options: ['abandon', 'manual'] }
   const allowed = (strategy: RecoveryStrategy): boolean => problemWith(state, run, strategy) === undefined
-  const options = STRATEGIES.filter(allowed)
-  // Which strategy is right depends on what somebody finds out about the calls.
+  const options = [...RECOVERIES.filter(allowed), 'manual' as const]
+  // The right strategy depends on what these calls turn out to have done.
   if (unknownCallsOf(state, run).length > 0) return { strategy: 'manual', options }
   const wanted = preferred(run, errorClassOf(error))
   return { strategy: wanted.find(allowed) ?? 'manual', options }
 }
 
-/** All strategies that recovery carries out, the least invasive first. */
-const STRATEGIES: readonly RecoveryStrategy[] = ['continue_run', 'restart_from_last_effect', 'restart_run', 'abandon', 'manual']
+/** The strategies that a recovery carries out, the least invasive first. */
+export const RECOVERIES = ['continue_run', 'restart_from_last_effect', 'restart_run', 'abandon'] as const satisfies RecoveryStrategy[]
 
 /** The strategies that suit the failure, the best one first. */
 function preferred({ lastEffect }: RunState, failure: ErrorClass): RecoveryStrategy[] {

@@ -67,7 +67,7 @@ export interface RunState {
   takenBytes: number
   /** The run took more messages than the state can hold, so it cannot be restarted. */
   tookMore?: true
-  /** Effects other than reads that completed, or may have, the newest 10. */
+  /** Effects that completed, the newest 10. */
   effects: RunEffect[]
   /** How many more there are. */
   moreEffects: number

@@ -88,11 +88,7 @@ export function effectsAfter(events: Iterable<SessionEvent>, seq: number): { eff
 }
 
 /** The users' messages that are not in the transcript up to `seq`, in order; of the inbox only those up to `upToSeq`. */
-export function messagesAfter(
-  events: Iterable<SessionEvent>,
-  seq: number,
-  upToSeq: number,
-): { messageId: string; seq: number; taken: boolean }[] {
+export function messagesAfter(events: Iterable<SessionEvent>, seq: number, upToSeq: number): { messageId: string; seq: number }[] {
   const live = new Map<string, { receivedAt: number; takenAt?: number; run?: number }>()
   for (const event of events) {
     if (event.type === 'session_started') live.clear()
@@ -107,7 +103,7 @@ export function messagesAfter(
   }
   return [...live].flatMap(([messageId, { receivedAt, takenAt }]) => {
     const isAfter = takenAt === undefined ? receivedAt <= upToSeq : takenAt > seq
-    return isAfter ? [{ messageId, seq: receivedAt, taken: takenAt !== undefined }] : []
+    return isAfter ? [{ messageId, seq: receivedAt }] : []
   })
 }
 

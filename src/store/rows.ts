@@ -1,7 +1,8 @@
 // The rows that readers of the side store get.
 import type { Message, Usage } from '../session/content.ts'
-import type { RecoveryStrategy, SessionEvent, SessionStatus, ToolCallStatus, Watermark } from '../session/events.ts'
+import type { SessionEvent, SessionStatus, ToolCallStatus, Watermark } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
+import type { SessionError } from '../session/state.ts'
 
 /** A session's head: how far its events are stored. */
 export interface StoredHead extends Watermark {
@@ -27,19 +28,7 @@ export interface SessionRow {
   /** What lists can be filtered by. */
   tags: string[]
   /** Why it is in `error`. */
-  error: {
-    code: string
-    reason: string
-    /** The run that failed, and its turn. */
-    run?: number
-    turn?: number
-    /** When, in milliseconds since 1970. */
-    at: number
-    /** The best way to recover; `automatic`: the session continues by itself once the cause is gone. */
-    strategy: RecoveryStrategy | 'automatic'
-    /** All possible ways. */
-    options?: RecoveryStrategy[]
-  } | null
+  error: Omit<SessionError, 'attempts' | 'progress'> | null
   /** Tokens used. */
   usage: Usage
   /** The last event that is stored. */

@@ -1,26 +1,22 @@
 // The update `recover`: takes a session out of `error`.
-import { ApplicationFailure } from '@temporalio/workflow'
 import type { RecoverRequest } from '../session/protocol.ts'
-import { chooseRecovery, problemWith } from '../session/recovery.ts'
+import { chooseRecovery, problemWith, RECOVERIES } from '../session/recovery.ts'
 import { isObject, plainOf } from '../session/requests.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Journal } from './journal.ts'
-import { textOf } from './open-session.ts'
+import { refuse, textOf } from './open-session.ts'
 import { defined } from '../session/defined.ts'
 
-const STRATEGIES: readonly RecoverRequest['strategy'][] = ['continue_run', 'restart_run', 'restart_from_last_effect', 'abandon']
+const SAY_STRATEGY = `The strategy must be one of ${RECOVERIES.join(', ')}.`
 
-/** The request that an argument makes: an object, if an empty one, so that an argument nobody can read recovers nothing. */
+/** Reads the update's argument. An empty object asks for the default strategy; an unreadable argument is refused. */
 export function recoverRequestOf(raw: unknown): RecoverRequest {
   const request = plainOf(raw)
-  return isObject(request) ? (request as RecoverRequest) : { strategy: 'unreadable' as never }
+  return isObject(request) ? (request as RecoverRequest) : refuse('unknown_strategy', SAY_STRATEGY)
 }
 
 /** The update's validator: refuses a recovery that is not possible. */
 export function checkRecovery(state: SessionState | undefined, request: RecoverRequest): void {
-  const refuse = (code: string, message: string): never => {
-    throw ApplicationFailure.nonRetryable(message, code)
-  }
   if (state?.status !== 'error' || !state.error)
     return refuse('not_in_error', `The session is ${state?.status ?? 'loading'}, not in error: there is nothing to recover.`)
   const { error, current: run } = state
@@ -28,9 +24,7 @@ export function checkRecovery(state: SessionState | undefined, request: RecoverR
   if (strategy === 'manual') {
     return refuse('choose_strategy', `No strategy is a good default after ${error.code}: name one of ${optionsOf(state)}.`)
   }
-  if (!STRATEGIES.includes(strategy as RecoverRequest['strategy'])) {
-    refuse('unknown_strategy', `The strategy must be one of ${STRATEGIES.join(', ')}.`)
-  }
+  if (!isRecovery(strategy)) return refuse('unknown_strategy', SAY_STRATEGY)
   if (strategy === 'abandon') return
   if (error.strategy === 'automatic') {
     refuse(
@@ -39,8 +33,12 @@ export function checkRecovery(state: SessionState | undefined, request: RecoverR
     )
   }
   if (!run) return refuse('no_run', 'The session has no failed run to recover: send a message.')
-  const problem = problemWith(state, run, strategy as NonNullable<RecoverRequest['strategy']>)
+  const problem = problemWith(state, run, strategy)
   if (problem) refuse(problem.code, `${problem.reason} Possible now: ${optionsOf(state)}.`)
+}
+
+function isRecovery(strategy: string): strategy is (typeof RECOVERIES)[number] {
+  return (RECOVERIES as readonly string[]).includes(strategy)
 }
 
 /** The requested strategy, or the best one for the error. */

@@ -55,8 +55,7 @@ export async function regenerate(session: Session, request: RegenerateRequest): 
   return held(session, async () => {
     await placeOf(session, { newestRun: true })
     await interruptRun(session, { reason: 'regenerated', ...stopDetails(request) })
-    // Nothing that waits is left: only the run's own messages are said again.
-    const place = await placeOf(session, { newestRun: true, upToSeq: 0 })
+    const place = await placeOf(session, { newestRun: true })
     const [opener] = place.again?.messages ?? []
     if (!opener) return refuse('run_not_found', 'The newest run has left the session, so there is nothing to repeat: send a message.')
     const unknown = place.effects.filter(({ status }) => status === 'unknown').map(({ callId }) => callId)

@@ -6,6 +6,7 @@ import { jsonOption } from '../options.ts'
 import { operator } from '../operator.ts'
 import type { RecoverOptions } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
+import { RECOVERIES } from '../../session/recovery.ts'
 
 interface RecoverCommandOptions extends DeploymentOptions {
   strategy?: NonNullable<RecoverOptions['strategy']>
@@ -14,13 +15,6 @@ interface RecoverCommandOptions extends DeploymentOptions {
   json?: true
 }
 
-const STRATEGIES: readonly NonNullable<RecoverOptions['strategy']>[] = [
-  'continue_run',
-  'restart_run',
-  'restart_from_last_effect',
-  'abandon',
-]
-
 /** The command. */
 export function recoverCommand(): Command {
   return aboutDeployment(
@@ -28,7 +22,7 @@ export function recoverCommand(): Command {
       .description('take a session out of its error; effects that its run completed are not repeated')
       .argument('<session>', "the session's id"),
   )
-    .addOption(new Option('--strategy <strategy>', 'how; default: as `pawl show` suggests for the error').choices(STRATEGIES))
+    .addOption(new Option('--strategy <strategy>', 'how; default: as `pawl show` suggests for the error').choices(RECOVERIES))
     .option('--by <who>', "who requests it; recorded (default: the operating system's user)")
     .option('--reason <text>', 'the reason; recorded')
     .addOption(jsonOption())

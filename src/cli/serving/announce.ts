@@ -10,8 +10,7 @@ const MOST_OF_A_REASON = 600
 
 /** Reports what happens. */
 export interface Announcer {
-  /** Something takes a while. */
-  /** `isPassing`: the next line replaces it on a terminal. */
+  /** A slow step. `isPassing`: the next line replaces it on a terminal. */
   progress(text: string, isPassing?: boolean): void
   worker(event: SupervisorEvent): void
   ready(stack: ServedStack, orchestratorPid?: number): void

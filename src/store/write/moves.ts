@@ -25,19 +25,13 @@ export async function applyMove(tx: Queryable, schema: Schema, key: string, { ev
 /** Marks the checkpoints that the session has gone back behind. */
 export async function leaveCheckpoints(tx: Queryable, schema: Schema, key: string, { event, run }: Move): Promise<void> {
   if (event.type === 'forked') return
-  const above = {
-    recovery_started:
-      event.type === 'recovery_started' && event.toSeq !== undefined
-        ? '$3::bigint'
-        : `(select max(seq) from ${schema.table('events')} where session_id = $1 and type = 'run_started' and run = $3::int)`,
-    rolled_back: '$3::bigint',
-    session_started: '$3::bigint',
-  }[event.type]
-  const from = event.type === 'session_started' ? 0 : (event.toSeq ?? run)
+  const toSeq = event.type === 'session_started' ? 0 : event.toSeq
+  const runStart = `(select max(seq) from ${schema.table('events')} where session_id = $1 and type = 'run_started' and run = $3::int)`
+  const [above, value] = toSeq === undefined ? [runStart, run] : ['$3::bigint', toSeq]
   await tx.query(
     `update ${schema.table('checkpoints')} set archived_seq = $2
      where session_id = $1 and up_to_seq > ${above} and up_to_seq < $2 and archived_seq is null`,
-    [key, event.seq, from],
+    [key, event.seq, value],
   )
 }
 
