@@ -3,7 +3,7 @@ export { ConnectError } from '../connect/errors.ts'
 export type { TemporalAddress } from '../connect/temporal.ts'
 export type { BlobRef, EventType, RecoveryStrategy, SessionEvent, SessionStatus, Target, ToolCallStatus } from '../session/events.ts'
 export type { Moved, ResolveRequest, SessionSummary } from '../session/protocol.ts'
-export type { SessionState } from '../session/state.ts'
+export type { ErrorProgress, RunEffect, SessionError, SessionState } from '../session/state.ts'
 export { InvalidOption } from '../options/errors.ts'
 export { StoreError } from '../store/index.ts'
 export type {
