@@ -13,30 +13,39 @@ const HOUSE = {
   // What every edge checks its options with.
   options: { values: [], types: [], packages: ['node:*', '@temporalio/*', 'pg'] },
   agent: { values: ['options'], types: [], packages: ['@temporalio/*', 'pg'] },
+  // Loggers, which every process of a worker has.
+  log: { values: ['options'], types: ['agent'], packages: ['@temporalio/*', 'pg'] },
   connect: { values: [], types: ['agent'], packages: ['@temporalio/worker', '@temporalio/core-bridge'] },
   models: { values: ['agent', 'options'], types: [], packages: ['@temporalio/*', 'pg'] },
   // Of connect, what both it and the client say while they wait: nothing of Temporal.
   store: { values: ['connect', 'options'], types: ['agent'], packages: ['@temporalio/*'] },
   workflows: { values: [], types: ['activities'], packages: ['node:*', '@temporalio/worker', '@temporalio/client', 'pg', 'zod'] },
-  jobs: { values: ['agent', 'models'], types: ['activities'], packages: ['@temporalio/*', 'pg'] },
+  jobs: { values: ['agent', 'log', 'models'], types: ['activities'], packages: ['@temporalio/*', 'pg'] },
   activities: { values: ['agent', 'connect', 'jobs', 'store'], types: [], packages: ['@temporalio/workflow', 'pg'] },
   // What its rooms share, whether their process has the SDK or not, and what `pawl/worker` exports.
-  worker: { values: ['agent', 'connect', 'options'], types: ['jobs'], packages: [], packageTypes: ['@temporalio/*', 'pg'] },
+  worker: { values: ['agent', 'connect', 'log', 'options'], types: ['jobs'], packages: [], packageTypes: ['@temporalio/*', 'pg'] },
   // Its process must outlive whatever a package can do.
-  'worker/parent': { values: [], types: ['agent', 'connect'], rooms: [], packages: [], packageTypes: 'all' },
+  'worker/parent': { values: ['log'], types: ['agent', 'connect'], rooms: [], packages: [], packageTypes: 'all' },
   'worker/orchestrator': {
-    values: ['activities', 'agent', 'connect', 'jobs', 'store'],
+    values: ['activities', 'agent', 'connect', 'jobs', 'log', 'store'],
     types: ['workflows'],
     rooms: [],
     packages: ['@temporalio/workflow'],
   },
   // Its process runs user code, and neither SDK nor pool of pawl's beside it.
-  'worker/executor': { values: ['agent', 'jobs'], types: [], rooms: [], packages: ['@temporalio/*', 'pg'] },
+  'worker/executor': { values: ['agent', 'jobs', 'log'], types: [], rooms: [], packages: ['@temporalio/*', 'pg'] },
   'worker/one-process': {
-    values: ['agent', 'connect', 'store'],
+    values: ['agent', 'connect', 'log', 'store'],
     types: [],
     rooms: ['orchestrator', 'executor'],
     packages: ['@temporalio/workflow'],
+  },
+  // Replays what orchestrators run, and has the parent start a process for user code.
+  'worker/preflight': {
+    values: ['connect', 'store'],
+    types: ['agent', 'workflows'],
+    rooms: ['orchestrator', 'parent'],
+    packages: ['@temporalio/workflow', '@temporalio/activity', 'pg'],
   },
   client: {
     values: ['connect', 'options', 'store'],

@@ -34,8 +34,11 @@ function project(name: string, folder: Folder, order: number, isSoak: boolean): 
       maxWorkers: files,
       sequence: { groupOrder: order },
       testTimeout: isSoak ? 10 * timeoutMs : timeoutMs,
-      env: { PAWL_SOAK: isSoak ? '1' : '' },
+      // Many tests break something on purpose: PAWL_LOG_LEVEL=debug shows what the workers log.
+      env: { PAWL_SOAK: isSoak ? '1' : '', PAWL_LOG_LEVEL: process.env.PAWL_LOG_LEVEL ?? 'silent' },
       hookTimeout: timeoutMs,
+      // As long as `until` waits. The default is a second, which a busy machine may need for anything.
+      expect: { poll: { timeout: 20_000 } },
       ...(needs === 'stack' ? { globalSetup: './test/setup/stack.ts' } : {}),
       // The built package runs as it would at a user's: by Node itself.
       server: { deps: { external: [/\/dist\//] } },

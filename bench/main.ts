@@ -2,12 +2,17 @@
 const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<void> }>> = {
   turn: () => import('./turn.ts'),
   resume: () => import('./resume.ts'),
+  interrupt: () => import('./interrupt.ts'),
+  'crash-loop': () => import('./crash-loop.ts'),
   throughput: () => import('./throughput.ts'),
   footprint: () => import('./footprint.ts'),
   lists: () => import('./lists.ts'),
   store: () => import('./store.ts'),
   flushes: () => import('./flushes.ts'),
 }
+
+// What is measured prints nothing.
+process.env.PAWL_LOG_LEVEL ??= 'warn'
 
 const [name = '', ...args] = process.argv.slice(2)
 const load = BENCHMARKS[name]

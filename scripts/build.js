@@ -1,6 +1,7 @@
 // `npm run build`: dist/ from src/. Built in a folder of its own and then moved into place file by file, so that whatever runs
 // from dist/ never finds it half built, and two builds at once do no harm.
 import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import {
   chmodSync,
   cpSync,
@@ -55,9 +56,15 @@ async function bundle() {
   })
   // package.json lists the only modules with side effects, for bundlers.
   if (!code.includes('stackTraceLimit')) throw new Error('The bundle lacks workflows/preloaded.js: see "sideEffects" in package.json.')
-  const { version } = require('@temporalio/worker/package.json')
+  const { version: sdk } = require('@temporalio/worker/package.json')
+  const { version } = require('../package.json')
   writeFileSync(join(made, 'workflow-bundle.js'), code)
-  writeFileSync(join(made, 'workflow-bundle.json'), `${JSON.stringify({ sdk: version })}\n`)
+  writeFileSync(join(made, 'workflow-bundle.json'), `${JSON.stringify({ sdk, version, digest: digestOf(code) })}\n`)
+}
+
+/** Short: people compare it. */
+function digestOf(code) {
+  return createHash('sha256').update(code).digest('hex').slice(0, 8)
 }
 
 /** Modules and sources by paths that are the same wherever the package is built. */

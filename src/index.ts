@@ -1,17 +1,45 @@
 // `pawl`: what a user declares with.
 export { defineAgent } from './agent/define-agent.ts'
 export type { DefineAgent } from './agent/define-agent.ts'
-export type { Agent, AgentLimits, AgentOptions, CheckpointOption, ContextOf } from './agent/agent.ts'
+export type {
+  Agent,
+  AgentLimits,
+  AgentOptions,
+  AgentSessionLimits,
+  CheckpointOption,
+  ContextOf,
+  ModelChoice,
+  RecoveryOptions,
+} from './agent/agent.ts'
 export { DeclarationError, ModelError, ToolError } from './agent/errors.ts'
 export type { ModelErrorOptions, ToolErrorOptions } from './agent/errors.ts'
 export type { Model, ModelCallContext, ModelDelta, ModelRequest, ModelResponse, ToolDefinition } from './agent/model.ts'
+export type { PlanOption, PlanPolicy } from './agent/plan-tools.ts'
+export { sections } from './agent/prompt.ts'
+export type { PromptView, Section } from './agent/prompt.ts'
 export type { RetryOptions, RetryPolicy } from './agent/retry.ts'
+export { defineHook } from './agent/define-hook.ts'
+export type { DefineHook } from './agent/define-hook.ts'
+export type {
+  FlowAnswer,
+  Hook,
+  HookAnswers,
+  HookCall,
+  HookContext,
+  HookInputs,
+  HookOptions,
+  NamedHook,
+  ToolHookEvent,
+} from './agent/hook.ts'
+export { defineSlice } from './agent/define-slice.ts'
+export type { Reducers, Slice, SliceOptions, SlicesOf } from './agent/slice.ts'
 export { defineTool } from './agent/define-tool.ts'
 export type { DefineTool } from './agent/define-tool.ts'
 export type {
   AgentContext,
   AnswerOf,
   AnyServices,
+  AnySlices,
   ApprovalContext,
   ApprovalNeed,
   ContextIn,
@@ -21,6 +49,7 @@ export type {
   NeedsOf,
   Services,
   ServicesIn,
+  SlicesIn,
   Tool,
   ToolApproval,
   ToolContext,
@@ -46,33 +75,53 @@ export type {
 export type { Duration } from './session/duration.ts'
 export { PawlError } from './session/errors.ts'
 export type {
+  AgentFacts,
   ApprovalTerms,
+  AutomaticStrategy,
   BlobRef,
   CheckpointPolicy,
   CheckpointTrigger,
   Effect,
   EffectReport,
+  ErrorProgress,
   EventBody,
   EventOf,
   EventType,
   FailedAttempt,
+  RecoveryPolicy,
   RecoveryStrategy,
   Resolution,
   ResultContent,
+  RunEffect,
   RunLimits,
   SessionEvent,
+  SessionLimits,
   SessionStatus,
   Target,
   Watermark,
 } from './session/events.ts'
-export type { Json, JsonObject } from './session/json.ts'
 export type {
+  AppendContextAnswer,
+  DenyAnswer,
+  HookAnswer,
+  HookEvent,
+  HookRun,
+  ModifyAnswer,
+  StopAnswer,
+  SystemMessageAnswer,
+} from './session/hooks.ts'
+export type { Json, JsonObject } from './session/json.ts'
+export type { Memory, MemoryChange, MemoryLimit, MemoryState, MemoryText } from './session/memory.ts'
+export type { NewPlanStep, Plan, PlanChange, PlanState, PlanStep, PlanStepStatus } from './session/plan.ts'
+export type { IncompleteWork, Progress } from './session/progress.ts'
+export type { Restored } from './session/restored.ts'
+export type {
+  AutomaticRecoveries,
   CallState,
   CheckpointState,
-  ErrorProgress,
   LeftOutCall,
+  Paused,
   QueuedMessage,
-  RunEffect,
   RunState,
   SessionError,
   SessionState,

@@ -109,7 +109,6 @@ function turnOf(
     stopReason,
     usage: USAGE,
     calls,
-    limits: { maxTurns: 50 },
   }
   return [answer, ...calls.flatMap((call) => callOf(run, turn, call, inputs[call.index] ?? {}, random))]
 }

@@ -63,6 +63,8 @@ async function runDemo(asked: DemoOptions, world: World, shown: Live): Promise<F
 
   // The worker processes inherit the environment: where the shop is, and which model to use
   Object.assign(process.env, stack.env, { SHOP_URL: shop.url, SUPPORT_DESK_MODEL: asked.model ?? '' })
+  // Each kill would be a warning.
+  process.env.PAWL_LOG_LEVEL ??= 'error'
   const resumeMs: number[] = []
   const listeners: ((event: SupervisorEvent) => void)[] = [
     (event) => shown.supervisor(event),

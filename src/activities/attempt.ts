@@ -21,13 +21,17 @@ export interface Counted {
   isGivenUp: boolean
 }
 
+const NONE: Prior = { attempts: 0, failures: 0, deaths: 0 }
+
 /** Counts the attempt of the activity `info`. */
 export function countAttempt(info: { attempt: number; heartbeatDetails: unknown }, { prior, progress, uncounted }: Earlier): Counted {
-  const { attempts: before, failures: failedBefore, deaths: deathsBefore } = prior ?? { attempts: 0, failures: 0, deaths: 0 }
+  const { attempts: before, failures: failedBefore, deaths: deathsBefore, fallback } = prior ?? NONE
   const { report: last } = readReport(info.heartbeatDetails)
   const failed = [...(last?.failed ?? [])]
   if (!uncounted) {
-    for (let lost = failed.length + 1; lost < info.attempt; lost++) failed.push(lostAttempt(before + lost, last))
+    // An attempt of the activity may contain several of the call: a model's answer outlives the executors that die with it.
+    const made = Math.max(info.attempt - 1, (last?.attempt ?? before) - before)
+    for (let lost = failed.length + 1; lost <= made; lost++) failed.push(lostAttempt(before + lost, last))
   }
   const fates = failed.map(fateOf)
   const lastProgress = last?.progress ?? progress
@@ -36,7 +40,7 @@ export function countAttempt(info: { attempt: number; heartbeatDetails: unknown 
       number: before + failed.length + 1,
       failed,
       failures: failedBefore + fates.filter((fate) => fate === 'failure').length,
-      ...defined({ lastProgress }),
+      ...defined({ lastProgress, fallback }),
     },
     isGivenUp: deathsBefore + fates.filter((fate) => fate === 'death').length >= MAX_DEATHS,
   }

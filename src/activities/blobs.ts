@@ -30,7 +30,7 @@ export function blobShelf({ blobs }: Pick<Store, 'blobs'>, logger: Logger): Valu
       } catch (err) {
         const isOver = waitMs === undefined || Date.now() + RETRY_MS >= until
         if (isOver) {
-          logger.warn({ err, sessionId, bytes: ref.bytes }, 'a large value could not be stored in the side store')
+          logger.warn({ err, session: sessionId, bytes: ref.bytes }, 'a large value could not be stored in the side store')
           vainUntil = Date.now() + NOT_AGAIN_FOR_MS
           return false
         }

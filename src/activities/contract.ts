@@ -1,17 +1,11 @@
 // Inputs and results of activities. Types only: the workflow bundle must not include any other code from here.
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
-import type {
-  BlobRef,
-  CheckpointPolicy,
-  EffectReport,
-  FailedAttempt,
-  Resolution,
-  ResultContent,
-  RunLimits,
-  Target,
-  Watermark,
-} from '../session/events.ts'
+import type { CustomEvent } from '../session/custom-events.ts'
+import type { AgentFacts, BlobRef, EffectReport, FailedAttempt, Resolution, ResultContent, Target, Watermark } from '../session/events.ts'
+import type { HookRun } from '../session/hooks.ts'
 import type { Json, JsonObject } from '../session/json.ts'
+import type { Kept } from '../session/kept.ts'
+import type { Restored } from '../session/restored.ts'
 import type { ForkStart } from '../session/protocol.ts'
 import type { CallState, SessionState } from '../session/state.ts'
 
@@ -19,10 +13,20 @@ import type { CallState, SessionState } from '../session/state.ts'
 export interface Prior {
   /** Attempts made; the next one's number is one higher. */
   attempts: number
-  /** Attempts that threw: they count against the retry budget. */
+  /** Attempts that threw: they count against the retry budget. Of a model call, only those of the model that is being tried. */
   failures: number
   /** Attempts that died with their worker. */
   deaths: number
+  /** The model to try, if not the agent's own. */
+  fallback?: Fallback
+}
+
+/** The models of an agent that a call has given up. */
+export interface Fallback {
+  /** How many: the next model is this one of the agent's `fallback`, counted from 1. */
+  at: number
+  /** The first of their failures that may be over by itself: what the run reports if the last model fails for good. */
+  transient?: { code: string; reason: string }
 }
 
 /** The events that an activity may read: of which chain, up to where, and the point before the first readable one. */
@@ -38,12 +42,19 @@ export interface CallModelInput extends EventsInput {
   turn: number
   /** The run's age in milliseconds when the activity was scheduled: its deadline bounds the call. */
   runMs: number
+  /** The session's age in milliseconds, then. */
+  sessionMs: number
+  /** Milliseconds that were left then until the deadline of the run's message. */
+  leftMs?: number
   prior?: Prior
+  /** Digest of what the session knows of the agent. */
+  known?: string
   /** Wait (by Temporal's retries, which leave no history) until a worker serves the agent and the store has the required data. */
   untilServed?: true
 }
 
-export type CallModelResult = { failed?: FailedAttempt[] } & (
+/** `facts`: the agent as this worker has it, unless the session knows that already. `hooks`: those that ran before the request. */
+export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; hooks?: HookRun[] } & (
   | {
       kind: 'completed'
       attempt: number
@@ -52,15 +63,19 @@ export type CallModelResult = { failed?: FailedAttempt[] } & (
       usage: Usage
       model: string
       calls: Resolution[]
-      limits: RunLimits
-      checkpoint?: CheckpointPolicy
+      /** Of the prompt that was rendered for the call; absent from workers of earlier builds. */
+      promptDigest?: string
+      /** Hooks of the answer: of its calls, or of the run's end. */
+      hooksOfAnswer?: HookRun[]
       /** The metadata of the message that opened the run, if the session's state lacks it: the workflow does not carry the events. */
       metadata?: JsonObject
     }
+  /** A hook ends the run. */
+  | { kind: 'stopped'; hook: string; reason: string }
   /** The run cannot continue. `transient`: the retries of a failure that may be retried are used up. */
   | { kind: 'failed'; code: string; reason: string; transient?: true }
-  /** The attempt failed (it is in `failed`); the next one is due in `afterMs`. */
-  | { kind: 'again'; afterMs: number }
+  /** The attempt failed (it is in `failed`); the next one is due in `afterMs`, or at once if it asks another model. */
+  | { kind: 'again'; afterMs: number; fallback?: Fallback }
   | { kind: 'not_served' }
   /** Neither the event log nor the workflow has the events of this watermark. */
   | { kind: 'stale_watermark' }
@@ -78,7 +93,7 @@ export interface ToolCallInput {
   turn: number
   /** The raw arguments. */
   input: Json
-  resolution: Pick<Resolution, 'index' | 'tool' | 'effect' | 'schemaDigest' | 'key'>
+  resolution: Pick<Resolution, 'index' | 'tool' | 'effect' | 'schemaDigest' | 'key' | 'generation'>
   /** The session whose id is in keys of a whole session, if it is another one. */
   keysOf?: string
   context: Json
@@ -105,7 +120,13 @@ export interface RecordedResult {
   effectId?: string
 }
 
-export type ExecuteToolResult = { attempt: number; failed?: FailedAttempt[]; progress?: Json; milestones?: string[] } & (
+export type ExecuteToolResult = {
+  attempt: number
+  failed?: FailedAttempt[]
+  progress?: Json
+  milestones?: string[]
+  emitted?: CustomEvent[]
+} & (
   | ({ kind: 'completed'; startedAt: number; worker: string } & RecordedResult)
   /** The effect did not happen, or may be reported as failed. */
   | { kind: 'failed'; code: string; message: string }
@@ -118,7 +139,7 @@ export type ExecuteToolResult = { attempt: number; failed?: FailedAttempt[]; pro
   | { kind: 'interrupted'; begun: boolean }
 )
 
-export interface VerifyToolInput extends ToolCallInput {
+export interface VerifyToolInput extends ToolCallInput, EventsInput {
   /** The attempt in question. */
   attempt: number
 }
@@ -192,6 +213,16 @@ export interface LoadCallsInput extends Loading {
 /** The calls from the first one on, as many as one result can hold. `gone`: the events are no longer in the store. */
 export type LoadCallsResult = { gone?: undefined; calls: CallState[]; more: boolean } | { gone: true }
 
+/** Which calls of a turn are found, ended ones with their arguments. */
+export interface FindCallsInput extends EventsInput {
+  /** `seq` of the `model_completed` that requested them. */
+  answerSeq: number
+  /** The first call to return, by its position in the turn. */
+  from: number
+}
+
+export type FindCallsResult = { kind: 'found'; calls: CallState[]; more: boolean } | { kind: 'stale_watermark' }
+
 export interface LoadForkInput extends Loading {
   /** The new session's chain. */
   epoch: string
@@ -223,9 +254,20 @@ export type FindPlaceResult =
       removed: string[]
       /** The messages that the newest run took, and its intent. */
       again?: { messages: { messageId: string; seq: number }[]; intent: number }
+      /** What is not now as it was there. */
+      restored?: Restored
     }
   | { kind: 'refused'; code: string; reason: string }
   | { kind: 'stale_watermark' }
+
+/** Of which point: before a run began, or after an event. */
+export interface FindKeptInput extends EventsInput {
+  beforeRun?: number
+  upToSeq?: number
+}
+
+/** `kept`: absent if the events do not have that point. */
+export type FindKeptResult = { kind: 'found'; kept?: Kept } | { kind: 'stale_watermark' }
 
 /** A call with other arguments than the model's. */
 export interface ResolveToolInput extends EventsInput {
@@ -233,16 +275,32 @@ export interface ResolveToolInput extends EventsInput {
   run: number
   turn: number
   index: number
+  generation?: number
   tool: string
   input: Json
+  /** A person gave the arguments: hooks have a say in them, as in the model's. */
+  asksHooks?: true
   context: Json
   metadata: JsonObject
   tags: string[]
 }
 
-export type ResolveToolResult = { kind: 'resolved'; resolution: Resolution } | { kind: 'not_served' } | { kind: 'stale_watermark' }
+/** `hooks`: those that were asked; `input`: the arguments of the resolution, if one of them has changed them. */
+export type ResolveToolResult =
+  | { kind: 'resolved'; resolution: Resolution; hooks?: HookRun[]; input?: Json }
+  | { kind: 'not_served' }
+  | { kind: 'stale_watermark' }
 
-export interface CheckAnswerInput extends ToolCallInput {
+/** The hooks that are due after a run's last turn. */
+export interface EndHooksInput extends EventsInput {
+  agent: string
+  run: number
+  turn: number
+}
+
+export type EndHooksResult = { kind: 'ran'; hooks: HookRun[] } | { kind: 'not_served' } | { kind: 'stale_watermark' }
+
+export interface CheckAnswerInput extends ToolCallInput, EventsInput {
   result: Json
 }
 
@@ -258,6 +316,9 @@ export interface PawlActivities {
   loadCalls(input: LoadCallsInput): Promise<LoadCallsResult | NotYet>
   loadFork(input: LoadForkInput): Promise<LoadForkResult | NotYet>
   findPlace(input: FindPlaceInput): Promise<FindPlaceResult>
+  findCalls(input: FindCallsInput): Promise<FindCallsResult>
+  findKept(input: FindKeptInput): Promise<FindKeptResult>
   resolveTool(input: ResolveToolInput): Promise<ResolveToolResult>
   checkAnswer(input: CheckAnswerInput): Promise<CheckAnswerResult>
+  endHooks(input: EndHooksInput): Promise<EndHooksResult>
 }

@@ -5,10 +5,12 @@ import { sessionIdOf } from '../session/protocol.ts'
 import { shortHash } from '../session/digest.ts'
 import { ACCEPTED_KEPT } from '../session/fold.ts'
 import { checkTarget, effectsAfter, locate, messagesAfter, newestRun, TargetRefused } from '../session/targets.ts'
+import { keptAt, restoredFrom } from '../session/kept.ts'
 import { heartbeating } from './heartbeating.ts'
 import type { FindPlaceInput, FindPlaceResult } from './contract.ts'
 import { StaleWatermark } from '../jobs/errors.ts'
 import type { SessionReader } from './session-reader.ts'
+import { defined } from '../session/defined.ts'
 
 /** Makes the activity. */
 export function findPlaceActivity(reader: SessionReader) {
@@ -39,6 +41,7 @@ async function find(reader: SessionReader, input: FindPlaceInput): Promise<FindP
       ...effectsAfter(events, place.seq),
       removed: run ? [] : messages.map(({ messageId }) => shortHash(messageId)).slice(-ACCEPTED_KEPT),
       ...(run && { again: { messages, intent: run.intent } }),
+      ...defined({ restored: restoredFrom(keptAt(events, place.seq), keptAt(events, watermark.seq)) }),
     }
   } catch (error) {
     if (error instanceof TargetRefused) return { kind: 'refused', code: error.code, reason: error.message }

@@ -26,6 +26,9 @@ const SLOW_TURN_MS = 25
 /** If user code blocks the event loop for this long, an expired time limit does not mean that Postgres is unavailable. */
 const STANDSTILL_MS = 1_000
 
+/** Failures of one session. Any other one concerns them all, and is logged once: an outage has one line, not one per turn. */
+const CODES_OF_A_SESSION = new Set(['gap', 'digest_mismatch', 'invalid_events', 'session_erased', 'foreign_epoch'])
+
 /** How many sessions' heads and failures are kept. */
 const SESSIONS_KEPT = 10_000
 
@@ -68,7 +71,8 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
   const busy = new Map<string, Draining>()
   const heads = new Map<string, Watermark & { epoch: string }>()
   const failing = new Map<string, LateFlush>()
-  let unreachable = false
+  /** The newest failure of all sessions, until a flush succeeds. */
+  let logged: string | undefined
 
   async function flush(target: ReadTarget, client: Client, withinMs = Number.POSITIVE_INFINITY): Promise<number> {
     const until = performance.now() + withinMs
@@ -105,6 +109,7 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
       if (performance.now() >= until) return stored
     }
     failing.delete(sessionId)
+    logged = undefined
     return stored
   }
 
@@ -114,8 +119,14 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
     return entry?.digest === digest
   }
 
-  function noteFailure(sessionId: string, { code, message }: StoreError): void {
+  function noteFailure(sessionId: string, error: StoreError): void {
+    const { code, message } = error
     const { since = new Date(), attempts = 0 } = failing.get(sessionId) ?? {}
+    const isOfSession = CODES_OF_A_SESSION.has(code)
+    if (isOfSession ? attempts === 0 : logged !== code) {
+      logger.warn({ err: error, session: sessionId }, 'the side store could not be written; its events are stored later')
+    }
+    if (!isOfSession) logged = code
     if (failing.size > SESSIONS_KEPT) failing.clear()
     failing.set(sessionId, { since, code, message, attempts: attempts + 1 })
   }
@@ -126,11 +137,8 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
       session.hurry = pause.end
       try {
         await flush(next.target, next.client)
-        unreachable = false
       } catch (err) {
-        // Logged once per outage, not once per turn.
-        if (!unreachable) logger.warn({ err, sessionId: key }, 'the side store could not be written; its events are stored later')
-        unreachable = true
+        if (!(err instanceof StoreError)) logger.debug({ err, session: key }, 'the events could not be read; they are stored later')
       }
       // Faster turns share a transaction.
       await pause.over

@@ -4,6 +4,8 @@ import { StaleWatermark } from '../jobs/errors.ts'
 import { sessionIdOf } from '../session/protocol.ts'
 import { heartbeating } from './heartbeating.ts'
 import type { FlushInput, FlushResult, PawlActivities } from './contract.ts'
+import { findCallsActivity } from './find-calls.ts'
+import { findKeptActivity } from './find-kept.ts'
 import { findPlaceActivity } from './find-place.ts'
 import type { Flusher } from './flusher.ts'
 import { loadCallsActivity } from './load-calls.ts'
@@ -43,5 +45,7 @@ export function createActivities(needs: ActivityNeeds, reader: SessionReader, fl
     loadCalls: loadCallsActivity(store),
     loadFork: loadForkActivity(store),
     findPlace: findPlaceActivity(reader),
+    findCalls: findCallsActivity(reader),
+    findKept: findKeptActivity(reader),
   }
 }

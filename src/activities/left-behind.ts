@@ -50,15 +50,21 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
     const target = { sessionId, executionId, epoch: end.epoch, watermark: end.to }
     for await (const entries of reader.parts(target, head, client)) await store.flush(sessionId, end.epoch, entries, { executionId })
     logger.warn(
-      { sessionId, executionId, events: end.to.seq - head.seq },
+      { session: sessionId, execution: executionId, events: end.to.seq - head.seq },
       'stored events of an execution that was ended before it could store them',
     )
   } catch (error) {
     if (isPassedOver(error)) {
-      logger.debug({ err: error, sessionId, executionId }, 'an execution that was ended from outside does not continue the stored events')
+      logger.debug(
+        { err: error, session: sessionId, execution: executionId },
+        'an execution that was ended from outside does not continue the stored events',
+      )
     } else {
       if (error instanceof StoreError || !needs.abandoned) throw unreadable(executionId, error)
-      logger.warn({ err: error, sessionId, executionId }, 'the events of an unreadable execution were abandoned, as a person decided')
+      logger.warn(
+        { err: error, session: sessionId, execution: executionId },
+        'the events of an unreadable execution were abandoned, as a person decided',
+      )
     }
   }
   return undefined

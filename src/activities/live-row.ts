@@ -53,7 +53,7 @@ export function startLiveRow(
     } catch (err) {
       said ??= progress
       nextMs = AGAIN_AFTER_MS
-      logger.debug({ err, sessionId, callId }, 'a running call could not be shown')
+      logger.debug({ err, session: sessionId, call: callId }, 'a running call could not be shown')
     }
     if (!stopped) timer = setTimeout(next, nextMs)
   }

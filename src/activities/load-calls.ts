@@ -23,7 +23,13 @@ export function loadCallsActivity(store: Store) {
 async function load(store: Store, sessionId: string, { answerSeq, upTo, from }: LoadCallsInput): Promise<LoadCallsResult> {
   const entries = await entriesBetween(store, sessionId, answerSeq, upTo)
   if (!entries) return { gone: true }
-  const wanted = callsOfTurn(entries.map(({ json }) => JSON.parse(json) as SessionEvent)).slice(from)
+  const page = pageOfCalls(callsOfTurn(entries.map(({ json }) => JSON.parse(json) as SessionEvent)), from)
+  return page.calls.length === 0 ? { gone: true } : page
+}
+
+/** The calls from the one at `from` on, as many as one result can hold. */
+export function pageOfCalls(all: readonly CallState[], from: number): { calls: CallState[]; more: boolean } {
+  const wanted = all.slice(from)
   const calls: CallState[] = []
   let bytes = 0
   for (const call of wanted) {
@@ -31,7 +37,7 @@ async function load(store: Store, sessionId: string, { answerSeq, upTo, from }: 
     if (calls.length > 0 && bytes > RESULT_BYTES) break
     calls.push(call)
   }
-  return calls.length === 0 ? { gone: true } : { calls, more: calls.length < wanted.length }
+  return { calls, more: calls.length < wanted.length }
 }
 
 /** The entries from `first` up to the watermark; undefined if they are not all stored. */

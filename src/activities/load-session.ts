@@ -31,7 +31,7 @@ async function load({ store, logger }: ActivityNeeds, reader: SessionReader, inp
   const resumed = await store.resume(sessionId, runId)
   if (!resumed) return { found: false }
   const { warnings, ...found } = resumed
-  for (const warning of warnings) logger.warn({ sessionId }, warning)
+  for (const warning of warnings) logger.warn({ session: sessionId }, warning)
   if ('state' in found) return { found: true, state: snapshotOf(found.state), digest: found.digest }
   return { found: true, ...found }
 }

@@ -29,10 +29,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
       const reason = 'The model call took too many worker processes with it.'
       return { kind: 'failed', code: 'worker_died', reason, ...(attempt.failed.length > 0 && { failed: attempt.failed }) }
     }
-    // Earlier attempts of this activity have aged the run.
-    const { scheduledTimestampMs, currentAttemptScheduledTimestampMs } = Context.current().info
-    const runMs = input.runMs + currentAttemptScheduledTimestampMs - scheduledTimestampMs
-    const order = orderOf('callModel', { ...input, runMs }, attempt, { call: `model:${number}:${turn}` })
+    const order = orderOf('callModel', olderBy(waitedMs(), input), attempt, { call: `model:${number}:${turn}` })
     const { epoch, watermark, origin } = input
     const { sessionId, executionId } = order.ticket
     flusher.nudge({ sessionId, epoch, executionId, watermark, ...(origin && { origin }) }, client)
@@ -108,14 +105,30 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
       return (await run(orderOf('verifyTool', input, question(), { call: `verify:${call}`, tool }))) ?? { kind: 'not_begun' }
     },
     async resolveTool(input) {
-      const call = `resolve:${callIdOf(input.run, input.turn, input.index)}`
+      const call = `resolve:${callIdOf(input.run, input.turn, input.index, input.generation)}`
       return answered(await run(orderOf('resolveTool', input, question(), { call, tool: input.tool })))
+    },
+    async endHooks(input) {
+      const { attempt } = count({})
+      return answered(await run(orderOf('endHooks', input, attempt, { call: `hooks:${input.run}:${input.turn}` })))
     },
     async checkAnswer(input) {
       const { call, tool } = aboutCall(input)
       return answered(await run(orderOf('checkAnswer', input, question(), { call: `answer:${call}`, tool })))
     },
   }
+}
+
+/** Milliseconds since the activity was scheduled, which its earlier attempts have taken. */
+function waitedMs(): number {
+  const { scheduledTimestampMs, currentAttemptScheduledTimestampMs } = Context.current().info
+  return currentAttemptScheduledTimestampMs - scheduledTimestampMs
+}
+
+/** The same call, so many milliseconds later. */
+function olderBy(ms: number, input: CallModelInput): CallModelInput {
+  const { runMs, sessionMs, leftMs } = input
+  return { ...input, runMs: runMs + ms, sessionMs: sessionMs + ms, ...(leftMs !== undefined && { leftMs: leftMs - ms }) }
 }
 
 /** Makes Temporal retry: executors may be starting. */
@@ -137,5 +150,5 @@ function question(): Counted['attempt'] {
 }
 
 function aboutCall({ run, turn, resolution }: ToolCallInput): { call: string; tool: string } {
-  return { call: callIdOf(run, turn, resolution.index), tool: resolution.tool }
+  return { call: callIdOf(run, turn, resolution.index, resolution.generation), tool: resolution.tool }
 }

@@ -1,11 +1,15 @@
 // What a user declares an agent with: the types. `define-agent.ts` has the function.
 import type { z } from 'zod'
 import type { Duration } from '../session/duration.ts'
-import type { CheckpointPolicy, CheckpointTrigger } from '../session/events.ts'
+import type { AutomaticStrategy, CheckpointPolicy, CheckpointTrigger, RecoveryPolicy } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
-import type { SessionState } from '../session/state.ts'
+import type { MemoryLimit } from '../session/memory.ts'
+import type { Hook, NamedHook } from './hook.ts'
 import type { Model } from './model.ts'
+import type { PlanOption, PlanPolicy } from './plan-tools.ts'
+import type { Section } from './prompt.ts'
 import type { RetryOptions, RetryPolicy } from './retry.ts'
+import type { Slice, SlicesOf } from './slice.ts'
 import type { AgentContext, AnyServices, Tool } from './tool.ts'
 
 /** Bounds of a run. */
@@ -14,6 +18,29 @@ export interface AgentLimits {
   maxTurns?: number
   /** How long a run may take from its first message, at most 24 days; it then fails with `deadline_exceeded`. Default: none. */
   deadline?: Duration
+}
+
+/** Bounds of a session. */
+export interface AgentSessionLimits {
+  /** How long a session may take from its creation, at most a year; every run fails with `deadline_exceeded` from then on. Default: none. */
+  deadline?: Duration
+}
+
+/** When pawl recovers a run that failed by itself. A limit that was reached always needs a person. */
+export interface RecoveryOptions {
+  /**
+   * The strategies that need no person, where they are the best ones for the failure. Default `['continue_run']`: a failure that may be
+   * over by itself is tried again, and nothing is undone. `[]`: none.
+   */
+  automatic?: readonly AutomaticStrategy[]
+  /** Automatic recoveries in a row, from 1 to 1,000; then the session waits for a person. Default 10. */
+  maxAttempts?: number
+  /** The wait before the first one, at most 24 days; doubled each time, with jitter. Default `'5s'`. */
+  baseDelay?: Duration
+  /** The longest wait, at most 24 days. Default `'10m'`. */
+  maxDelay?: Duration
+  /** Automatic recoveries of one session within any hour, from 1 to 100; further ones wait. Default 20. */
+  perHour?: number
 }
 
 /** When checkpoints are made; see `checkpoint` of `AgentOptions`. */
@@ -27,27 +54,73 @@ export type CheckpointOption =
   /** After an event of one of these types. */
   | { on: readonly CheckpointTrigger[] }
 
+/** A Claude model's name, a `Model`, or a function that chooses one at every model call. */
+// oxlint-disable-next-line typescript/no-explicit-any -- a choice for any context fits where any is taken
+export type ModelChoice<C = any, S = any, L = any> =
+  | string
+  | Model
+  | ((ctx: AgentContext<C, S, L>) => string | Model | Promise<string | Model>)
+
 /** Options of `defineAgent`. */
-export interface AgentOptions<C extends z.ZodType = z.ZodType, N extends string = string, S = AnyServices> {
+export interface AgentOptions<
+  C extends z.ZodType = z.ZodType,
+  N extends string = string,
+  S = AnyServices,
+  L extends readonly Slice[] = readonly Slice[],
+> {
   /** 1 to 100 of `[A-Za-z0-9._-]`. */
   name: N
-  /** The system prompt: text, or a function of the session's state, called at every model call. The prompt is never stored. */
-  instructions: string | ((state: SessionState, ctx: AgentContext<z.input<C>, S>) => string | Promise<string>)
+  /**
+   * The system prompt: text, or a function of what is known of the session (`{ state, plan, slices, memory, progress }`), called at every
+   * model call. The prompt is never stored. It should change rarely, because the provider caches what it stays the same before.
+   */
+  instructions: string | Section<z.input<C>, S, SlicesOf<NoInfer<L>>>
+  /**
+   * Parts of the prompt that may change with every call, in this order: ready-made ones (`sections.plan`, `.memory`, `.progress`) and
+   * functions of yours, called as `instructions` are. Their texts come last in the last message of the user, behind the provider's cache
+   * breakpoint, and are in that one request only. Default: `[sections.memory]` for an agent with memory, otherwise none.
+   */
+  sections?: readonly Section<z.input<C>, S, SlicesOf<NoInfer<L>>>[]
   /** A Claude model's name, a `Model`, or a function that chooses one at every model call. */
-  model: string | Model | ((ctx: AgentContext<z.input<C>, S>) => string | Model | Promise<string | Model>)
+  model: ModelChoice<z.input<C>, S, SlicesOf<NoInfer<L>>>
+  /**
+   * What to call if the model fails and its retries are used up, or if its provider does not let the worker in: one, or a list of them
+   * tried in order. Each has retries of its own. The next model call begins with `model` again. Default: none.
+   */
+  fallback?: ModelChoice<z.input<C>, S, SlicesOf<NoInfer<L>>> | readonly ModelChoice<z.input<C>, S, SlicesOf<NoInfer<L>>>[]
   /** Tools that the model may call; names must differ. Default: none. */
   // oxlint-disable-next-line typescript/no-explicit-any -- services are the worker's to provide, whichever a tool needs
-  tools?: readonly Tool<{ context: z.input<C>; services: any }>[]
+  tools?: readonly Tool<{ context: z.input<C>; services: any; slices: SlicesOf<NoInfer<L>> }>[]
+  /** Values that are folded from the session's events: `ctx.slices`; names must differ. Default: none. */
+  slices?: L
+  /** Functions that are called at points of a run and whose answers count: make them with `defineHook`. Names must differ. Default: none. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- services are the worker's to provide, whichever a hook needs
+  hooks?: readonly Hook<{ context: z.input<C>; services: any; slices: SlicesOf<NoInfer<L>> }>[]
   /** How failed model calls are repeated. */
   retry?: RetryOptions
   /** Bounds of a run. */
   limits?: AgentLimits
+  /** Bounds of a session. */
+  sessionLimits?: AgentSessionLimits
+  /** When a run that failed is recovered without a person. */
+  recovery?: RecoveryOptions
   /**
    * When checkpoints are made: after every turn (`'turn'`, the default), after every tool call, after every n turns, after a turn when
-   * the newest checkpoint is older than `every`, or after an event of a type (of one tool, or one milestone).
+   * the newest checkpoint is older than `every`, or after an event of a type (of one tool, one milestone or one custom event).
    * `session.checkpoint(reason)` makes one at any time.
    */
   checkpoint?: CheckpointOption
+  /**
+   * Whether the model keeps a plan, with the tools `plan_setup`, `plan_add_step` and `plan_update_step`. pawl records every version, makes a
+   * checkpoint after a turn in which a step became done, and restores the plan when the session goes back. `{ guidance: true }` also tells
+   * the model how to work by a plan; a text of yours replaces pawl's. Default: no plan.
+   */
+  plan?: PlanOption
+  /**
+   * Blocks of text that the model keeps, with the tools `memory_append` and `memory_replace`. pawl records every version and restores the
+   * memory when the session goes back. At most 20 blocks with at most 30,000 characters together; names must differ. Default: none.
+   */
+  memory?: readonly MemoryLimit[]
   /** zod schema of a session's `context`, which is checked before each model call. Default: any JSON, or none. */
   context?: C
 }
@@ -58,17 +131,33 @@ export interface Agent<C = any, N extends string = string> {
   /** Its name. */
   readonly name: N
   /** The system prompt, or what renders it. */
-  readonly instructions: string | ((state: SessionState, ctx: AgentContext) => string | Promise<string>)
+  readonly instructions: string | Section
+  /** The parts of the prompt that may change with every call. */
+  readonly sections: readonly Section[]
   /** The model, or what chooses it. */
-  readonly model: string | Model | ((ctx: AgentContext) => string | Model | Promise<string | Model>)
+  readonly model: ModelChoice
+  /** What is called if the model fails, in order. */
+  readonly fallback: readonly ModelChoice[]
   /** Its tools, by name. */
   readonly tools: ReadonlyMap<string, Tool>
+  /** Its slices, in the order of their declaration. */
+  readonly slices: readonly Slice[]
+  /** Its hooks, in the order of their declaration. */
+  readonly hooks: readonly NamedHook[]
   /** How failed model calls are repeated. */
   readonly retry: RetryPolicy
   /** Bounds of a run. */
   readonly limits: { readonly maxTurns: number; readonly deadlineMs?: number }
+  /** Bounds of a session. */
+  readonly sessionLimits: { readonly deadlineMs?: number }
   /** When checkpoints are made. */
   readonly checkpoint: CheckpointPolicy
+  /** When a failed run is recovered without a person. */
+  readonly recovery: RecoveryPolicy
+  /** How the model keeps a plan; absent: it has none. */
+  readonly plan?: PlanPolicy
+  /** The blocks of its memory, in the order of their declaration. */
+  readonly memory: readonly MemoryLimit[]
   /** zod schema of a session's context. */
   readonly context?: z.ZodType<unknown, C>
   /** For the compiler alone: the context that a session must have. */

@@ -6,45 +6,80 @@ import { milliseconds } from '../session/duration.ts'
 import type { CheckpointPolicy } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { isAgentName } from '../session/protocol.ts'
-import type { Agent, AgentOptions } from './agent.ts'
+import type { Agent, AgentOptions, ModelChoice } from './agent.ts'
+import { builtInNames, isReserved } from './built-in-tools.ts'
+import { hooksOf } from './define-hook.ts'
 import { DeclarationError } from './errors.ts'
+import { isMemoryOption, MEMORY_EXPECTED } from './memory-tools.ts'
+import { planPolicy } from './plan-tools.ts'
+import { type Section, sections } from './prompt.ts'
+import { RECOVERY, recoveryPolicy } from './recovery.ts'
 import { RETRY, retryPolicy } from './retry.ts'
 import { isSchema } from './schema.ts'
+import type { Slice } from './slice.ts'
 import type { AnyServices, ContextTypes, ServicesIn, Tool } from './tool.ts'
 
 const DEFAULT_MAX_TURNS = 50
+const YEAR_MS = 365 * 24 * 3_600_000
 
 /** Declares an agent; see `AgentOptions` for what it can be told. */
 export interface DefineAgent<S> {
   /**
    * Declares an agent.
-   * @throws DeclarationError `invalid_agent` for an option that is unknown, missing or not allowed; `duplicate_tool` for two tools of one name.
+   * @throws DeclarationError `invalid_agent` for an option that is unknown, missing or not allowed; `duplicate_tool`,
+   * `duplicate_slice`, `duplicate_block` and `duplicate_hook` for two tools, slices, blocks or hooks of one name; `reserved_tool` for a tool
+   * with a name of pawl's own.
    */
-  <const N extends string, C extends z.ZodType = z.ZodType<Json, Json>>(options: AgentOptions<C, N, S>): Agent<z.input<C>, N>
+  <const N extends string, C extends z.ZodType = z.ZodType<Json, Json>, const L extends readonly Slice[] = readonly []>(
+    options: AgentOptions<C, N, S, L>,
+  ): Agent<z.input<C>, N>
   /** The same function, for agents whose functions have `ctx.services` of this type: `defineAgent.withTypes<{ services: { shop: Shop } }>()`. */
   withTypes<T extends Pick<ContextTypes, 'services'>>(): DefineAgent<ServicesIn<T>>
 }
+
+const A_MODEL = "a Claude model's name, an object with generate()"
 
 const OPTIONS = options({
   name: where<string>(isAgentName, '1 to 100 of [A-Za-z0-9._-]'),
   instructions: where<Agent['instructions']>(
     (value) => typeof value === 'string' || typeof value === 'function',
-    'a string, or a function of the state that returns one',
+    'a string, or a function that returns one',
   ),
-  model: where<Agent['model']>(isModel, "a Claude model's name, an object with generate(), or a function that returns one"),
+  sections: where<readonly Section[]>(
+    (value) => Array.isArray(value) && value.every((one) => typeof one === 'function'),
+    'a list of functions that return strings, such as sections.plan',
+  ).optional(),
+  model: where<ModelChoice>(isModel, `${A_MODEL}, or a function that returns one`),
+  fallback: where<ModelChoice | readonly ModelChoice[]>(
+    (value) => (Array.isArray(value) ? value.every(isModel) : isModel(value)),
+    `${A_MODEL}, a function that returns one, or a list of these`,
+  ).optional(),
   tools: where<readonly unknown[]>(Array.isArray, 'a list of tools').optional(),
+  slices: where<readonly unknown[]>(Array.isArray, 'a list of slices').optional(),
+  hooks: where<readonly unknown[]>(Array.isArray, 'a list of hooks').optional(),
   retry: RETRY.optional(),
   limits: options({ maxTurns: integer(1).optional(), deadline: duration({ example: '10m' }).optional() }).optional(),
+  sessionLimits: options({
+    deadline: duration({ most: YEAR_MS, limits: 'above 0 and at most a year', example: '30d' }).optional(),
+  }).optional(),
+  recovery: RECOVERY.optional(),
   checkpoint: where<NonNullable<AgentOptions['checkpoint']>>(
     (value) => policyOf(value) !== undefined,
-    "'turn', 'tool_call', { everyTurns: n }, { every: '60s' } or { on: [{ type, tool?, milestone? }] }",
+    "'turn', 'tool_call', { everyTurns: n }, { every: '60s' } or { on: [{ type, tool?, milestone?, name? }] }",
   ).optional(),
+  plan: where<NonNullable<AgentOptions['plan']>>(
+    (value) => planPolicy(value) !== undefined,
+    'true, or { guidance } with true, false or a text that is not empty',
+  ).optional(),
+  memory: where<NonNullable<AgentOptions['memory']>>(isMemoryOption, MEMORY_EXPECTED).optional(),
   context: where<z.ZodType>(isSchema, 'a zod schema').optional(),
 })
 
 /**
  * Declares an agent. `defineAgent.withTypes<{ services }>()` returns the same function for agents with typed `ctx.services`.
- * @throws DeclarationError `invalid_agent` for an option that is unknown, missing or not allowed; `duplicate_tool` for two tools of one name.
+ * @throws DeclarationError `invalid_agent` for an option that is unknown, missing or not allowed; `duplicate_tool`,
+ * `duplicate_slice`, `duplicate_block` and `duplicate_hook` for two tools, slices, blocks or hooks of one name; `reserved_tool` for a tool
+ * with a name of pawl's own.
  */
 export const defineAgent: DefineAgent<AnyServices> = Object.assign(declare as unknown as DefineAgent<AnyServices>, {
   withTypes: <T extends Pick<ContextTypes, 'services'>>() => defineAgent as unknown as DefineAgent<ServicesIn<T>>,
@@ -61,19 +96,55 @@ function declare(given: unknown): Agent {
     if (tools.has(tool.name)) {
       throw new DeclarationError('duplicate_tool', `Agent "${agent.name}" has two tools named "${tool.name}": rename one.`)
     }
+    if (isReserved(tool.name)) {
+      throw new DeclarationError('reserved_tool', `Agent "${agent.name}" has a tool named "${tool.name}", a name of pawl's own: rename it.`)
+    }
     tools.set(tool.name, tool)
   }
+  const slices = new Map<string, Slice>()
+  for (const [index, slice] of (agent.slices ?? []).entries()) {
+    if (!isSlice(slice)) throw bad(`slices[${index}] is not a slice: make it with defineSlice.`)
+    if (slices.has(slice.name)) {
+      throw new DeclarationError('duplicate_slice', `Agent "${agent.name}" has two slices named "${slice.name}": rename one.`)
+    }
+    slices.set(slice.name, slice)
+  }
+  const memory = (agent.memory ?? []).map(({ block, maxChars }) => ({ block, maxChars }))
+  const twice = memory.find(({ block }, index) => memory.findIndex((one) => one.block === block) < index)
+  if (twice) {
+    throw new DeclarationError('duplicate_block', `Agent "${agent.name}" has two blocks of memory named "${twice.block}": rename one.`)
+  }
+  const plan = planPolicy(agent.plan)
+  const unmet = unmetSection(agent.sections ?? [], { plan: plan !== undefined, memory: memory.length > 0 })
+  if (unmet) throw bad(unmet)
+  const builtIn = builtInNames({ ...defined({ plan }), memory })
+  const hooks = hooksOf(agent.name, agent.hooks ?? [], (tool) => tools.has(tool) || builtIn.includes(tool), bad)
   const { maxTurns = DEFAULT_MAX_TURNS, deadline: deadlineMs } = agent.limits ?? {}
   return {
     name: agent.name,
     instructions: agent.instructions,
+    sections: agent.sections ?? (memory.length > 0 ? [sections.memory] : []),
     model: agent.model,
+    fallback: agent.fallback === undefined ? [] : [agent.fallback].flat(),
     tools,
+    slices: [...slices.values()],
+    hooks,
     retry: retryPolicy(agent.retry),
     limits: { maxTurns, ...defined({ deadlineMs }) },
+    sessionLimits: defined({ deadlineMs: agent.sessionLimits?.deadline }),
     checkpoint: policyOf(agent.checkpoint) ?? 'turn',
-    ...defined({ context: agent.context }),
+    recovery: recoveryPolicy(agent.recovery),
+    memory,
+    ...defined({ plan, context: agent.context }),
   }
+}
+
+/** What is wrong if a ready-made section shows what the agent does not have. */
+function unmetSection(given: readonly Section[], has: { plan: boolean; memory: boolean }): string | undefined {
+  const needs = { plan: 'plan', progress: 'plan', memory: 'memory' } as const
+  const names = Object.keys(needs) as (keyof typeof needs)[]
+  const unmet = names.find((name) => given.includes(sections[name]) && !has[needs[name]])
+  return unmet && `sections.${unmet} needs the option ${needs[unmet]}: add it, or leave the section out.`
 }
 
 function isModel(value: unknown): boolean {
@@ -83,6 +154,11 @@ function isModel(value: unknown): boolean {
 
 function isTool(value: unknown): value is Tool {
   return typeof (value as Tool | null | undefined)?.schemaDigest === 'string'
+}
+
+function isSlice(value: unknown): value is Slice {
+  const { version, initial, on } = (value ?? {}) as Partial<Slice>
+  return typeof version === 'number' && on !== undefined && Object.isFrozen(initial)
 }
 
 /** The policy as it is recorded; undefined for what is not one. */

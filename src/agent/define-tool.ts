@@ -11,7 +11,8 @@ import type { ApprovalContext, ApprovalNeed, ContextTypes, Idempotency, NeedsOf,
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/
 const DEFAULT_TIMEOUT_MS = 60_000
 const DEFAULT_SETTLE_AFTER_MS = 5_000
-const DEFAULT_APPROVAL_MS = 86_400_000
+/** How long a request for approval waits. */
+export const DEFAULT_APPROVAL_MS = 86_400_000
 const DEFAULT_VERIFY_RETRIES = 3
 
 /** Declares a tool; see `ToolOptions` for what it can be told. */
@@ -25,9 +26,9 @@ export interface DefineTool<T extends ContextTypes> {
     options: ToolOptions<S, R, E, O, T>,
   ): Tool<NeedsOf<T>, z.input<O>>
   /**
-   * The same function, for tools whose `ctx.services` and `ctx.context` have these types:
+   * The same function, for tools whose `ctx.services`, `ctx.context` and `ctx.slices` have these types:
    * `const tool = defineTool.withTypes<{ services: { payments: Payments }; context: { tenantId: string } }>()`.
-   * An agent has such a tool only if its `context` schema gives that type.
+   * An agent has such a tool only if its `context` schema and its slices give these types.
    */
   withTypes<U extends ContextTypes>(): DefineTool<U>
 }
@@ -69,7 +70,7 @@ const OPTIONS = options({
 type NeedsApproval = (input: unknown, ctx: ApprovalContext) => ApprovalNeed | Promise<ApprovalNeed>
 
 /**
- * Declares a tool. `defineTool.withTypes<{ services; context }>()` returns the same function for tools with typed `ctx`.
+ * Declares a tool. `defineTool.withTypes<{ services; context; slices }>()` returns the same function for tools with typed `ctx`.
  * @throws DeclarationError `invalid_tool` for an option that is unknown, missing or not allowed; `no_json_schema` for an input schema
  * that has no JSON form or is not an object.
  */

@@ -52,8 +52,12 @@ export interface ModelErrorOptions {
    * a duration: the agent's `retry.baseDelay`, doubled each time.
    */
   retryAfter?: Duration | undefined
+  /** Whether one of the agent's `fallback` models may answer the same request. Default: as `retryable`. */
+  fallback?: boolean | undefined
   /** HTTP status, where there was one. */
   status?: number | undefined
+  /** `stream`: the provider had begun to answer. */
+  phase?: 'stream' | undefined
   /** The error behind it. */
   cause?: unknown
 }
@@ -65,15 +69,21 @@ export class ModelError extends PawlError {
   readonly retryable: boolean
   /** Milliseconds to wait before the next attempt, as the provider asked (`retry-after`); undefined if it did not ask, or for what is not a wait. */
   readonly retryAfterMs: number | undefined
+  /** Whether another model may answer the same request. */
+  readonly fallback: boolean
   /** HTTP status, where there was one. */
   readonly status: number | undefined
+  /** `stream`: the provider had begun to answer. */
+  readonly phase: 'stream' | undefined
 
   /** `code`: what programs branch on, such as `rate_limit_error`. `message`: what happened, and what to do about it. */
   constructor(code: string, message: string, options: ModelErrorOptions) {
     super(code, message, { cause: options.cause })
     this.retryable = options.retryable
     this.retryAfterMs = milliseconds(options.retryAfter, { least: 0, most: Number.MAX_VALUE })
+    this.fallback = options.fallback ?? options.retryable
     this.status = options.status
+    this.phase = options.phase
   }
 }
 

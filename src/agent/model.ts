@@ -18,6 +18,11 @@ export interface ModelRequest {
   system: string
   /** The transcript, oldest message first. */
   messages: Message[]
+  /**
+   * How many blocks at the end of the last message change from call to call: the agent's sections. A breakpoint of a prompt cache belongs
+   * before them. Absent: none.
+   */
+  volatileBlocks?: number
   /** The tools that the model may call. */
   tools: ToolDefinition[]
   /** Upper bound of output tokens; absent: the model's own default. */
@@ -26,7 +31,7 @@ export interface ModelRequest {
   sessionId: string
   /** Number of the run within the session, from 1. */
   run: number
-  /** Number of the turn within the session, from 1. */
+  /** Number of the turn within the run, from 1. */
   turn: number
 }
 
@@ -65,6 +70,11 @@ export interface ModelCallContext {
 export interface Model {
   /** Recorded with each answer, and the key of the price table. */
   readonly name: string
+  /**
+   * Who can read the thinking in its answers: thinking is sent back to models of the same provider only. At most 200 characters.
+   * Default: `name`.
+   */
+  readonly provider?: string
   /** Makes one model call. Anything that it throws counts as a failed attempt. */
   generate(request: ModelRequest, ctx: ModelCallContext): Promise<ModelResponse>
 }

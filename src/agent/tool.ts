@@ -16,12 +16,19 @@ export interface Services {}
 // oxlint-disable-next-line typescript/no-explicit-any -- the user's own objects, until `Services` or `withTypes` types them
 export type AnyServices = [keyof Services] extends [never] ? { [name: string]: any } : Services
 
-/** What `withTypes` is told: the types of `ctx.context` and of `ctx.services`. */
+/** What `ctx.slices` is where a declaration does not say it: the values by name. */
+export interface AnySlices {
+  readonly [name: string]: unknown
+}
+
+/** What `withTypes` is told: the types of `ctx.context`, `ctx.services` and `ctx.slices`. */
 export interface ContextTypes {
   /** The type of `ctx.context`. Default: any JSON. */
   context?: unknown
   /** The type of `ctx.services`. Default: `Services`. */
   services?: unknown
+  /** The type of `ctx.slices`, such as `SlicesOf<[typeof order]>`. Default: any names, of unknown values. */
+  slices?: unknown
 }
 
 /** The type of `ctx.context` in code declared with the types `T`. */
@@ -29,6 +36,9 @@ export type ContextIn<T extends ContextTypes> = T extends { context: infer C } ?
 
 /** The type of `ctx.services` in code declared with the types `T`. */
 export type ServicesIn<T extends ContextTypes> = T extends { services: infer S } ? S : AnyServices
+
+/** The type of `ctx.slices` in code declared with the types `T`. */
+export type SlicesIn<T extends ContextTypes> = T extends { slices: infer L } ? L : AnySlices
 
 /** A pino-compatible logger. */
 export interface Logger {
@@ -43,14 +53,14 @@ export interface Logger {
 }
 
 /** What is known wherever code of an agent runs. */
-export interface AgentContext<C = Json, S = AnyServices> {
+export interface AgentContext<C = Json, S = AnyServices, L = AnySlices> {
   /** The session's id. */
   readonly sessionId: string
   /** The agent's name. */
   readonly agent: string
   /** Number of the run within the session, from 1. */
   readonly run: number
-  /** Number of the turn within the session, from 1. */
+  /** Number of the turn within the run, from 1. */
   readonly turn: number
   /** Whom the session is for, as its first caller stated; it has passed the agent's `context` schema, which does not change it. */
   readonly context: C
@@ -60,12 +70,14 @@ export interface AgentContext<C = Json, S = AnyServices> {
   readonly tags: readonly string[]
   /** What the worker module made for its tools. */
   readonly services: S
+  /** The values of the agent's slices, by name, at the event before this step; frozen. */
+  readonly slices: L
   /** The worker's logger. */
   readonly log: Logger
 }
 
 /** What `execute` and `verify` are given besides the input. */
-export interface ToolContext<C = Json, S = AnyServices> extends AgentContext<C, S> {
+export interface ToolContext<C = Json, S = AnyServices, L = AnySlices> extends AgentContext<C, S, L> {
   /** The call's id: `t_<run>_<turn>_<index>`. */
   readonly callId: string
   /** The run that first accepted the message that opened this run: another one only if the run was restarted, recovered or regenerated. */
@@ -84,10 +96,16 @@ export interface ToolContext<C = Json, S = AnyServices> extends AgentContext<C, 
   readonly lastProgress: Json | undefined
   /** Marks a point that a checkpoint may be made at (`checkpoint: { on: [{ type: 'milestone_reached', milestone }] }`); 1 to 200 characters. */
   milestone(name: string): void
+  /**
+   * Reports a custom event: `name` has 1 to 200 characters, `data` at most 16 KB of JSON, and one attempt reports at most 100, with 128 KB
+   * in all. It is recorded as `emitted` with the attempt's outcome; an attempt that dies with its worker leaves none.
+   * @throws ToolError `invalid_event`, `event_too_large` or `too_many_events`.
+   */
+  emit(name: string, data?: Json): void
 }
 
 /** Where a call stands whose approval is in question. */
-export interface ApprovalContext<C = Json, S = AnyServices> extends AgentContext<C, S> {
+export interface ApprovalContext<C = Json, S = AnyServices, L = AnySlices> extends AgentContext<C, S, L> {
   /** The call's id: `t_<run>_<turn>_<index>`. */
   readonly callId: string
 }
@@ -116,6 +134,8 @@ export interface ToolNeeds {
   context: unknown
   /** The type of `ctx.services` in the tool. */
   services: unknown
+  /** The type of `ctx.slices` in the tool. */
+  slices: unknown
 }
 
 /** What a tool declared with the types `T` needs. */
@@ -124,6 +144,8 @@ export interface NeedsOf<T extends ContextTypes> {
   context: T extends { context: infer C } ? C : unknown
   /** The type of `ctx.services`, if it was declared. */
   services: T extends { services: infer S } ? S : unknown
+  /** The type of `ctx.slices`, if it was declared. */
+  slices: T extends { slices: infer L } ? L : unknown
 }
 
 /** Options of `defineTool`. */
@@ -143,7 +165,7 @@ export interface ToolOptions<
   /** What the tool does to the world. Required: pawl never guesses what may be repeated. */
   effect: E
   /** `'client'`: no worker executes it; the call waits for `session.answer(callId, result)`, at most for `timeout` (default: no limit). */
-  execute: 'client' | ((input: z.output<S>, ctx: ToolContext<ContextIn<T>, ServicesIn<T>>) => R | Promise<R>)
+  execute: 'client' | ((input: z.output<S>, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => R | Promise<R>)
   /**
    * zod schema of what `execute` returns, or what a client answers. A `read` that returns something else fails; an effect has happened,
    * so the model is given the result and told what is wrong with it. The value is recorded as it is, without the schema's transforms.
@@ -154,7 +176,9 @@ export interface ToolOptions<
    * Whether a person must approve the call before it is executed; a function decides by the input, within 30 s, and may return the reason.
    * If it throws, a person is asked. Decided by `session.approve` and `session.deny`. Default `false`.
    */
-  approval?: boolean | ((input: z.output<S>, ctx: ApprovalContext<ContextIn<T>, ServicesIn<T>>) => ApprovalNeed | Promise<ApprovalNeed>)
+  approval?:
+    | boolean
+    | ((input: z.output<S>, ctx: ApprovalContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => ApprovalNeed | Promise<ApprovalNeed>)
   /** How long a request for approval waits. At most 24 days. Default `'24h'`. */
   approvalTimeout?: Duration
   /** What becomes of a call whose approval expires: the model is told that it was denied (`deny`, the default), or the run fails. */
@@ -168,7 +192,7 @@ export interface ToolOptions<
   verify?: Unless<
     E,
     'read' | 'idempotent',
-    (input: z.output<S>, ctx: ToolContext<ContextIn<T>, ServicesIn<T>>) => Verdict<R> | Promise<Verdict<R>>
+    (input: z.output<S>, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => Verdict<R> | Promise<Verdict<R>>
   >
   /**
    * How long after an outcome became unknown `verify`'s "it did not happen" counts: a request that was sent may still be under way.
@@ -182,7 +206,7 @@ export interface ToolOptions<
   /** Names the effect in the outside world (a refund's id); stored with the call. Default: none. */
   effectId?: (result: R) => string
   /** What the model is given in place of the result. Default: a string or content blocks as they are, anything else as JSON. */
-  toModel?: (result: R, ctx: ToolContext<ContextIn<T>, ServicesIn<T>>) => ResultContent
+  toModel?: (result: R, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => ResultContent
   /** How long `execute` may take; `ctx.signal` aborts then. At most 24 days. Default `'60s'`; none for a client tool. */
   timeout?: Duration
   /** How attempts that threw are repeated. For `read` and `idempotent`; an `external` body is entered once. */

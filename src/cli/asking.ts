@@ -5,7 +5,7 @@ import type { List } from '../client/queries/list.ts'
 import { milliseconds } from '../session/duration.ts'
 import { connectOptions } from './connecting.ts'
 import { CliError } from './errors.ts'
-import { dataOption, jsonOption } from './options.ts'
+import { dataOption, jsonOption, limitOption } from './options.ts'
 import { paint } from './terminal.ts'
 import { type Column, linesOfTable } from './table.ts'
 import { defined } from '../session/defined.ts'
@@ -64,15 +64,9 @@ export function askingCommand(name: string, description: string): Command {
 /** A command that lists. */
 export function listingCommand(name: string, description: string): Command {
   return askingCommand(name, description)
-    .option('--limit <n>', 'items per page, 1 to 1000', limitOf, 50)
+    .addOption(limitOption('items per page, 1 to 1000'))
     .option('--cursor <cursor>', 'continue after the page that printed this cursor')
     .option('--all', 'print all items')
-}
-
-function limitOf(text: string): number {
-  const limit = Number(text)
-  if (!Number.isInteger(limit)) throw new InvalidArgumentError('Use a number from 1 to 1000.')
-  return limit
 }
 
 /** Adds the options of a time span. */
@@ -92,7 +86,8 @@ export function severalOf(text: string): string[] {
   return text.split(',').filter((one) => one !== '')
 }
 
-function momentOf(text: string): Date {
+/** A moment: an age, or a time. */
+export function momentOf(text: string): Date {
   const ago = milliseconds(text, { most: Number.MAX_SAFE_INTEGER })
   const moment = ago === undefined ? new Date(text) : new Date(Date.now() - ago)
   if (Number.isNaN(moment.getTime()))

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import type { Logger } from '../agent/tool.ts'
 import type { ConnectOptions } from '../client/connect-options.ts'
 import type { Pawl } from '../client/pawl.ts'
-import { DATA_FOLDER, findDevDeployment, findRunning } from '../connect/dev-stack.ts'
+import { DATA_FOLDER, type Deployment, findDevDeployment, findRunning } from '../connect/dev-stack.ts'
 import type { Wait } from '../connect/waits.ts'
 import { CliError } from './errors.ts'
 import { dataOption } from './options.ts'
@@ -47,7 +47,7 @@ export function aboutDeployment(command: Command): Command {
  * The addresses of the stack: from the environment, otherwise from the file of a running `pawl dev` in its data folder.
  * @throws CliError `dev_not_running` for a folder that was named and has none.
  */
-export async function connectOptions({ data, taskQueue, schema }: DeploymentOptions): Promise<ConnectOptions> {
+export async function connectOptions({ data, taskQueue, schema }: DeploymentOptions): Promise<ConnectOptions & Deployment> {
   const named = data === DATA_FOLDER ? undefined : resolve(data)
   if (named !== undefined && !(await findRunning(named))) {
     throw new CliError(

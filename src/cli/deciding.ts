@@ -2,13 +2,14 @@
 import { Command } from 'commander'
 import type { SessionHandle } from '../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from './connecting.ts'
+import { byOption } from './operator.ts'
 import { jsonOption } from './options.ts'
 import { printable } from './terminal.ts'
 import { defined } from '../session/defined.ts'
 
 /** Options of all of them. */
 export interface DecidingOptions extends DeploymentOptions {
-  by?: string
+  by: string
   note?: string
   json?: true
 }
@@ -21,13 +22,13 @@ export function decidingCommand(name: string, description: string): Command {
       .argument('<session>', "the session's id")
       .argument('<call>', "the call's id, from `pawl pending`"),
   )
-    .option('--by <who>', 'who decides; recorded')
+    .addOption(byOption())
     .addOption(jsonOption())
 }
 
 /** The person and the note. */
-export function saidBy({ by, note }: DecidingOptions): { by?: string; note?: string } {
-  return { ...defined({ by, note }) }
+export function saidBy({ by, note }: DecidingOptions): { by: string; note?: string } {
+  return { by, ...defined({ note }) }
 }
 
 /** Sends the decision to the session and prints the outcome: a line, or an object with `--json`. */

@@ -5,6 +5,12 @@ import type { Json } from '../session/json.ts'
 
 const MAX_PROCESSES = 64
 
+/** What the help of a command that runs workers says of their log. */
+export const LOG_HELP = `
+Logs go to standard error: JSON, or readable lines on a terminal.
+  PAWL_LOG_LEVEL   debug, info (default), warn, error or silent
+  PAWL_LOG_REDACT  names whose values are left out besides the usual ones, such as email,customer.phone`
+
 /** `--processes <n>` */
 export function processesOption(): Option {
   return new Option('--processes <n>', 'processes that run your module; with two, one is ready while another is replaced')
@@ -37,6 +43,17 @@ export function jsonOption(): Option {
 /** `--data <folder>` */
 export function dataOption(): Option {
   return new Option('--data <folder>', 'data folder of `pawl dev`; by default .pawl in this folder or one above it').default(DATA_FOLDER)
+}
+
+/** `--limit <n>` */
+export function limitOption(what: string): Option {
+  return new Option('--limit <n>', what).default(50).argParser(limitOf)
+}
+
+function limitOf(text: string): number {
+  const limit = Number(text)
+  if (!Number.isInteger(limit)) throw new InvalidArgumentError('Use a number from 1 to 1000.')
+  return limit
 }
 
 function countOf(text: string): number {

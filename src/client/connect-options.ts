@@ -29,7 +29,10 @@ export interface ConnectOptions {
   taskQueue?: string
   /** Must be the workers' own. Not used with a `Client` of yours. Default: Temporal's. */
   dataConverter?: DataConverter
-  /** Told when Postgres is lost, when it is back, and which Temporal is assumed where none is configured. Default: the last as a process warning. */
+  /**
+   * Told when Postgres is lost, when it is back, which Temporal is assumed where none is configured, and of events that a slice skipped.
+   * Default: the last two as process warnings.
+   */
   logger?: Logger
   /** Told what a call waits for, such as `Postgres at db:5432/pawl`: after two seconds, and then every five. Default: nothing is told. */
   onWait?: (wait: Wait) => void

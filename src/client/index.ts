@@ -1,14 +1,32 @@
 // `pawl/client`: what a backend uses. Imports nothing of the worker and no native file.
 export { ConnectError } from '../connect/errors.ts'
 export type { TemporalAddress } from '../connect/temporal.ts'
-export type { BlobRef, EventType, RecoveryStrategy, SessionEvent, SessionStatus, Target, ToolCallStatus } from '../session/events.ts'
-export type { Moved, ResolveRequest, SessionSummary } from '../session/protocol.ts'
-export type { ErrorProgress, RunEffect, SessionError, SessionState } from '../session/state.ts'
+export type {
+  AutomaticStrategy,
+  BlobRef,
+  ErrorProgress,
+  EventOf,
+  EventType,
+  RecoveryStrategy,
+  RunEffect,
+  SessionEvent,
+  SessionStatus,
+  Target,
+  ToolCallStatus,
+} from '../session/events.ts'
+export type { Memory, MemoryBlock, MemoryChange, MemoryState, MemoryText } from '../session/memory.ts'
+export type { MemoryVersion } from '../session/memory-history.ts'
+export type { NewPlanStep, Plan, PlanChange, PlanState, PlanStep, PlanStepStatus } from '../session/plan.ts'
+export type { PlanVersion } from '../session/plan-history.ts'
+export type { Moved, PauseAnswer, ResolveRequest, SessionSummary, UnpauseAnswer } from '../session/protocol.ts'
+export type { Paused, SessionError, SessionState } from '../session/state.ts'
 export { InvalidOption } from '../options/errors.ts'
 export { StoreError } from '../store/index.ts'
 export type {
+  AgentFailures,
   ArchivedMessage,
   BlobPlace,
+  FailureReport,
   ListedCheckpoint,
   ListedError,
   ListedMessage,
@@ -16,7 +34,13 @@ export type {
   ListedSession,
   ListedToolCall,
   MessageRow,
+  OverviewSession,
   PendingKind,
+  RecoveryOutcomes,
+  RepeatedFailure,
+  SessionNeed,
+  StatusOverview,
+  TimeInError,
   UsageBy,
   UsageSum,
 } from '../store/index.ts'
@@ -36,8 +60,10 @@ export type { FeedEvent } from './queries/feed.ts'
 export type { List, Page } from './queries/list.ts'
 export type {
   ErrorListOptions,
+  FailureOptions,
   FeedOptions,
   Moment,
+  OverviewOptions,
   PageOptions,
   PendingListOptions,
   SessionListOptions,
@@ -46,6 +72,12 @@ export type {
   ToolCallListOptions,
   UsageOptions,
 } from './queries/list-options.ts'
+export type { ReportedAttempt, ReportedCall, ReportedTurn, RunReport } from './session/run-report.ts'
+export type { NextStep, RecoveryPreview } from '../session/recovery-preview.ts'
+export type { SessionReport } from './session/status.ts'
+export type { SessionWait } from '../session/waits.ts'
+export { doctor } from './doctor/doctor.ts'
+export type { HealthCheck, HealthLevel, HealthReport } from './doctor/report.ts'
 export { migrateStore } from './admin/migrating.ts'
 export type { MigrateOptions, MigrateReport } from './admin/migrating.ts'
 export type { ConnectOptions } from './connect-options.ts'
@@ -64,12 +96,15 @@ export type {
   SendOptions,
   SessionHandle,
   SessionOptions,
+  SliceMoment,
   WaitingCall,
   WaitOptions,
 } from './types.ts'
 export type { MissingEvents, RebuiltSession } from './admin/rebuild.ts'
+export type { BulkRecoveryOptions, BulkRecoveryReport, BulkRecoverySession } from './admin/recovery-options.ts'
 export type { EraseOptions, EraseReport, PruneOptions, PruneReport, RebuildOptions, RebuildReport } from './admin/upkeep-options.ts'
 export type { Agent, ContextOf } from '../agent/agent.ts'
+export type { Reducers, Slice } from '../agent/slice.ts'
 export type { AnswerOf, Logger, Tool, ToolNeeds } from '../agent/tool.ts'
 export type { Upkeep } from './admin/upkeep.ts'
 export type { Unavailable } from './errors.ts'
@@ -79,4 +114,4 @@ export type { Duration } from '../session/duration.ts'
 export { PawlError } from '../session/errors.ts'
 export type { Json, JsonObject } from '../session/json.ts'
 export type { RowCounts } from '../store/maintenance/prune.ts'
-export type { ErrorRow, FeedItem, SessionRow, ToolCallRow } from '../store/rows.ts'
+export type { ErrorRow, FeedItem, SessionInError, SessionRow, ToolCallRow } from '../store/rows.ts'

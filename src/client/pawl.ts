@@ -1,11 +1,7 @@
 // The client: what a backend starts with.
 import { randomUUID } from 'node:crypto'
-import { Client, Connection } from '@temporalio/client'
 import type { Agent } from '../agent/agent.ts'
 import { findDevDeployment } from '../connect/dev-stack.ts'
-import { absoluteConverter } from '../connect/data-converter.ts'
-import { connectClient, resolveTemporal, type TemporalAddress, warnIfAssumed } from '../connect/temporal.ts'
-import { tellIfSlow } from '../connect/waits.ts'
 import type { Json } from '../session/json.ts'
 import { DEFAULT_TASK_QUEUE } from '../session/protocol.ts'
 import { openStore, type StoreOptions } from '../store/index.ts'
@@ -13,6 +9,7 @@ import { type Asking, askingOf } from './queries/asking.ts'
 import { checkSession } from './session/options.ts'
 import { sessionHandle, type SessionParts } from './session/session.ts'
 import { checkConnect, type ConnectOptions } from './connect-options.ts'
+import { namesTemporal, temporalClient } from './connecting.ts'
 import type { SessionHandle, SessionOptions } from './types.ts'
 import { type Upkeep, upkeepOf } from './admin/upkeep.ts'
 import { defined } from '../session/defined.ts'
@@ -21,14 +18,17 @@ import { defined } from '../session/defined.ts'
 export class Pawl implements Asking, Upkeep {
   /** Sessions as rows of the side store. */
   readonly sessions: Asking['sessions']
+  readonly overview: Asking['overview']
   readonly messages: Asking['messages']
   readonly checkpoints: Asking['checkpoints']
   readonly errors: Asking['errors']
+  readonly failures: Asking['failures']
   readonly toolCalls: Asking['toolCalls']
   /** Calls that wait for a person or a client. */
   readonly pending: Asking['pending']
   readonly usage: Asking['usage']
   readonly events: Asking['events']
+  readonly recover: Upkeep['recover']
   readonly rebuild: Upkeep['rebuild']
   readonly prune: Upkeep['prune']
   readonly erase: Upkeep['erase']
@@ -40,14 +40,17 @@ export class Pawl implements Asking, Upkeep {
     this.#close = close
     const asking = askingOf(parts.store)
     this.sessions = asking.sessions
+    this.overview = asking.overview
     this.messages = asking.messages
     this.checkpoints = asking.checkpoints
     this.errors = asking.errors
+    this.failures = asking.failures
     this.toolCalls = asking.toolCalls
     this.pending = asking.pending
     this.usage = asking.usage
     this.events = asking.events
     const upkeep = upkeepOf(parts)
+    this.recover = upkeep.recover
     this.rebuild = upkeep.rebuild
     this.prune = upkeep.prune
     this.erase = upkeep.erase
@@ -66,7 +69,7 @@ export class Pawl implements Asking, Upkeep {
     // First, for an address that cannot be one is refused, and nothing may be left open then.
     const store = postgres ? openStore({ ...storeOptions(options), postgres }) : undefined
     const { client, close } = await temporalClient(options, found.temporal)
-    return new Pawl({ client, store, taskQueue, tell }, async () => {
+    return new Pawl({ client, store, taskQueue, tell, logger: options.logger }, async () => {
       await store?.close()
       await close()
     })
@@ -91,24 +94,4 @@ export class Pawl implements Asking, Upkeep {
 
 function storeOptions({ schema, logger, onWait }: ConnectOptions): Omit<StoreOptions, 'postgres'> {
   return { migrate: 'off', ...defined({ schema }), ...(logger && { logger }), ...(onWait && { onWait }) }
-}
-
-function namesTemporal({ temporal }: ConnectOptions): boolean {
-  return temporal instanceof Client || temporal instanceof Connection || temporal?.address !== undefined
-}
-
-async function temporalClient(options: ConnectOptions, found?: TemporalAddress): Promise<{ client: Client; close(): Promise<void> }> {
-  const { temporal = {}, dataConverter, logger, onWait } = options
-  const nothing = async (): Promise<void> => undefined
-  if (temporal instanceof Client) return { client: temporal, close: nothing }
-  if (temporal instanceof Connection) {
-    const namespace = options.namespace ?? resolveTemporal().namespace
-    return {
-      client: new Client({ connection: temporal, namespace, ...(dataConverter && { dataConverter: absoluteConverter(dataConverter) }) }),
-      close: nothing,
-    }
-  }
-  if (!found) warnIfAssumed(temporal, logger)
-  const where = { ...found, ...temporal, ...defined({ namespace: options.namespace }) }
-  return tellIfSlow(onWait, `Temporal at ${resolveTemporal(where).address}`, connectClient(where, dataConverter))
 }

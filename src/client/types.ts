@@ -1,14 +1,21 @@
 // What a backend gives the client and gets from it.
 import type { Agent, ContextOf } from '../agent/agent.ts'
+import type { Slice } from '../agent/slice.ts'
 import type { AnswerOf, Tool, ToolNeeds } from '../agent/tool.ts'
 import type { AssistantBlock, StopReason, Usage, UserBlock } from '../session/content.ts'
 import type { Duration } from '../session/duration.ts'
 import type { RecoveryStrategy, SessionEvent, Target } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
-import type { Moved, ResolveRequest, SessionSummary } from '../session/protocol.ts'
+import type { MemoryBlock } from '../session/memory.ts'
+import type { MemoryVersion } from '../session/memory-history.ts'
+import type { Plan } from '../session/plan.ts'
+import type { PlanVersion } from '../session/plan-history.ts'
+import type { Moved, PauseAnswer, ResolveRequest, SessionSummary, UnpauseAnswer } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import type { MessageRow } from '../store/rows.ts'
 import type { SessionAsking } from './queries/asking.ts'
+import type { RunReport } from './session/run-report.ts'
+import type { SessionReport } from './session/status.ts'
 
 /** How a session is opened, whichever its agent. */
 export interface OpeningOptions {
@@ -53,10 +60,20 @@ export interface SendOptions {
   /** What the run's tools get as `ctx.metadata`: at most 16,000 bytes of JSON. Default `{}`. */
   metadata?: JsonObject
   /**
+   * How long the answer may take from when the session accepts the message, at most 24 days: the run that takes it fails with
+   * `deadline_exceeded` then, wherever it is. Default: none.
+   */
+  deadline?: Duration
+  /**
    * Promises that the session has never existed. Without it, a worker looks for the past of a session whose workflow is not running, and
    * waits while Postgres is away. Default true for an id that pawl made. One that existed would begin again from nothing.
    */
   isNew?: boolean
+  /**
+   * Interrupts a run that is going on, in the same request; the message opens the next run, after messages that already wait. Without a run,
+   * and if the id was accepted before, nothing is interrupted. Default false: the run sees the message in its next turn.
+   */
+  interrupt?: boolean
 }
 
 /** How a run ended well. */
@@ -67,8 +84,10 @@ export interface RunResult {
   text: string
   /** The model's last message. */
   message: { role: 'assistant'; content: AssistantBlock[] }
-  /** Why the model stopped. */
+  /** Why the model stopped. Of a `refusal`, and of an answer that was cut off, the text is incomplete or empty. */
   stopReason: StopReason
+  /** The model that gave it: after a failure, one of the agent's `fallback`. */
+  model: string
   /** Tokens used by the run. */
   usage: Usage
 }
@@ -88,7 +107,7 @@ export interface WaitingCall {
   kind: 'approval' | 'client' | 'unknown'
   /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
-  /** Number of the turn within the session, from 1. */
+  /** Number of the turn within the run, from 1. */
   turn: number
   /** The tool's name. */
   tool: string
@@ -147,9 +166,21 @@ export interface RecoverOptions extends By {
    * - `continue_run`: the run retries the step that failed; nothing is undone.
    * - `restart_run`: the run's messages are answered from the beginning; what the run had said is archived.
    * - `restart_from_last_effect`: the run continues after the turn of its newest completed effect; later turns are archived.
+   * - `selective`: of the failed turn's calls, some are kept, skipped or made again: see `keep`. The default where calls are named.
    * - `abandon`: the run ends; its answers and calls are archived, and what users said stays.
    */
   strategy?: Exclude<RecoveryStrategy, 'manual'>
+  /**
+   * Ids of calls of the failed turn whose results stay. Calls that are not named keep their results, too, or continue without one; but all
+   * calls whose outcome is unknown must be named.
+   */
+  keep?: readonly string[]
+  /** Ids of calls that are not executed, or not again: the model is told that they were skipped. */
+  skip?: readonly string[]
+  /** Ids of calls that are made again, each as another generation: `t_1_2_0#2`. */
+  redo?: readonly string[]
+  /** Effects that completed may happen again, if their calls are in `redo`. Needs `by`. */
+  force?: boolean
 }
 
 /**
@@ -184,6 +215,20 @@ export interface Decision {
   note?: string
 }
 
+/** The value of a slice at a moment of the session's past. */
+export interface SliceMoment<V = unknown> {
+  /** The value. */
+  value: V
+  /** The checkpoint's version; null: the newest event. */
+  checkpoint: number | null
+  /** The event up to which it was folded. */
+  seq: number
+  /** When that event happened. */
+  createdAt: Date
+  /** The session's tags then. */
+  tags: string[]
+}
+
 /** One session. */
 export interface SessionHandle extends SessionAsking {
   /** The session's id. */
@@ -201,8 +246,40 @@ export interface SessionHandle extends SessionAsking {
   run(messageId: string): RunHandle
   /** The session's state, from the workflow, else from the store. @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`, which says what it waits for. */
   state(): Promise<SessionState>
+  /**
+   * How the session stands, and what it waits for: from the workflow, else from the store, and says which. Unlike `state()` it also tells what
+   * holds the workflow up, and how far the store is.
+   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable` if neither can be read.
+   */
+  status(): Promise<SessionReport>
+  /**
+   * One run, by default the newest: its calls with their attempts and effects and, if it has failed, what each strategy would keep and redo.
+   * @throws RequestRefused `run_not_found`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   */
+  runReport(run?: number): Promise<RunReport>
   /** All messages of the transcript; those that no turn has taken yet come last. @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`. */
   messages(): Promise<MessageRow[]>
+  /**
+   * The plan as it is now; null: there is none. Its agent must have the option `plan`.
+   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   */
+  plan(): Promise<Plan | null>
+  /**
+   * All versions of the plan, oldest first, also those that the session has gone back behind (`archivedSeq`).
+   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   */
+  plans(): Promise<PlanVersion[]>
+  /**
+   * The memory as it is now: the blocks that the agent declares, also empty ones, and those that it no longer declares but that have text.
+   * The declaration is known from the session's first model call on.
+   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   */
+  memory(): Promise<MemoryBlock[]>
+  /**
+   * All versions of the memory, oldest first, also those that the session has gone back behind (`archivedSeq`).
+   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   */
+  memoryVersions(): Promise<MemoryVersion[]>
   /**
    * The transcript as it was at a checkpoint, or just before a message was taken in or a run began; also in a past that was left since.
    * @throws RequestRefused (`checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`); SessionNotFound `session_not_found`.
@@ -214,11 +291,26 @@ export interface SessionHandle extends SessionAsking {
    */
   blob(sha256: string): Promise<string | null>
   /**
+   * The value of a slice, folded from the session's events by the code of `slice` as this process has it: now, or at a checkpoint (its
+   * version), also in a past that was left since.
+   * @throws RequestRefused `checkpoint_not_found`, or `events_gone` for a pruned session; InvalidOption `invalid_option`; SessionNotFound
+   * `session_not_found`; SessionUnavailable `session_unavailable`; StoreError `no_store`, `store_unavailable` if large values cannot be read.
+   */
+  slice<V>(slice: Slice<string, V>, options?: { at?: number }): Promise<V>
+  /**
+   * Its values over time: at each checkpoint by which the value had changed, and now if it has changed since; oldest first. Rejects as the
+   * above does.
+   */
+  slice<V>(slice: Slice<string, V>, options: { all: true }): Promise<SliceMoment<V>[]>
+  /**
    * The session's events above `after`; with `follow` it continues until the session closes or `signal` aborts.
    * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable` (neither with `follow`).
    */
   events(options?: { after?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<SessionEvent>
-  /** Stops the run that is going on; its outcome is `interrupted`. Messages not yet seen open the next run. */
+  /**
+   * Stops the run that is going on; its outcome is `interrupted`. The signals of its model call and its tools abort. Messages not yet seen
+   * open the next run. @throws RequestRefused `invalid_request`; SessionNotFound `session_not_found` if no workflow of the session is open.
+   */
   interrupt(options?: { reason?: string; by?: string }): Promise<void>
   /**
    * Takes a session out of `error`, also one whose workflow has closed. Effects that the run completed are never repeated: they are replayed
@@ -235,7 +327,22 @@ export interface SessionHandle extends SessionAsking {
    * @throws RequestRefused `run_not_found`, `outcome_unknown`; SessionNotFound `session_not_found`.
    */
   regenerate(options?: By): Promise<RunHandle>
-  /** Closes the session once its run has ended and everything is stored. The next `send` opens it again. */
+  /**
+   * Pauses the session: the step in progress (a model call, or the calls that run) finishes, with its retries, and no other one begins until
+   * `unpause`. Messages, decisions and answers are accepted and take effect then. A session whose workflow has closed is opened again for
+   * it. `already`: it was paused before, and nothing has changed.
+   * @throws RequestRefused `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   */
+  pause(options?: By): Promise<PauseAnswer>
+  /**
+   * Lets a paused session continue. `already`: it was not paused.
+   * @throws RequestRefused `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   */
+  unpause(options?: By): Promise<UnpauseAnswer>
+  /**
+   * Closes the session once its run has ended and everything is stored. The next `send` opens it again.
+   * @throws RequestRefused `not_open` for a session whose workflow ended without closing it; SessionNotFound `session_not_found`.
+   */
   close(options?: { by?: string }): Promise<void>
   /**
    * Opens a session again whose workflow has closed; a run that had been cut off is continued. Tells how the session stands.

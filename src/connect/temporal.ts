@@ -51,9 +51,9 @@ let warned = false
 export function warnIfAssumed(temporal: TemporalAddress | undefined, logger: Logger | undefined): void {
   if (warned || temporal?.address !== undefined || configured().address !== undefined) return
   warned = true
-  const text = `pawl: no Temporal server is configured, so ${USUAL_ADDRESS} is assumed. Set TEMPORAL_ADDRESS, give { temporal: { address } }, or run \`pawl dev\` in this folder.`
+  const text = `No Temporal server is configured, so ${USUAL_ADDRESS} is assumed. Set TEMPORAL_ADDRESS, give { temporal: { address } }, or run \`pawl dev\` in this folder.`
   if (logger) logger.warn({ temporal: USUAL_ADDRESS }, text)
-  else process.emitWarning(text, { type: 'PawlWarning', code: 'PAWL_TEMPORAL_ASSUMED' })
+  else process.emitWarning(`pawl: ${text}`, { type: 'PawlWarning', code: 'PAWL_TEMPORAL_ASSUMED' })
 }
 
 function configured(): Partial<ResolvedTemporal> {

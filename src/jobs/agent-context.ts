@@ -1,6 +1,8 @@
 // The context that an agent's code gets, made from the workflow's data on the session.
 import type { AgentContext } from '../agent/tool.ts'
+import { withFields } from '../log/logger.ts'
 import type { Json, JsonObject } from '../session/json.ts'
+import type { SliceValues } from '../session/slices.ts'
 import type { JobNeeds } from './needs.ts'
 
 /** The agent, turn and session that the code runs for. */
@@ -13,8 +15,27 @@ export interface AgentPlace {
   tags: string[]
 }
 
+/** The slices of an agent that has none. */
+export const NO_SLICES: SliceValues = Object.freeze({})
+
 /** The context of an agent's code in this process. */
-export function agentContext(needs: Pick<JobNeeds, 'services' | 'logger'>, sessionId: string, place: AgentPlace): AgentContext {
+export function agentContext(
+  needs: Pick<JobNeeds, 'services' | 'logger'>,
+  sessionId: string,
+  place: AgentPlace,
+  slices: SliceValues,
+): AgentContext {
   const { agent, run, turn, context, metadata, tags } = place
-  return { sessionId, agent, run, turn, context, metadata, tags, services: needs.services, log: needs.logger }
+  return {
+    sessionId,
+    agent,
+    run,
+    turn,
+    context,
+    metadata,
+    tags,
+    services: needs.services,
+    slices,
+    log: withFields(needs.logger, { session: sessionId, run, turn }),
+  }
 }

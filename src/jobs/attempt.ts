@@ -1,13 +1,12 @@
 // What an attempt reports while its body runs, and how its errors are recorded.
+import { ToolError } from '../agent/errors.ts'
+import { CUSTOM_EVENT_LIMITS, type CustomEvent, isEventName } from '../session/custom-events.ts'
 import type { FailedAttempt } from '../session/events.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
 import type { AttemptSoFar, JobLink } from './contract.ts'
 import { plainJson } from './json.ts'
 
 const MAX_PROGRESS_BYTES = 16_000
-const MAX_MILESTONE = 200
-/** Characters that Postgres cannot store, and milestones are queried by name. */
-const NO_NAME = /\0|\p{Surrogate}/u
 const MAX_MILESTONES = 100
 
 /** The reports of a body. */
@@ -16,13 +15,21 @@ export interface Notes {
   /** @throws TypeError for a value that is not JSON or is too large. */
   progress(value: Json): void
   milestone(name: string): void
-  /** The last progress and the milestones of this attempt, for its result. */
-  said(): { progress?: Json; milestones?: string[] }
+  /** @throws ToolError for an event that is not allowed. */
+  emit(name: string, data?: Json): void
+  /** The last progress, the milestones and the custom events of this attempt, for its result. */
+  said(): Said
+}
+
+interface Said {
+  progress?: Json
+  milestones?: string[]
+  emitted?: CustomEvent[]
 }
 
 /** The reports of one attempt. */
 export function notesOf({ lastProgress }: AttemptSoFar, link: JobLink): Notes {
-  const said: { progress?: Json; milestones?: string[] } = {}
+  const said: Said = {}
   return {
     lastProgress,
     progress(value) {
@@ -31,13 +38,45 @@ export function notesOf({ lastProgress }: AttemptSoFar, link: JobLink): Notes {
       link.progress(plain)
     },
     milestone(name) {
-      if (typeof name !== 'string' || name === '' || name.length > MAX_MILESTONE || NO_NAME.test(name)) {
-        throw new TypeError(`A milestone's name must be a string of 1 to ${MAX_MILESTONE} characters without NUL bytes or lone surrogates.`)
-      }
+      if (!isEventName(name)) throw new TypeError(`A milestone's name must be ${NAME}.`)
       said.milestones = [...new Set([...(said.milestones ?? []), name])].slice(0, MAX_MILESTONES)
+    },
+    emit(name, data) {
+      const event = checkedEvent(name, data)
+      const emitted = said.emitted ?? []
+      if (emitted.length === CUSTOM_EVENT_LIMITS.events) {
+        const most = `One attempt reports at most ${CUSTOM_EVENT_LIMITS.events} custom events`
+        throw new ToolError(`${most}: put several into one.`, { code: 'too_many_events', ...FOR_GOOD })
+      }
+      if (jsonBytes([...emitted, event]) > CUSTOM_EVENT_LIMITS.allBytes) {
+        const most = `The custom events of one attempt have at most ${CUSTOM_EVENT_LIMITS.allBytes} bytes of JSON in all`
+        throw new ToolError(`${most}: ${REPORT_LESS}`, { code: 'event_too_large', ...FOR_GOOD })
+      }
+      said.emitted = [...emitted, event]
     },
     said: () => said,
   }
+}
+
+/** The same code would report the same event again. */
+const FOR_GOOD = { retryable: false }
+const REPORT_LESS = 'report what to look up, not the data.'
+const NAME = 'a string of 1 to 200 characters without NUL bytes or lone surrogates'
+
+function checkedEvent(name: string, data: Json | undefined): CustomEvent {
+  if (!isEventName(name)) throw new ToolError(`The name of a custom event must be ${NAME}.`, { code: 'invalid_event', ...FOR_GOOD })
+  if (data === undefined) return { name }
+  let plain: Json
+  try {
+    plain = plainJson(data)
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new ToolError(`The data of a custom event must be JSON: ${why}`, { code: 'invalid_event', ...FOR_GOOD })
+  }
+  const bytes = jsonBytes(plain)
+  if (bytes <= CUSTOM_EVENT_LIMITS.dataBytes) return { name, data: plain }
+  const has = `The data of the custom event "${name}" has ${bytes} bytes of JSON`
+  throw new ToolError(`${has}, and the limit is ${CUSTOM_EVENT_LIMITS.dataBytes}: ${REPORT_LESS}`, { code: 'event_too_large', ...FOR_GOOD })
 }
 
 function checkedProgress(value: Json): Json {
@@ -56,7 +95,7 @@ function checkedProgress(value: Json): Json {
 export function failedAttempt(
   attempt: number,
   error: unknown,
-  about: { retryable: boolean; worker: string; nextDelayMs?: number },
+  about: Pick<FailedAttempt, 'retryable' | 'nextDelayMs' | 'worker' | 'model'>,
 ): FailedAttempt {
   const isError = error instanceof Error
   const code = isError ? textOf(() => (error as { code?: unknown }).code, 'string') : ''
@@ -69,6 +108,7 @@ export function failedAttempt(
     class: name.slice(0, MAX_CODE),
     ...(code !== '' && { code: code.slice(0, MAX_CODE) }),
     message: message.slice(0, 4_000),
+    ...(isError && textOf(() => (error as { phase?: unknown }).phase, 'string') === 'stream' && { phase: 'stream' }),
     ...about,
   }
 }

@@ -1,23 +1,27 @@
 // The job `callModel`: reads the transcript up to the watermark, calls the model, and resolves the requested calls.
 import type { CallModelInput, CallModelResult } from '../activities/contract.ts'
 import type { Agent } from '../agent/agent.ts'
-import { isModelError } from '../agent/errors.ts'
-import type { Model, ModelRequest } from '../agent/model.ts'
-import { nextDelayMs } from '../agent/retry.ts'
+import { builtInTools } from '../agent/built-in-tools.ts'
+import type { ModelRequest, ToolDefinition } from '../agent/model.ts'
 import type { AgentContext } from '../agent/tool.ts'
-import type { AssistantBlock } from '../session/content.ts'
-import type { FailedAttempt, Resolution, RunLimits } from '../session/events.ts'
+import type { Resolution } from '../session/events.ts'
+import { type HookRun, saidBy } from '../session/hooks.ts'
 import type { JsonObject } from '../session/json.ts'
-import type { SessionState } from '../session/state.ts'
-import { messagesFor } from '../session/transcript.ts'
+import { messagesFor, systemTextsOf, withAnswers } from '../session/transcript.ts'
 import { agentContext } from './agent-context.ts'
+import { factsOf } from './agent-facts.ts'
+import { afterFailure, askModel } from './ask-model.ts'
 import { failedAttempt } from './attempt.ts'
-import { checkResponse } from './check-response.ts'
+import { cutCall } from './check-response.ts'
+import type { ModelAnswer } from './contract.ts'
+import { type CallDeadline, signalUntil, startDeadline } from './deadline.ts'
 import { ArchiveUnavailable, archiveAway, notServed, StaleWatermark, TryAgain } from './errors.ts'
+import { isFinal, runHooksBefore, runHooksOfCall, runHooksOfEnd } from './model-call-hooks.ts'
 import type { Job, JobNeeds } from './needs.ts'
+import { type Prompt, renderPrompt, withVolatile } from './prompt.ts'
+import type { HookRunner } from './run-hooks.ts'
 import { resolveCall } from './resolve.ts'
 import type { SessionView } from './session-views.ts'
-import { unlessAborted } from './unless-aborted.ts'
 import { defined } from '../session/defined.ts'
 
 const STORE_RETRY_MS = 500
@@ -29,20 +33,27 @@ export async function callModel(needs: JobNeeds, job: Job, input: CallModelInput
     if (!input.untilServed) return { kind: 'not_served' }
     throw notServed(needs.worker, `the agent "${input.agent}"`)
   }
-  const timeLeft = startDeadline(agent, input)
+  const deadline = startDeadline(agent, input)
   const { sessionId, executionId, attempt } = job
   const failed = [...attempt.failed]
-  const withFailed = (result: CallModelResult): CallModelResult => ({ ...result, ...(failed.length > 0 && { failed }) })
+  const hooks: HookRun[] = []
+  const facts = factsOf(agent)
+  const withFacts = (result: CallModelResult): CallModelResult => ({
+    ...result,
+    ...(failed.length > 0 && { failed }),
+    ...(hooks.length > 0 && { hooks }),
+    ...(input.known !== facts.digest && { facts }),
+  })
   try {
     const { epoch, watermark, origin } = input
     const view = await needs.views.view({ sessionId, epoch, executionId, watermark, ...(origin && { origin }) }, job.along)
-    // `answer` may add to the failed attempts, which the result must include.
-    return withFailed(await answer(needs, agent, { ...input, timeLeft }, { ...job, attempt: { ...attempt, failed } }, view))
+    // `answer` may add to the failed attempts and to the hooks, which the result must include.
+    return withFacts(await answer(needs, agent, { ...input, deadline, hooks }, { ...job, attempt: { ...attempt, failed } }, view))
   } catch (error) {
-    if (error instanceof StaleWatermark) return withFailed({ kind: 'stale_watermark' })
+    if (error instanceof StaleWatermark) return withFacts({ kind: 'stale_watermark' })
     if (error instanceof ArchiveUnavailable) {
       if (input.untilServed) throw archiveAway(error.message)
-      return withFailed({ kind: 'archive_unavailable', reason: error.message })
+      return withFacts({ kind: 'archive_unavailable', reason: error.message })
     }
     // Not a failure of the model: the events could not be read at the moment.
     const unread = failedAttempt(attempt.number, error, { retryable: true, worker: needs.worker })
@@ -50,13 +61,15 @@ export async function callModel(needs: JobNeeds, job: Job, input: CallModelInput
   }
 }
 
-/** A model call with the milliseconds until its run's deadline. */
+/** A model call with its deadline. */
 interface ModelCall extends CallModelInput {
-  timeLeft(): number
+  deadline: CallDeadline
+  /** Those that ran before the request are added to it. */
+  hooks: HookRun[]
 }
 
 async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job, view: SessionView): Promise<CallModelResult> {
-  const { state, transcript } = view
+  const { state, transcript, slices } = view
   const { metadata } = transcript.newestRun
   const context = agent.context?.safeParse(state.context)
   if (context && !context.success) {
@@ -66,116 +79,97 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
       reason: `The session's context does not match the agent's schema: ${context.error.message}`.slice(0, 4_000),
     }
   }
-  const { run, turn } = input
-  const ctx = agentContext(needs, job.sessionId, { agent: agent.name, run, turn, context: state.context, metadata, tags: state.tags })
-  const left = input.timeLeft()
-  if (left <= 0) return deadlineExceeded(agent)
-  const signal = Number.isFinite(left) ? AbortSignal.any([job.link.signal, AbortSignal.timeout(left)]) : job.link.signal
+  const { run, turn, deadline } = input
+  const place = { agent: agent.name, run, turn, context: state.context, metadata, tags: state.tags }
+  const ctx = agentContext(needs, job.sessionId, place, slices)
+  if (deadline.leftMs() <= 0) return deadlineExceeded(deadline)
+  const { signal, end } = signalUntil(deadline, job.link.signal)
   try {
-    const model = await modelFor(agent, ctx)
-    const system = typeof agent.instructions === 'string' ? agent.instructions : await agent.instructions(shownTo(state, ctx), ctx)
-    const request: ModelRequest = {
-      system,
-      messages: messagesFor(view.transcript),
-      tools: [...agent.tools.values()].map((tool) => ({ name: tool.name, description: tool.description, input_schema: tool.inputSchema })),
-      sessionId: job.sessionId,
-      run: input.run,
-      turn: input.turn,
-    }
-    const response = await unlessAborted(signal, model.generate(request, { signal, attempt: job.attempt.number, onDelta: () => undefined }))
-    const { notes, ...answered } = checkResponse(response, model)
-    for (const note of notes) needs.logger.warn({ sessionId: job.sessionId, agent: agent.name }, note)
-    const { content } = answered
-    const calls = await resolveCalls(agent, content, input, view, ctx)
+    const runner = { hooks: agent.hooks, ctx, attempt: job.attempt.number, signal }
+    const before = job.answer ? { runs: job.answer.hooks ?? [] } : await runHooksBefore(runner, view, turn)
+    input.hooks.push(...before.runs)
+    if (before.stopped) return stoppedBy(before.stopped)
+    const { hooks: _, ...answered } = job.answer ?? (await newAnswer(agent, view, { job, ctx, signal, hooks: before.runs }))
+    const { calls, runs } = await resolveCalls(agent, answered, input, view, runner)
+    const ofAnswer = isFinal(answered) ? await runHooksOfEnd(runner, answered, turn) : runs
     return {
       kind: 'completed',
       attempt: job.attempt.number,
       ...answered,
       calls,
-      limits: limitsOf(agent),
-      ...(agent.checkpoint !== 'turn' && { checkpoint: agent.checkpoint }),
+      ...(ofAnswer.length > 0 && { hooksOfAnswer: ofAnswer }),
       ...(isEmpty(state.current?.metadata) && !isEmpty(metadata) && { metadata }),
     }
   } catch (error) {
     if (job.link.signal.aborted) return { kind: 'interrupted' }
-    if (signal.aborted) return deadlineExceeded(agent)
-    return giveUpOrRetry(needs, agent, input, job.attempt, error)
+    if (signal.aborted) return deadlineExceeded(deadline)
+    return afterFailure({ agent, worker: needs.worker, attempt: job.attempt, timeLeft: deadline.leftMs }, error)
+  } finally {
+    end()
   }
 }
 
-/** The state for an agent's instructions: a copy that has the run's metadata from the first turn on. */
-function shownTo(state: SessionState, { metadata }: AgentContext): SessionState {
-  const { current, ...rest } = structuredClone(state)
-  return { ...rest, current: current && { ...current, metadata: metadata as JsonObject } }
+interface Asked {
+  job: Job
+  ctx: AgentContext
+  signal: AbortSignal
+  /** Those that have just run. */
+  hooks: HookRun[]
+}
+
+async function newAnswer(agent: Agent, view: SessionView, { job, ctx, signal, hooks }: Asked): Promise<ModelAnswer> {
+  const prompt = await renderPrompt(agent, view, ctx)
+  const request = requestOf(agent, withAnswers(view.transcript, hooks), prompt, ctx)
+  const asked = await askModel(agent, { request, attempt: job.attempt, ctx, signal })
+  const answer = { ...asked, promptDigest: prompt.digest, ...(hooks.length > 0 && { hooks }) }
+  // Resolving its calls and its hooks run user code, which may end this process.
+  if (answer.content.some(({ type }) => type === 'tool_use') || agent.hooks.length > 0) job.link.answered(answer)
+  return answer
+}
+
+function stoppedBy(run: HookRun): CallModelResult {
+  return { kind: 'stopped', hook: run.hook, reason: saidBy(run, 'stop') ?? '' }
+}
+
+function requestOf(agent: Agent, transcript: SessionView['transcript'], { system, volatile }: Prompt, ctx: AgentContext): ModelRequest {
+  const { sessionId, run, turn } = ctx
+  return {
+    system,
+    ...withVolatile(messagesFor(transcript), volatile, systemTextsOf(transcript)),
+    tools: toolsOf(agent),
+    sessionId,
+    run,
+    turn,
+  }
+}
+
+/** The agent's own tools, and those of pawl that it has. */
+function toolsOf(agent: Agent): ToolDefinition[] {
+  const own = [...agent.tools.values()].map((tool) => ({ name: tool.name, description: tool.description, input_schema: tool.inputSchema }))
+  return [...own, ...builtInTools(agent)]
 }
 
 function isEmpty(metadata: JsonObject | undefined): boolean {
   return metadata === undefined || Object.keys(metadata).length === 0
 }
 
-function limitsOf(agent: Agent): RunLimits {
-  return { maxTurns: agent.limits.maxTurns, ...defined({ deadlineMs: agent.limits.deadlineMs }) }
-}
-
-/** Counts the milliseconds until the run's deadline. Durations only: this machine's clock need not be the server's. */
-function startDeadline({ limits: { deadlineMs } }: Agent, { runMs }: CallModelInput): () => number {
-  const since = performance.now()
-  return () => (deadlineMs === undefined ? Number.POSITIVE_INFINITY : Math.ceil(deadlineMs - runMs - (performance.now() - since)))
-}
-
-function deadlineExceeded(agent: Agent): CallModelResult {
-  return {
-    kind: 'failed',
-    code: 'deadline_exceeded',
-    reason: `The run took longer than its limit of ${agent.limits.deadlineMs} ms (limits.deadline).`,
-  }
-}
-
-async function modelFor(agent: Agent, ctx: AgentContext): Promise<Model> {
-  const chosen = typeof agent.model === 'function' ? await agent.model(ctx) : agent.model
-  if (typeof chosen !== 'string') return chosen
-  // Loaded on demand: the SDK behind it takes a tenth of a second to load.
-  const { modelOf } = await import('../models/index.ts')
-  return modelOf(chosen)
-}
-
-function giveUpOrRetry(
-  needs: JobNeeds,
-  agent: Agent,
-  { timeLeft }: ModelCall,
-  attempt: { number: number; failures: number; failed: FailedAttempt[] },
-  error: unknown,
-): CallModelResult {
-  const told = isModelError(error) ? error : undefined
-  const retryable = told?.retryable !== false
-  const retry = attempt.failures + 1
-  if (!retryable || retry > agent.retry.maxRetries) {
-    const failed = failedAttempt(attempt.number, error, { retryable: false, worker: needs.worker })
-    attempt.failed.push(failed)
-    return {
-      kind: 'failed',
-      code: (told && failed.code) ?? 'model_call_failed',
-      reason: failed.message,
-      ...(retryable && { transient: true }),
-    }
-  }
-  const afterMs = nextDelayMs(agent.retry, retry, told?.retryAfterMs)
-  attempt.failed.push(failedAttempt(attempt.number, error, { retryable, worker: needs.worker, nextDelayMs: afterMs }))
-  // If the deadline comes first, the run ends then.
-  return { kind: 'again', afterMs: Math.max(0, Math.min(afterMs, timeLeft())) }
+function deadlineExceeded({ reason }: CallDeadline): CallModelResult {
+  return { kind: 'failed', code: 'deadline_exceeded', reason }
 }
 
 async function resolveCalls(
   agent: Agent,
-  content: AssistantBlock[],
+  answer: ModelAnswer,
   { run, turn }: CallModelInput,
   { state: { keysOf, current }, transcript: { keys: completed } }: SessionView,
-  ctx: AgentContext,
-): Promise<Resolution[]> {
+  runner: HookRunner,
+): Promise<{ calls: Resolution[]; runs: HookRun[] }> {
+  const { ctx } = runner
   const { sessionId } = ctx
-  const asked = content.flatMap((block) => (block.type === 'tool_use' ? [block] : []))
-  return Promise.all(
-    asked.map((block, index) => {
+  const cut = cutCall(answer)
+  const asked = answer.content.flatMap((block) => (block.type === 'tool_use' ? [block] : []))
+  const resolved = await Promise.all(
+    asked.map(async (block, index) => {
       const call = {
         sessionId,
         run,
@@ -184,9 +178,12 @@ async function resolveCalls(
         index,
         tool: block.name,
         input: block.input,
+        isCut: index === cut,
         ...defined({ keysOf }),
       }
-      return resolveCall(agent, call, { completed, ctx })
+      const { runs, input, verdict } = await runHooksOfCall(runner, agent, call, asked.length)
+      return { resolution: await resolveCall(agent, { ...call, input }, { completed, ctx, verdict }), runs }
     }),
   )
+  return { calls: resolved.map(({ resolution }) => resolution), runs: resolved.flatMap(({ runs }) => runs) }
 }

@@ -24,6 +24,9 @@ const MAX_ANSWER_BYTES = 1_000_000
 const MAX_TOKENS = 1e12
 const MAX_NAME = 200
 
+/** Stop reasons of answers that were cut off, so that their last block may be incomplete. */
+const CUT_OFF: readonly StopReason[] = ['max_tokens', 'model_context_window_exceeded']
+
 const STOP_REASONS: readonly string[] = [
   'end_turn',
   'max_tokens',
@@ -36,28 +39,52 @@ const STOP_REASONS: readonly string[] = [
 
 /**
  * Checks an answer. Invalid content fails the call. Invalid usage and names are replaced and noted, because the answer itself is valid.
- * @throws ModelError `invalid_response`.
+ * The calls of a refused answer are dropped: they must not run.
+ * @throws ModelError `invalid_response`, `context_overflow`.
  */
 export function checkResponse(response: ModelResponse, { name }: Pick<Model, 'name'>): CheckedResponse {
   if (!Array.isArray(response?.content)) throw unusable('content is not a list of blocks')
-  const content = plainJson(response.content) as unknown as AssistantBlock[]
-  for (const block of content) {
+  const given = plainJson(response.content) as unknown as AssistantBlock[]
+  for (const block of given) {
     if (!isSound(block)) throw unusable(`a block of type ${JSON.stringify(block?.type)} is malformed`)
     if (block.type === 'tool_use') block.input ??= {}
   }
+  const { stopReason } = response
+  if (!STOP_REASONS.includes(stopReason)) throw unusable(`the stop reason is ${JSON.stringify(stopReason)}`)
+  const content = stopReason === 'refusal' ? given.filter(({ type }) => type !== 'tool_use') : given
+  if (stopReason === 'model_context_window_exceeded' && !content.some(saysSomething)) throw noRoom()
   const bytes = jsonBytes(content)
   if (bytes > MAX_ANSWER_BYTES) throw unusable(`it has ${bytes} bytes, and the limit is ${MAX_ANSWER_BYTES}`)
   const calls = content.filter(({ type }) => type === 'tool_use').length
   if (calls > MAX_CALLS) throw unusable(`it requests ${calls} calls, and the limit is ${MAX_CALLS}`)
-  const { stopReason } = response
-  if (!STOP_REASONS.includes(stopReason)) throw unusable(`the stop reason is ${JSON.stringify(stopReason)}`)
   const notes: string[] = []
   const model = nameOf(response.model, name, notes)
   return { content, stopReason, usage: usageOf(response, model, notes), model, notes }
 }
 
+/** The position of the call, among the answer's calls, with which a cut answer ends: its arguments may be incomplete even if they are JSON. */
+export function cutCall({ content, stopReason }: Pick<CheckedResponse, 'content' | 'stopReason'>): number | undefined {
+  if (!CUT_OFF.includes(stopReason) || content.at(-1)?.type !== 'tool_use') return undefined
+  return content.filter(({ type }) => type === 'tool_use').length - 1
+}
+
+function saysSomething(block: AssistantBlock): boolean {
+  return block.type === 'tool_use' || (block.type === 'text' && block.text.trim() !== '')
+}
+
+function noRoom(): ModelError {
+  return new ModelError(
+    'context_overflow',
+    'The conversation fills the model’s context window and leaves no room for an answer. Abandon the run or go back (`recover`, `rollback`).',
+    { retryable: false },
+  )
+}
+
 function unusable(what: string): ModelError {
-  return new ModelError('invalid_response', `The model's answer cannot be used: ${what}. Fix the Model's generate().`, { retryable: false })
+  return new ModelError('invalid_response', `The model's answer cannot be used: ${what}. Fix the Model's generate().`, {
+    retryable: false,
+    fallback: true,
+  })
 }
 
 function isSound(block: AssistantBlock | null): boolean {
@@ -75,22 +102,25 @@ function isSound(block: AssistantBlock | null): boolean {
   }
 }
 
+/** A name that Postgres can store and people can query; undefined for anything else. */
+export function modelName(given: unknown): string | undefined {
+  const isName = typeof given === 'string' && given !== '' && given.length <= MAX_NAME && !/\p{Cc}|\p{Surrogate}/u.test(given)
+  return isName ? given : undefined
+}
+
 /** The model's name in the answer, otherwise the Model's own. */
 function nameOf(answered: unknown, own: unknown, notes: string[]): string {
-  if (answered != null && !isName(answered)) {
+  const name = modelName(answered)
+  if (name !== undefined) return name
+  if (answered != null) {
     notes.push(
       `The answer names ${previewOf(answered)} as its model, which is not a valid name: the Model's own name is recorded. Fix its generate().`,
     )
   }
-  if (isName(answered)) return answered
-  if (isName(own)) return own
+  const ownName = modelName(own)
+  if (ownName !== undefined) return ownName
   notes.push(`The Model's name is ${previewOf(own)}, which is not a valid name: "unknown" is recorded. Give the Model a \`name\`.`)
   return 'unknown'
-}
-
-/** Names that Postgres can store and people can query. */
-function isName(name: unknown): name is string {
-  return typeof name === 'string' && name !== '' && name.length <= MAX_NAME && !/\p{Cc}|\p{Surrogate}/u.test(name)
 }
 
 /** Adapters may estimate fractions, which are rounded; missing counts are 0. */

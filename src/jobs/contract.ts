@@ -1,11 +1,11 @@
 // Jobs, as an orchestrator dispatches them and an executor answers them: the types that both sides share.
-import type { PawlActivities } from '../activities/contract.ts'
+import type { CallModelResult, Fallback, PawlActivities } from '../activities/contract.ts'
 import type { AttemptReport } from '../session/attempts.ts'
 import type { FailedAttempt, LogEntry, Watermark } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 
 /** The activities that run user code. */
-export type JobKind = 'callModel' | 'executeTool' | 'verifyTool' | 'resolveTool' | 'checkAnswer'
+export type JobKind = 'callModel' | 'executeTool' | 'verifyTool' | 'resolveTool' | 'checkAnswer' | 'endHooks'
 
 /** The input of each kind of job. */
 export type JobInput<K extends JobKind> = Parameters<PawlActivities[K]>[0]
@@ -19,8 +19,10 @@ export interface AttemptSoFar {
   number: number
   /** Failed attempts of this activity. */
   failed: FailedAttempt[]
-  /** Attempts of the call that threw. */
+  /** Attempts of the call that threw; of a model call, those of the model that is being tried. */
   failures: number
+  /** Of a model call: the model to try, if not the agent's own. */
+  fallback?: Fallback
   /** The last progress that an earlier attempt reported. */
   lastProgress?: Json
 }
@@ -42,12 +44,20 @@ export interface Ticket {
   report: AttemptReport
 }
 
+/** A model's answer, checked; `hooks`: those that ran before its request. */
+export type ModelAnswer = Pick<
+  CallModelResult & { kind: 'completed' },
+  'content' | 'stopReason' | 'usage' | 'model' | 'promptDigest' | 'hooks'
+>
+
 /** One job. */
 export interface JobOrder<K extends JobKind = JobKind> {
   kind: K
   input: JobInput<K>
   attempt: AttemptSoFar
   ticket: Ticket
+  /** Of a model call: the answer that an executor had received completely before it died or lost the job. Only its calls are left to resolve. */
+  answer?: ModelAnswer
 }
 
 /** Events that are sent along with a job, so that it need not request them. */
@@ -71,6 +81,8 @@ export interface JobLink {
   begin(): Promise<void>
   /** Reports that the body is entered: its timeout starts. */
   entered(timeoutMs: number): void
+  /** Hands over the model's complete answer: if this executor dies, the next one need not request it again. */
+  answered(answer: ModelAnswer): void
   /** Reports progress: shown in `tool_calls`, and passed to the next attempt if this one dies. */
   progress(value: Json): void
   /** Whether the server still considers this attempt current. */

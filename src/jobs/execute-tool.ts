@@ -4,6 +4,7 @@ import type { Agent } from '../agent/agent.ts'
 import { isToolError } from '../agent/errors.ts'
 import { nextDelayMs } from '../agent/retry.ts'
 import type { Tool, ToolContext } from '../agent/tool.ts'
+import { withFields } from '../log/logger.ts'
 import { callIdOf, type Effect } from '../session/events.ts'
 import { agentContext } from './agent-context.ts'
 import { failedAttempt, type Notes, notesOf } from './attempt.ts'
@@ -13,6 +14,7 @@ import type { Job, JobNeeds } from './needs.ts'
 import { outputProblem, tellingOf } from './output.ts'
 import { recordResult, type Shelving } from './record.ts'
 import { parseInput, resolveCall } from './resolve.ts'
+import { type JobWithSlices, slicesIfReadable } from './slices.ts'
 import { defined } from '../session/defined.ts'
 
 /** How long a result too large for history waits for the store; the grace is shorter than that of an overdue attempt. */
@@ -26,8 +28,13 @@ function servedTool(needs: JobNeeds, input: ToolCallInput): { agent: Agent; tool
   const tool = agent?.tools.get(input.resolution.tool)
   if (!agent || !tool?.execute) return undefined
   const { effect, schemaDigest } = input.resolution
-  if (tool.schemaDigest !== schemaDigest || STRICTNESS[tool.effect] > STRICTNESS[effect]) return undefined
+  if (tool.schemaDigest !== schemaDigest || isStricter(tool, effect)) return undefined
   return { agent, tool }
+}
+
+/** Whether this build's tool may be repeated in fewer cases than the call's resolution says. */
+export function isStricter(tool: Tool, effect: Effect): boolean {
+  return STRICTNESS[tool.effect] > STRICTNESS[effect]
 }
 
 /** Carries out the job. @throws TryAgain. */
@@ -35,40 +42,42 @@ export async function executeTool(needs: JobNeeds, job: Job, input: ExecuteToolI
   const { attempts: before } = input.prior ?? { attempts: 0 }
   // The workflow was reset during the call: the session resumes from the store and settles the call from there.
   if (input.executionId !== job.executionId) return { kind: 'interrupted', attempt: before, begun: false }
+  const slices = await slicesIfReadable(needs, job, input)
+  if (!slices) return { kind: 'not_begun', attempt: before }
   const served = servedTool(needs, input)
   if (!served) {
-    const other = await otherResolution(needs, job, input)
+    const other = await otherResolution(needs, { ...job, slices }, input)
     if (input.untilServed && !other.resolution) throw notServed(needs.worker, `the tool "${input.resolution.tool}"`)
     return { kind: 'not_begun', attempt: before, ...other }
   }
   if (input.untilServed) return { kind: 'not_begun', attempt: before }
   const failed = [...job.attempt.failed]
   const notes = notesOf(job.attempt, job.link)
-  const result = await execute(needs, served.tool, input, { ...job, attempt: { ...job.attempt, failed } }, notes)
+  const result = await execute(needs, served.tool, input, { ...job, slices, attempt: { ...job.attempt, failed } }, notes)
   return { ...result, ...(failed.length > 0 && { failed }), ...notes.said() }
 }
 
 /** The call's id, from the position of its request. */
 function callIdOfInput({ run, turn, resolution }: ToolCallInput): string {
-  return callIdOf(run, turn, resolution.index)
+  return callIdOf(run, turn, resolution.index, resolution.generation)
 }
 
 /** This build's resolution of the call, if it has the tool. */
 async function otherResolution(
   needs: JobNeeds,
-  { sessionId }: Job,
+  { sessionId, slices }: JobWithSlices,
   input: ExecuteToolInput,
 ): Promise<Partial<Pick<ExecuteToolResult & { kind: 'not_begun' }, 'resolution'>>> {
   const agent = needs.agents.get(input.agent)
-  const { tool, index } = input.resolution
+  const { tool, index, generation } = input.resolution
   if (!agent?.tools.has(tool)) return {}
   const { run, intent, turn, keysOf } = input
-  const call = { sessionId, run, intent, turn, index, tool, input: input.input, ...defined({ keysOf }) }
-  const resolution = await resolveCall(agent, call, { ctx: agentContext(needs, sessionId, input) })
+  const call = { sessionId, run, intent, turn, index, tool, input: input.input, ...defined({ generation, keysOf }) }
+  const resolution = await resolveCall(agent, call, { ctx: agentContext(needs, sessionId, input, slices) })
   return { resolution }
 }
 
-async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job: Job, notes: Notes): Promise<ExecuteToolResult> {
+async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job: JobWithSlices, notes: Notes): Promise<ExecuteToolResult> {
   const { number } = job.attempt
   const parsed = await parseInput(tool, input.input)
   if ('problem' in parsed) return { kind: 'failed', attempt: number, code: 'invalid_arguments', message: parsed.problem }
@@ -145,13 +154,16 @@ function whenThrown(needs: JobNeeds, tool: Tool, effect: Effect, { attempt, link
 export function toolContext(
   needs: JobNeeds,
   input: ToolCallInput,
-  { sessionId, attempt, link }: Pick<Job, 'sessionId' | 'attempt' | 'link'>,
+  { sessionId, attempt, link, slices }: JobWithSlices,
   signal: AbortSignal,
-  { progress, lastProgress, milestone }: Pick<Notes, 'progress' | 'lastProgress' | 'milestone'>,
+  { progress, lastProgress, milestone, emit }: Pick<Notes, 'progress' | 'lastProgress' | 'milestone' | 'emit'>,
 ): ToolContext {
+  const ctx = agentContext(needs, sessionId, input, slices)
+  const callId = callIdOfInput(input)
   return {
-    ...agentContext(needs, sessionId, input),
-    callId: callIdOfInput(input),
+    ...ctx,
+    log: withFields(ctx.log, { call: callId, tool: input.resolution.tool }),
+    callId,
     intent: input.intent,
     attempt: attempt.number,
     idempotencyKey: input.resolution.key ?? '',
@@ -160,5 +172,6 @@ export function toolContext(
     progress,
     lastProgress,
     milestone,
+    emit,
   }
 }

@@ -1,6 +1,7 @@
 // The jobs of an executor, by kind.
 import { callModel } from './call-model.ts'
 import type { JobInput, JobKind, JobResult } from './contract.ts'
+import { endHooks } from './end-hooks.ts'
 import { executeTool } from './execute-tool.ts'
 import type { Job, JobNeeds } from './needs.ts'
 import { checkAnswer, resolveTool } from './outside.ts'
@@ -8,7 +9,7 @@ import { verifyTool } from './verify-tool.ts'
 
 type CarryOut<K extends JobKind> = (needs: JobNeeds, job: Job, input: JobInput<K>) => Promise<JobResult<K>>
 
-const JOBS: { [K in JobKind]: CarryOut<K> } = { callModel, executeTool, verifyTool, resolveTool, checkAnswer }
+const JOBS: { [K in JobKind]: CarryOut<K> } = { callModel, executeTool, verifyTool, resolveTool, checkAnswer, endHooks }
 
 /** Carries out a job. @throws TryAgain, and errors of user code that the activity must fail with. */
 export function carryOut<K extends JobKind>(kind: K, needs: JobNeeds, job: Job, input: JobInput<K>): Promise<JobResult<K>> {

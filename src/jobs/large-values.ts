@@ -61,7 +61,7 @@ export function largeValues(store: ValueStore, logger: Logger): LargeValues {
       const json = texts.get(ref.sha256)
       const whole = json === undefined ? undefined : put(event, JSON.parse(json) as Json)
       if (whole) return whole
-      logger.warn({ sessionId, seq: event.seq, sha256: ref.sha256 }, 'a large value is lost: the model sees only its beginning')
+      logger.warn({ session: sessionId, seq: event.seq, sha256: ref.sha256 }, 'a large value is lost: the model sees only its beginning')
       return event.type === 'message_received' ? { ...event, content: placeholderOf(ref) } : event
     })
   }

@@ -1,7 +1,7 @@
 // Dependencies of jobs, which their executor provides. It has no Temporal SDK and no database pool: the orchestrator provides the rest.
 import type { Agent } from '../agent/agent.ts'
 import type { Logger, Services } from '../agent/tool.ts'
-import type { AttemptSoFar, EventsAlong, JobLink } from './contract.ts'
+import type { AttemptSoFar, EventsAlong, JobLink, ModelAnswer } from './contract.ts'
 import type { LargeValues } from './large-values.ts'
 import type { SessionViews } from './session-views.ts'
 
@@ -25,4 +25,5 @@ export interface Job {
   attempt: AttemptSoFar
   link: JobLink
   along?: EventsAlong
+  answer?: ModelAnswer
 }

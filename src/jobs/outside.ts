@@ -3,30 +3,46 @@ import type { CheckAnswerInput, CheckAnswerResult, ResolveToolInput, ResolveTool
 import { agentContext } from './agent-context.ts'
 import { StaleWatermark } from './errors.ts'
 import { toolContext } from './execute-tool.ts'
+import { runHooksOfCall } from './model-call-hooks.ts'
 import type { Job, JobNeeds } from './needs.ts'
 import { outputProblem } from './output.ts'
 import { recordResult } from './record.ts'
-import { resolveCall } from './resolve.ts'
+import { hasTool, resolveCall } from './resolve.ts'
+import { readSlices } from './slices.ts'
 import { defined } from '../session/defined.ts'
 
 /** How long a large answer waits for the store, while its sender waits. */
 const SHELVE_MS = 5_000
 /** A context for checks: nothing is executed here. */
-const NO_NOTES = { progress: () => undefined, lastProgress: undefined, milestone: () => undefined }
+const NO_NOTES = { progress: () => undefined, lastProgress: undefined, milestone: () => undefined, emit: () => undefined }
 
 /** This build's resolution of a call with changed arguments. */
 export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolInput): Promise<ResolveToolResult> {
   const agent = needs.agents.get(input.agent)
-  if (!agent?.tools.has(input.tool)) return { kind: 'not_served' }
+  if (!agent || !hasTool(agent, input.tool)) return { kind: 'not_served' }
   const { sessionId, executionId } = job
-  const { epoch, watermark, origin, run, turn, index, tool } = input
+  const { epoch, watermark, origin, run, turn, index, generation, tool } = input
   try {
     const target = { sessionId, epoch, executionId, watermark, ...(origin && { origin }) }
-    const { state, transcript } = await needs.views.view(target, job.along)
+    const { state, transcript, slices } = await needs.views.view(target, job.along)
     const { keysOf, current } = state
-    const call = { sessionId, run, intent: current?.intent ?? run, turn, index, tool, input: input.input, ...defined({ keysOf }) }
-    const ctx = agentContext(needs, sessionId, input)
-    return { kind: 'resolved', resolution: await resolveCall(agent, call, { completed: transcript.keys, ctx }) }
+    const call = {
+      sessionId,
+      run,
+      intent: current?.intent ?? run,
+      turn,
+      index,
+      tool,
+      input: input.input,
+      ...defined({ generation, keysOf }),
+    }
+    const ctx = agentContext(needs, sessionId, input, slices)
+    const completed = transcript.keys
+    if (!input.asksHooks) return { kind: 'resolved', resolution: await resolveCall(agent, call, { completed, ctx }) }
+    const runner = { hooks: agent.hooks, ctx, attempt: job.attempt.number, signal: job.link.signal }
+    const asked = await runHooksOfCall(runner, agent, call, 1)
+    const resolution = await resolveCall(agent, { ...call, input: asked.input }, { completed, ctx, verdict: asked.verdict })
+    return { kind: 'resolved', resolution, hooks: asked.runs, ...(asked.verdict.own !== undefined && { input: asked.input }) }
   } catch (error) {
     if (error instanceof StaleWatermark) return { kind: 'stale_watermark' }
     throw error
@@ -40,7 +56,7 @@ export async function checkAnswer(needs: JobNeeds, job: Job, input: CheckAnswerI
   const message = await outputProblem(tool, input.result)
   if (message !== undefined) return { kind: 'does_not_fit', message }
   const { signal } = job.link
-  const ctx = toolContext(needs, input, job, signal, NO_NOTES)
+  const ctx = toolContext(needs, input, { ...job, slices: await readSlices(needs, job, input) }, signal, NO_NOTES)
   const shelving = { values: needs.values, waitMs: SHELVE_MS, signal }
   return { kind: 'fits', ...(await recordResult(tool, input.result, ctx, shelving)) }
 }

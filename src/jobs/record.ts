@@ -50,7 +50,7 @@ function attemptTo<T>(make: () => T, what: string, ctx: ToolContext): T | undefi
   try {
     return make()
   } catch (error) {
-    ctx.log.warn({ err: error, sessionId: ctx.sessionId, callId: ctx.callId }, `${what} threw: the call is recorded without it`)
+    ctx.log.warn({ err: error }, `${what} threw: the call is recorded without it`)
     return undefined
   }
 }

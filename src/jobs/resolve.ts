@@ -1,7 +1,9 @@
 // Resolves a tool call that the model requested, by this worker's code.
 import { z } from 'zod'
 import type { Agent } from '../agent/agent.ts'
+import { builtInNames, builtInOf } from '../agent/built-in-tools.ts'
 import { idempotencyKeyOf, inputDigestOf } from '../agent/keys.ts'
+import { DEFAULT_APPROVAL_MS } from '../agent/define-tool.ts'
 import type { AgentContext, ApprovalContext, ApprovalNeed, Tool } from '../agent/tool.ts'
 import { type ApprovalTerms, callIdOf, type Resolution, SETTLE_AFTER_MS } from '../session/events.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
@@ -19,10 +21,23 @@ export interface RequestedCall {
   intent: number
   turn: number
   index: number
+  generation?: number
   tool: string
   input: Json
   /** The session whose id is in keys of a whole session, if it is another one. */
   keysOf?: string
+  /** The answer was cut off in this call. */
+  isCut?: boolean
+}
+
+/** What hooks say of a call. */
+export interface Verdict {
+  /** It is not executed, for this reason. */
+  denied?: string
+  /** The model's own arguments, which a hook has changed. */
+  own?: Json
+  /** A hook failed, so a person must approve the call. */
+  ask?: string
 }
 
 /** The other inputs of a resolution. */
@@ -31,16 +46,27 @@ export interface ResolveOptions {
   completed?: ReadonlyMap<string, string>
   /** For the tool's `approval`. */
   ctx: AgentContext
+  verdict?: Verdict
+}
+
+/** Whether calls of a tool of that name are served: it is the agent's own, or one of pawl's that the agent has. */
+export function hasTool(agent: Agent, name: string): boolean {
+  return agent.tools.has(name) || builtInOf(agent, name) !== undefined
 }
 
 /** Resolves a call: its effect, key, timeouts, approval, or why it cannot run. */
-export async function resolveCall(agent: Agent, call: RequestedCall, { completed, ctx }: ResolveOptions): Promise<Resolution> {
+export async function resolveCall(agent: Agent, call: RequestedCall, options: ResolveOptions): Promise<Resolution> {
+  const { completed, ctx, verdict = {} } = options
   const { index, input: rawInput } = call
   const tool = agent.tools.get(call.tool)
   const inputDigest = inputDigestOf(call.tool, rawInput)
+  const own = verdict.own === undefined ? {} : { ownDigest: inputDigestOf(call.tool, verdict.own) }
+  const denied = verdict.denied === undefined ? {} : { invalid: { code: 'denied' as const, message: denialOf(verdict.denied) } }
+  const builtIn = builtInOf(agent, call.tool)
+  if (builtIn) return { ...NOT_RUN, index, tool: call.tool, inputDigest, ...own, ...denied, builtIn }
   if (!tool) {
     const named = cutText(call.tool, TEXT_BYTES.name)
-    const has = [...agent.tools.keys()].join(', ') || 'none'
+    const has = [...agent.tools.keys(), ...builtInNames(agent)].join(', ') || 'none'
     return {
       ...NOT_RUN,
       index,
@@ -54,6 +80,7 @@ export async function resolveCall(agent: Agent, call: RequestedCall, { completed
     tool: tool.name,
     effect: tool.effect,
     inputDigest,
+    ...own,
     schemaDigest: tool.schemaDigest,
     timeoutMs: tool.timeoutMs,
     retry: { maxRetries: tool.retry.maxRetries, baseDelayMs: tool.retry.baseDelayMs },
@@ -64,8 +91,10 @@ export async function resolveCall(agent: Agent, call: RequestedCall, { completed
     ...(tool.effect === 'external' && { onUnknown: tool.onUnknown }),
     ...(tool.client && { client: tool.client }),
   }
+  if (call.isCut) return { ...known, invalid: { code: 'cut_off', message: CUT } }
   const parsed = await parseInput(tool, rawInput)
   if ('problem' in parsed) return { ...known, invalid: { code: 'invalid_arguments', message: cutText(parsed.problem, MAX_TEXT_BYTES) } }
+  if (denied.invalid) return { ...known, ...denied }
   let key: string | undefined
   try {
     key = idempotencyKeyOf(tool, { ...call, rawInput, input: parsed.input })
@@ -82,12 +111,25 @@ export async function resolveCall(agent: Agent, call: RequestedCall, { completed
     }
   }
   const replayOf = key === undefined ? undefined : completed?.get(key)
-  const approval = await approvalOf(tool, parsed.input, { ...ctx, callId: callIdOf(call.run, call.turn, index) })
+  const approval = await approvalOf(
+    tool,
+    parsed.input,
+    { ...ctx, callId: callIdOf(call.run, call.turn, index, call.generation) },
+    verdict.ask,
+  )
   return { ...known, ...defined({ key, replayOf }), ...(approval && { approval }) }
 }
 
-/** The terms of the approval, if the call needs one. It does if the tool's function fails. */
-async function approvalOf(tool: Tool, input: unknown, ctx: ApprovalContext): Promise<ApprovalTerms | undefined> {
+function denialOf(reason: string): string {
+  return cutText(`This call was not allowed and was not executed. Reason: ${reason}`, MAX_TEXT_BYTES)
+}
+
+/** The terms of the approval, if the call needs one. It does if the tool's function or a hook (`ask`: how) fails. */
+async function approvalOf(tool: Tool, input: unknown, ctx: ApprovalContext, ask: string | undefined): Promise<ApprovalTerms | undefined> {
+  if (ask !== undefined) {
+    const { expiresMs = DEFAULT_APPROVAL_MS, onExpiry = 'deny' } = tool.approval ?? {}
+    return { expiresMs, onExpiry, reason: cutText(ask, MAX_TEXT_BYTES) }
+  }
   if (!tool.approval) return undefined
   const { needed, expiresMs, onExpiry } = tool.approval
   let need: ApprovalNeed
@@ -114,6 +156,10 @@ async function inTime<T>(answer: T | Promise<T>): Promise<T> {
     clearTimeout(timer)
   }
 }
+
+const CUT =
+  'This call was not run: the answer was cut off at the limit of its length, so the arguments may be incomplete. ' +
+  'Request the call again with shorter arguments, or split it into several calls.'
 
 const NOT_RUN = { effect: 'read', schemaDigest: '', timeoutMs: 0, retry: { maxRetries: 0, baseDelayMs: 0 }, verify: false } as const
 

@@ -1,8 +1,11 @@
 // Caches sessions folded up to a watermark, so that a turn folds only new events.
 import { LRUCache } from 'lru-cache'
 import { blobOf } from '../session/blobs.ts'
+import type { Logger } from '../agent/tool.ts'
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { fold } from '../session/fold.ts'
+import { addToHookPast, type HookPast, noPast } from '../session/hook-past.ts'
+import { addToSlices, emptySlices, type SliceRules, type SlicesFold, type SliceValues } from '../session/slices.ts'
 import type { SessionState } from '../session/state.ts'
 import { addToTranscript, emptyTranscript, type Transcript } from '../session/transcript.ts'
 import type { EventsAlong } from './contract.ts'
@@ -13,6 +16,10 @@ import type { LargeValues } from './large-values.ts'
 export interface SessionView {
   state: SessionState
   transcript: Transcript
+  /** Of this build's agent. They are frozen and may be kept. */
+  slices: SliceValues
+  /** What its hooks may still have to see; empty if this build's agent has none. */
+  hooks: HookPast
 }
 
 /** The events to read: of which session and chain, up to where, and the execution that can be queried for them. */
@@ -43,10 +50,22 @@ const BYTES_KEPT = 256_000_000
 interface Kept extends SessionView {
   at: Watermark
   bytes: number
+  fold: SlicesFold
+}
+
+/** What views need of their executor. */
+export interface ViewNeeds {
+  read: ReadEntries
+  values: LargeValues
+  /** The slices of an agent; none of one that this build does not have. */
+  slicesOf(agent: string): readonly SliceRules[]
+  /** Whether an agent has hooks. */
+  hasHooks(agent: string): boolean
+  logger: Logger
 }
 
 /** Views over the events that `read` returns. */
-export function sessionViews(read: ReadEntries, values: LargeValues): SessionViews {
+export function sessionViews({ read, values, slicesOf, hasHooks, logger }: ViewNeeds): SessionViews {
   const kept = new LRUCache<string, Kept>({ max: SESSIONS_KEPT, maxSize: BYTES_KEPT, sizeCalculation: ({ bytes }) => bytes })
   const reading = new Map<string, Promise<unknown>>()
 
@@ -74,9 +93,21 @@ export function sessionViews(read: ReadEntries, values: LargeValues): SessionVie
     for (const event of whole) addToTranscript(transcript, event)
     const state = fold(from?.state, events)
     if (!state) throw new StaleWatermark('the events begin in the middle of the session')
-    const read = events.map((event, index) => (entries[index]?.json.length ?? 0) + valueBytes(event))
+    const slices = from?.fold ?? emptySlices(slicesOf(state.agent))
+    for (const event of whole) {
+      addToSlices(slices, event, ({ error, ...skipped }) =>
+        logger.warn({ session: target.sessionId, ...skipped, err: error }, 'a slice skipped an event: its reducer threw'),
+      )
+    }
+    const hooks = from?.hooks ?? noPast()
+    const isHooked = hasHooks(state.agent)
+    if (isHooked) for (const event of whole) addToHookPast(hooks, event)
+    const read = events.map((event, index) => {
+      const copies = copiesOf(event, slices) + (isHooked ? 1 : 0)
+      return ((entries[index]?.json.length ?? 0) + valueBytes(event)) * copies
+    })
     const bytes = read.reduce((sum, one) => sum + one, from?.bytes ?? 1)
-    const grown = { state, transcript, at: target.watermark, bytes }
+    const grown = { state, transcript, slices: slices.values, hooks, fold: slices, at: target.watermark, bytes }
     kept.set(key, grown)
     return grown
   }
@@ -87,7 +118,8 @@ export function sessionViews(read: ReadEntries, values: LargeValues): SessionVie
       if (from.digest !== watermark.digest) throw new StaleWatermark('what was read before differs')
       return []
     }
-    if (along && along.from.seq === from.seq && along.from.digest === from.digest) return along.entries
+    const sent = along && entriesAbove(along, from)
+    if (sent) return sent
     return read(target, from)
   }
 
@@ -107,6 +139,18 @@ export function sessionViews(read: ReadEntries, values: LargeValues): SessionVie
       })
     },
   }
+}
+
+/** Those of the entries that are new; undefined if they do not continue what was read. A tool's slices may have been read meanwhile. */
+function entriesAbove({ from: first, entries }: EventsAlong, from: Watermark): LogEntry[] | undefined {
+  if (first.seq === from.seq && first.digest === from.digest) return entries
+  const at = entries.findIndex(({ seq, digest }) => seq === from.seq && digest === from.digest)
+  return at < 0 ? undefined : entries.slice(at + 1)
+}
+
+/** Events that slices read are kept beside the transcript. */
+function copiesOf({ type }: SessionEvent, { rules, past }: SlicesFold): number {
+  return rules.length > 0 && past.reads.has(type) ? 2 : 1
 }
 
 /** Bytes of a restored value. Any client can signal a reference with any number in it. */

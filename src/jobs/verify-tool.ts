@@ -6,9 +6,10 @@ import type { Job, JobNeeds } from './needs.ts'
 import { outputProblem, tellingOf } from './output.ts'
 import { recordResult } from './record.ts'
 import { parseInput } from './resolve.ts'
+import { slicesIfReadable } from './slices.ts'
 
 /** A `verify` reports no progress. */
-const NO_NOTES = { progress: () => undefined, lastProgress: undefined, milestone: () => undefined }
+const NO_NOTES = { progress: () => undefined, lastProgress: undefined, milestone: () => undefined, emit: () => undefined }
 
 /** Carries out the job. Rethrows what `verify` throws: Temporal retries it. */
 export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInput): Promise<VerifyToolResult> {
@@ -19,9 +20,11 @@ export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInp
   if (!verify) return { kind: 'cannot_tell', message: 'The tool has no verify.' }
   const parsed = await parseInput(tool, input.input)
   if ('problem' in parsed) return { kind: 'cannot_tell', message: parsed.problem }
+  const slices = await slicesIfReadable(needs, job, input)
+  if (!slices) return { kind: 'not_begun' }
   const startedAt = Date.now()
   // `ctx.attempt` is the attempt in question.
-  const about = { ...job, attempt: { ...job.attempt, number: input.attempt } }
+  const about = { ...job, slices, attempt: { ...job.attempt, number: input.attempt } }
   const bounds = { timeoutMs: tool.verifyTimeoutMs, stop: job.link.signal, abandonAfterMs: ABANDON_AFTER_MS }
   const { verdict, ctx } = await runBody(bounds, async (signal) => {
     job.link.entered(tool.verifyTimeoutMs)

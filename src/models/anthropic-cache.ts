@@ -15,14 +15,15 @@ const EPHEMERAL = { type: 'ephemeral' } as const
  * The same with breakpoints on the last tool, the system prompt, the last message and the user's message before it.
  * The last but one is where the previous call ended: the API looks only about 20 blocks back from a breakpoint,
  * which a turn of many parallel calls exceeds. Tools have their own, because instructions made from the state change.
+ * `volatileBlocks`: blocks at the end of the last message that the next request will not have, so that caching them would be a waste.
  */
-export function withCacheBreakpoints<P extends CacheableParams>(params: P): P {
+export function withCacheBreakpoints<P extends CacheableParams>(params: P, volatileBlocks = 0): P {
   const messages = [...params.messages]
   const last = messages.length - 1
   const before = messages.findLastIndex((message, index) => index < last && message.role === 'user')
   for (const index of new Set([last, before])) {
     const message = messages[index]
-    if (message) messages[index] = { ...message, content: markLast(message.content) }
+    if (message) messages[index] = { ...message, content: markLast(message.content, index === last ? volatileBlocks : 0) }
   }
   return {
     ...params,
@@ -32,7 +33,7 @@ export function withCacheBreakpoints<P extends CacheableParams>(params: P): P {
   }
 }
 
-/** The last block always takes a breakpoint: no message that is sent ends in thinking, and none holds empty text. */
-function markLast<T>(items: readonly T[]): T[] {
-  return items.map((item, index) => (index === items.length - 1 ? { ...item, cache_control: EPHEMERAL } : item))
+/** The last block before those always takes a breakpoint: no message that is sent ends in thinking, and none holds empty text. */
+function markLast<T>(items: readonly T[], without = 0): T[] {
+  return items.map((item, index) => (index === items.length - 1 - without ? { ...item, cache_control: EPHEMERAL } : item))
 }

@@ -15,11 +15,23 @@ const WHAT_NEXT: Record<string, string> = {
   connection_error:
     'pawl retries it according to the agent’s `retry`; if it persists, check the network, the proxy and ANTHROPIC_BASE_URL.',
   invalid_request_error: 'Correct the part that it names: options of anthropic(), instructions, tools or messages.',
+  context_overflow:
+    'Abandon the run or go back (`recover`, `rollback`), or make messages, images and tool results smaller, or `maxTokens` lower.',
   not_found_error: 'Check the name of the model and ANTHROPIC_BASE_URL.',
   permission_error: 'Check the permissions of the API key.',
   rate_limit_error: 'pawl retries it when the API allows; if it persists, run fewer sessions at once or request a higher limit.',
-  request_too_large: 'Make the messages, images or tool results smaller.',
 }
+
+/** Statuses and types that say that this account may not use this model: another model may answer the same request. */
+const NOT_ADMITTED = new Set<unknown>([
+  ...[401, 402, 403, 404],
+  ...['authentication_error', 'billing_error', 'permission_error', 'not_found_error'],
+])
+/** A 400 with which the API reports an account without credit. */
+const NO_CREDIT = /credit balance is too low/i
+
+/** How the API, Bedrock and Vertex say that a request does not fit into the model's context; 413 is a limit in bytes. */
+const TOO_LONG = /(?:prompt|input) is too long|exceeds? (?:the )?context (?:limit|window)|maximum context length/i
 
 /** An error of the SDK, recognised by its shape, because a user's client may come from another copy of the SDK. */
 interface Thrown {
@@ -35,7 +47,8 @@ export type CallPhase = 'request' | 'stream'
 
 /**
  * The ModelError for what a call of `model` threw.
- * Codes: Anthropic's error type where there is one, `http_<status>`, `timeout`, `connection_error`, `stream_cut`, `model_call_failed`.
+ * Codes: `context_overflow`, otherwise Anthropic's error type where there is one, `http_<status>`, `timeout`, `connection_error`,
+ * `stream_cut`, `model_call_failed`.
  */
 export function modelErrorOf(error: unknown, model: string, phase: CallPhase): ModelError {
   if (error instanceof ModelError) return error
@@ -43,7 +56,9 @@ export function modelErrorOf(error: unknown, model: string, phase: CallPhase): M
   const { code, retryable } = classify(thrown, error, phase)
   return new ModelError(code, sentence(`${model}: ${detailOf(thrown, error)}`, code, retryable), {
     retryable,
+    fallback: retryable || isNotAdmitted(thrown),
     status: thrown.status,
+    phase: streamOf(phase),
     retryAfter: retryable && thrown.headers ? retryAfterMsOf(thrown.headers) : undefined,
     cause: error,
   })
@@ -53,20 +68,26 @@ export function modelErrorOf(error: unknown, model: string, phase: CallPhase): M
 export function streamCut(model: string): ModelError {
   return new ModelError('stream_cut', sentence(`${model}: the stream ended before the answer was complete.`, 'stream_cut', true), {
     retryable: true,
+    phase: 'stream',
   })
 }
 
 /** No data arrived for `ms` milliseconds. */
-export function callTimedOut(model: string, ms: number): ModelError {
-  return new ModelError('timeout', sentence(`${model}: no data arrived for ${ms} ms.`, 'timeout', true), { retryable: true })
+export function callTimedOut(model: string, ms: number, phase: CallPhase): ModelError {
+  return new ModelError('timeout', sentence(`${model}: no data arrived for ${ms} ms.`, 'timeout', true), {
+    retryable: true,
+    phase: streamOf(phase),
+  })
 }
+
+const streamOf = (phase: CallPhase): 'stream' | undefined => (phase === 'stream' ? phase : undefined)
 
 /** No credentials were found. */
 export function noApiKey(): ModelError {
   return new ModelError(
     'no_api_key',
     'There is no API key for Anthropic: set ANTHROPIC_API_KEY in the worker’s environment, or pass an `apiKey` or a `client` to anthropic().',
-    { retryable: false },
+    { retryable: false, fallback: true },
   )
 }
 
@@ -107,6 +128,7 @@ function untilIn(ms: number, given: number, now: number): number {
 
 function classify(thrown: Thrown, error: unknown, phase: CallPhase): { code: string; retryable: boolean } {
   const { status, type, name } = thrown
+  if (isTooLong(thrown)) return { code: 'context_overflow', retryable: false }
   if (status !== undefined) {
     return { code: type ?? `http_${status}`, retryable: RETRYABLE_STATUS.has(status) || status >= 500 }
   }
@@ -114,6 +136,15 @@ function classify(thrown: Thrown, error: unknown, phase: CallPhase): { code: str
   if (name === 'APIConnectionTimeoutError' || isSocketTimeout(error)) return { code: 'timeout', retryable: true }
   if (name === 'APIConnectionError') return { code: 'connection_error', retryable: true }
   return { code: phase === 'stream' ? 'stream_cut' : 'model_call_failed', retryable: true }
+}
+
+function isTooLong({ status, type, message }: Thrown): boolean {
+  if (status === 413 || type === 'request_too_large') return true
+  return (status === 400 || (status === undefined && type === 'invalid_request_error')) && TOO_LONG.test(message)
+}
+
+function isNotAdmitted({ status, type, message }: Thrown): boolean {
+  return NOT_ADMITTED.has(status) || NOT_ADMITTED.has(type) || (status === 400 && NO_CREDIT.test(message))
 }
 
 function thrownOf(error: unknown): Thrown {

@@ -29,7 +29,7 @@ export function paramsOf(model: string, options: AnthropicOptions, request: Mode
     messages: wireMessages(request.messages),
     stream: true as const,
   }
-  return options.cache === 'off' ? params : withCacheBreakpoints(params)
+  return options.cache === 'off' ? params : withCacheBreakpoints(params, request.volatileBlocks)
 }
 
 function wireTool({ name, description, input_schema }: ModelRequest['tools'][number]): Tool {

@@ -117,11 +117,10 @@ function grow(draft: Draft, index: number, delta: RawContentBlockDelta, onDelta:
   }
 }
 
-/** Drops empty text, which must not be sent back, and the calls of a refused answer, which must not run. */
+/** Drops empty text, which must not be sent back. */
 function finish(draft: Draft, stopReason: StopReason): AssistantBlock[] {
   if (draft.type === 'text') return draft.text === '' ? [] : [draft]
   if (draft.type !== 'tool_use') return [draft]
-  if (stopReason === 'refusal') return []
   return [{ type: 'tool_use', id: draft.id, name: draft.name, input: inputOf(draft, stopReason) }]
 }
 

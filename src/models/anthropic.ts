@@ -28,6 +28,7 @@ export function anthropic(model: string, options: AnthropicOptions = {}): Model 
   }
   return {
     name: model,
+    provider: 'anthropic',
     async generate(request, ctx) {
       ctx.signal.throwIfAborted()
       try {
@@ -76,7 +77,7 @@ async function streamedCall(
   if (answer.isComplete()) return answer.response()
   // Asked for before `failure`: the SDK's stream ends without an error when it is aborted.
   ctx.signal.throwIfAborted()
-  if (guard.isSilent()) throw callTimedOut(params.model, timeoutMs)
+  if (guard.isSilent()) throw callTimedOut(params.model, timeoutMs, phase)
   throw failure === undefined ? streamCut(params.model) : modelErrorOf(failure, params.model, phase)
 }
 

@@ -24,10 +24,11 @@ export function lostAttempt(attempt: number, heard: { attempt: number; worker: s
   return { ...said, message: 'The worker stopped sending heartbeats.', ...(wasHeard && { worker: heard.worker }) }
 }
 
-/** Whether the attempt died with its worker, threw, or never began. */
-export function fateOf(attempt: FailedAttempt): 'death' | 'failure' | 'unheard' {
+/** Whether the attempt died with its worker, threw, never began, or was the `neighbour` of a call for which its worker was killed. */
+export function fateOf(attempt: FailedAttempt): 'death' | 'failure' | 'unheard' | 'neighbour' {
   if (attempt.class !== 'WorkerDied' && attempt.class !== 'HeartbeatTimeout') return 'failure'
-  return attempt.code === UNHEARD ? 'unheard' : 'death'
+  if (attempt.code === UNHEARD) return 'unheard'
+  return attempt.code === 'neighbour' ? 'neighbour' : 'death'
 }
 
 /** What is known of an attempt that did not report back: heartbeat details, and the details of `WorkerDied`. */

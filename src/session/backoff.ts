@@ -9,8 +9,12 @@ const SOME_WAIT_MS = 1_000
 
 /** Milliseconds before retry number `retry` (from 1): doubled each time, a minute at most. */
 export function backoffMs(baseDelayMs: number, retry: number): number {
-  const doublings = Math.min(Math.max(0, retry - 1), MAX_DOUBLINGS)
-  return Math.min(baseDelayMs * 2 ** doublings, LONGEST_BACKOFF_MS)
+  return Math.min(doubled(baseDelayMs, retry - 1), LONGEST_BACKOFF_MS)
+}
+
+/** The milliseconds, doubled so many times: a finite number, however often that is. */
+export function doubled(ms: number, times: number): number {
+  return ms * 2 ** Math.min(Math.max(0, times), MAX_DOUBLINGS)
 }
 
 /** The requested milliseconds; undefined if the value is not a valid wait. */

@@ -27,6 +27,8 @@ export interface ThinkingBlock {
   thinking: string
   /** The provider's signature of it. */
   signature: string
+  /** The provider that can read it: a Model's `provider`, or its name. pawl sets it. */
+  provider?: string
 }
 
 /** Thinking that only the provider can read; sent back unchanged. */
@@ -35,6 +37,8 @@ export interface RedactedThinkingBlock {
   type: 'redacted_thinking'
   /** What the provider encrypted. */
   data: string
+  /** The provider that can read it: a Model's `provider`, or its name. pawl sets it. */
+  provider?: string
 }
 
 /** The model's request to run a tool. `input` should be an object, but models do not guarantee it. */

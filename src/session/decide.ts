@@ -1,8 +1,11 @@
 // Decides a session's next step from its state alone. The shell in `workflows/` carries it out and records the outcome.
 import { shortHash } from './digest.ts'
 import type { StopReason, Usage } from './content.ts'
+import type { RecoveryStrategy, Resolution } from './events.ts'
+import { type Deadline, deadlineOf, deadlinesOf } from './deadlines.ts'
 import { hasEnded, isWaiting } from './fold-calls.ts'
-import type { CallState, QueuedMessage, RunState, SessionState } from './state.ts'
+import { leavesByItself } from './recovery.ts'
+import type { CallState, QueuedMessage, RunState, SessionError, SessionState } from './state.ts'
 
 /** The next step of a session. */
 export type Decision =
@@ -19,6 +22,10 @@ export type Decision =
   | { do: 'run_calls'; run: number; turn: number; calls: CallState[] }
   | { do: 'complete_run'; run: number; turns: number; stopReason: StopReason; usage: Usage }
   | { do: 'fail_run'; run: number; code: string; reason: string }
+  /** Hooks of a turn that no model call follows. */
+  | { do: 'end_hooks'; run: number; turn: number }
+  /** The time of an automatic recovery has come. */
+  | { do: 'recover'; strategy: RecoveryStrategy }
 
 /** How many reads of a turn run in parallel. */
 export const READS_AT_ONCE = 20
@@ -27,36 +34,48 @@ export const READS_AT_ONCE = 20
 export interface Due {
   /** No answer for the call came in time. */
   call(call: CallState): boolean
-  /** The run has taken longer than its limit. */
-  run(run: RunState): boolean
+  /** The run should have ended by now. */
+  deadline(deadline: Deadline): boolean
+  /** The next attempt to leave the error is due. */
+  recovery(error: SessionError): boolean
 }
 
 /** The due times that have passed at `now`, in milliseconds since 1970. Not for the workflow: its replay may see another time. */
 export function dueAt(now: number): Due {
-  return { call: (call) => expiryOf(call) <= now, run: (run) => deadlineOf(run) <= now }
+  return {
+    call: (call) => expiryOf(call) <= now,
+    deadline: ({ at }) => at <= now,
+    recovery: ({ nextAttemptAt = now }) => nextAttemptAt <= now,
+  }
 }
 
 /** Whether a run is in progress. It is also while it waits, and while the session is in an error that it leaves by itself. */
 export function isGoingOn({ status, error, current }: SessionState): boolean {
-  return current !== null && (status === 'running' || status === 'waiting' || (status === 'error' && error?.strategy === 'automatic'))
+  if (current === null) return false
+  return status === 'running' || status === 'waiting' || (status === 'error' && error !== null && leavesByItself(error))
 }
 
 /** Decides the next step. */
 export function decide(state: SessionState, due: Due): Decision {
-  const run = state.current
-  if (state.status === 'error') {
-    // After an error that pawl leaves by itself, the run continues; after any other error, only a message starts a new run.
-    if (state.error?.strategy !== 'automatic') return nextRun(state)
+  if (state.paused) return { do: 'wait' }
+  const { current: run, error } = state
+  if (state.status === 'error' && error && error.strategy !== 'automatic') {
+    if (!leavesByItself(error)) return afterError(state)
+    // Messages wait for the run that they were sent to.
+    return due.recovery(error) ? { do: 'recover', strategy: error.strategy } : { do: 'wait' }
   }
   if (!run) return nextRun(state)
   switch (run.phase) {
     case 'turn_due': {
-      const exceeded = limitExceeded(run, due)
+      const exceeded = limitExceeded(state, run, due)
       if (exceeded) return { do: 'fail_run', run: run.run, ...exceeded }
-      return { do: 'start_turn', run: run.run, turn: run.turn + 1, takes: state.inbox.map((message) => message.messageId) }
+      return { do: 'start_turn', run: run.run, turn: turnsOf(run) + 1, takes: takesOf(state, run, due) }
     }
-    case 'model':
+    case 'model': {
+      const exceeded = deadlineExceeded(state, run, due)
+      if (exceeded) return { do: 'fail_run', run: run.run, ...exceeded }
       return { do: 'call_model', run: run.run, turn: run.turn }
+    }
     case 'tools':
       return goOnWithCalls(state, run, due)
     case 'answered':
@@ -65,22 +84,38 @@ export function decide(state: SessionState, due: Due): Decision {
 }
 
 /** The limit that prevents another turn of the run, if one does. */
-function limitExceeded(run: RunState, due: Due): { code: string; reason: string } | undefined {
+function limitExceeded(state: SessionState, run: RunState, due: Due): { code: string; reason: string } | undefined {
+  // A run that failed before it took its message would leave it to another run, and that one to the next.
+  if (run.turn === 0) return undefined
   const { maxTurns } = run.limits ?? {}
-  if (maxTurns !== undefined && run.turn >= maxTurns) {
-    return { code: 'max_turns', reason: `The run reached its limit of ${run.turn} model calls (limits.maxTurns).` }
+  const turns = turnsOf(run)
+  if (maxTurns !== undefined && turns >= maxTurns) {
+    return { code: 'max_turns', reason: `The run reached its limit of ${turns} model calls (limits.maxTurns).` }
   }
-  return deadlineExceeded(run, due)
+  return deadlineExceeded(state, run, due)
 }
 
-function deadlineExceeded(run: RunState, due: Due): { code: string; reason: string } | undefined {
-  if (!due.run(run)) return undefined
-  return { code: 'deadline_exceeded', reason: `The run took longer than its limit of ${run.limits?.deadlineMs} ms (limits.deadline).` }
+/** How many turns the run has begun. */
+function turnsOf({ turn, lastTurn = turn }: RunState): number {
+  return lastTurn
 }
 
-/** When the run's deadline is; infinity without one. */
-export function deadlineOf({ startedAt, limits }: RunState): number {
-  return limits?.deadlineMs === undefined ? Number.POSITIVE_INFINITY : startedAt + limits.deadlineMs
+function deadlineExceeded(state: SessionState, run: RunState, due: Due): { code: string; reason: string } | undefined {
+  const passed = deadlinesOf(state, run).find(due.deadline)
+  return passed && { code: 'deadline_exceeded', reason: passed.reason }
+}
+
+/** The waiting messages that the run's next turn takes: up to the first whose deadline has passed, which would end the run. */
+function takesOf(state: SessionState, run: RunState, due: Due): string[] {
+  const hasPassed = (message: QueuedMessage): boolean => {
+    const deadline = deadlineOf(message)
+    return deadline !== undefined && due.deadline(deadline)
+  }
+  const opener = run.turn === 0 ? state.inbox.find(({ messageId }) => messageId === run.messageId) : undefined
+  // The run ends at once: the other messages open the next one.
+  if (opener && (hasPassed(opener) || deadlineExceeded(state, run, due))) return [opener.messageId]
+  const first = state.inbox.findIndex(hasPassed)
+  return state.inbox.slice(0, first < 0 ? undefined : first).map(({ messageId }) => messageId)
 }
 
 /** When the call stops waiting for an answer; infinity if it never does. */
@@ -88,7 +123,13 @@ export function expiryOf({ asked }: CallState): number {
   return asked?.expiresAt ?? Number.POSITIVE_INFINITY
 }
 
+/** A message takes the session out of an error that pawl does not leave by itself, unless a person must first say what a call has done. */
+function afterError(state: SessionState): Decision {
+  return state.current?.calls.some(({ status }) => status === 'awaiting_resolution') ? { do: 'wait' } : nextRun(state)
+}
+
 function nextRun(state: SessionState): Decision {
+  if (state.hooksDue !== undefined) return { do: 'end_hooks', ...state.hooksDue }
   const message = state.inbox[0]
   return message ? { do: 'start_run', run: state.run + 1, message } : { do: 'wait' }
 }
@@ -104,7 +145,7 @@ function goOnWithCalls(state: SessionState, run: RunState, due: Due): Decision {
   if (expired) return { do: 'expire', call: expired }
   const calls = nextCalls(open)
   if (calls.length > 0) return { do: 'run_calls', run: run.run, turn: run.turn, calls }
-  const exceeded = deadlineExceeded(run, due)
+  const exceeded = deadlineExceeded(state, run, due)
   if (exceeded) return { do: 'fail_run', run: run.run, ...exceeded }
   return { do: 'wait' }
 }
@@ -120,17 +161,18 @@ function needOf(state: SessionState, call: CallState): 'approval' | 'answer' | u
 }
 
 /**
- * Reads run in parallel up to the next call that is not a read; all other calls run one after another, in the model's order.
+ * Reads run in parallel up to the next call that is not a read; all other calls, those of pawl's own tools too, run one after another, in
+ * the model's order.
  * An effect that waits for a person blocks the effects after it, but no reads; a client tool blocks nothing.
  */
 function nextCalls(open: readonly CallState[]): CallState[] {
   const reads: CallState[] = []
   let isHeldUp = false
   for (const call of open) {
-    const { effect, client } = call.resolution
+    const { effect, client, builtIn } = call.resolution
     if (isWaiting(call)) {
       isHeldUp ||= effect !== 'read' && !client
-    } else if (effect === 'read') {
+    } else if (effect === 'read' && !builtIn) {
       reads.push(call)
       if (reads.length === READS_AT_ONCE) return reads
     } else if (!isHeldUp) {
@@ -161,7 +203,13 @@ export function admit(state: SessionState, call: CallState): CallAdmission {
   }
   for (const [callId, unknown] of Object.entries(state.unknown)) {
     const sameKey = resolution.key !== undefined && unknown.resolution.key === resolution.key
-    if (sameKey || unknown.resolution.inputDigest === resolution.inputDigest) return { as: 'verify_first', of: callId }
+    if (sameKey || haveSameIntent(unknown.resolution, resolution)) return { as: 'verify_first', of: callId }
   }
   return { as: 'execute' }
+}
+
+/** The model's own arguments count, and those that a hook has put in their place. */
+function haveSameIntent(one: Resolution, other: Resolution): boolean {
+  const digests = [other.inputDigest, other.ownDigest ?? other.inputDigest]
+  return digests.includes(one.inputDigest) || digests.includes(one.ownDigest ?? one.inputDigest)
 }

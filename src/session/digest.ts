@@ -4,7 +4,7 @@ import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import type { LogEntry } from './events.ts'
 
 const DATED = /^(\{"v":1,"seq":\d+,)"at":\d+,("type":"(\w+)")/
-const WITH_DUE_TIME = new Set(['approval_requested', 'answer_requested'])
+const WITH_DUE_TIME = new Set(['approval_requested', 'answer_requested', 'error_entered'])
 
 /**
  * The digest after the event `json`, given the digest before it. 128 bits, hex.
@@ -19,7 +19,7 @@ function timeless(json: string): string {
   const [dated, before = '', type = '', name = ''] = DATED.exec(json) ?? []
   if (dated === undefined) return json
   const rest = json.slice(dated.length)
-  return before + type + (WITH_DUE_TIME.has(name) ? rest.replace(/,"expiresAt":\d+/, '') : rest)
+  return before + type + (WITH_DUE_TIME.has(name) ? rest.replace(/,"(?:expiresAt|nextAttemptAt)":\d+/, '') : rest)
 }
 
 /** Whether `entries` are contiguous, continue `from`, and have the digests of their text. */

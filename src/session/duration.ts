@@ -27,3 +27,23 @@ export function milliseconds(
   const ms = Math.round(Number(match[1]) * (UNIT_MS[match[2] ?? ''] ?? Number.NaN))
   return ms >= least && ms <= most ? ms : undefined
 }
+
+const SHOWN: readonly [ms: number, name: string][] = [
+  [86_400_000, 'd'],
+  [3_600_000, 'h'],
+  [60_000, 'min'],
+  [1_000, 's'],
+]
+
+/** A duration for people in its two largest units, such as `2 h 5 min`; below a second in milliseconds. */
+export function durationText(ms: number): string {
+  const first = SHOWN.findIndex(([unit]) => ms >= unit)
+  if (first === -1) return `${Math.round(ms)} ms`
+  let rest = ms
+  const parts = SHOWN.slice(first, first + 2).map(([unit, name]) => {
+    const count = Math.floor(rest / unit)
+    rest -= count * unit
+    return count === 0 ? '' : `${count} ${name}`
+  })
+  return parts.filter(Boolean).join(' ')
+}

@@ -1,12 +1,16 @@
 // The events of a session. In `seq` order, they *are* the session: everything else is folded from them.
 import type { AssistantBlock, ImageBlock, StopReason, TextBlock, Usage, UserBlock } from './content.ts'
+import type { HookRun } from './hooks.ts'
 import type { Json, JsonObject } from './json.ts'
+import type { MemoryChange, MemoryLimit } from './memory.ts'
+import type { PlanChange } from './plan.ts'
+import type { Restored } from './restored.ts'
 
 /** What a tool does to the outside world, and therefore what may be repeated after a crash. */
 export type Effect = 'read' | 'idempotent' | 'external'
 
 /** How a session in `error` can be recovered. */
-export type RecoveryStrategy = 'continue_run' | 'restart_run' | 'restart_from_last_effect' | 'manual' | 'abandon'
+export type RecoveryStrategy = 'continue_run' | 'selective' | 'restart_run' | 'restart_from_last_effect' | 'manual' | 'abandon'
 
 /** One failed attempt of a model call or a tool call. */
 export interface FailedAttempt {
@@ -18,12 +22,16 @@ export interface FailedAttempt {
   code?: string
   /** What went wrong. */
   message: string
+  /** `stream`: the model had begun to answer. */
+  phase?: 'stream'
   /** Whether another attempt was allowed. */
   retryable: boolean
   /** Milliseconds until the next attempt, if one followed. */
   nextDelayMs?: number
   /** The worker process (`host:pid`), if known. */
   worker?: string
+  /** Of a model call: the `name` of the model that failed, if one was called. */
+  model?: string
 }
 
 /** Default of `settleAfter`: how long after an outcome became unknown "it did not happen" from `verify` counts. */
@@ -36,15 +44,21 @@ export interface Resolution {
   /** The tool's name. */
   tool: string
   /** Why the call cannot run: the model gets this as an error result. */
-  invalid?: { code: 'unknown_tool' | 'invalid_arguments' | 'invalid_idempotency_key'; message: string }
+  invalid?: { code: 'unknown_tool' | 'cut_off' | 'invalid_arguments' | 'invalid_idempotency_key' | 'denied'; message: string }
   /** The tool's effect. */
   effect: Effect
+  /** Which making of the call it is, from 2: a recovery has it made again. Absent: the first one. */
+  generation?: number
   /** The idempotency key; absent for `read`. */
   key?: string
+  /** The key of the first generation, if `key` is another one: its effect had completed and is to happen again. */
+  firstKey?: string
   /** The call that already completed the effect with this key, if there is one. */
   replayOf?: string
   /** Digest of tool name and canonical raw arguments: two calls with the same digest have the same intent. */
   inputDigest: string
+  /** The same of the model's own arguments, if a hook has changed them. */
+  ownDigest?: string
   /** Digest of the tool's input schema, so that another build notices a change. */
   schemaDigest: string
   /** Milliseconds that one attempt of the body may take. */
@@ -65,6 +79,8 @@ export interface Resolution {
   approval?: ApprovalTerms
   /** A client answers the call; no worker executes it. */
   client?: { timeoutMs?: number }
+  /** A tool of pawl's own: the workflow answers the call, and no worker executes it. */
+  builtIn?: 'plan' | 'memory'
 }
 
 /** The terms of an approval. */
@@ -77,7 +93,7 @@ export interface ApprovalTerms {
   onExpiry: 'deny' | 'error'
 }
 
-/** An event after which a checkpoint is made: of a type, and of one tool or one milestone where those are named. */
+/** An event after which a checkpoint is made: of a type, and of one tool, one milestone or one name where those are given. */
 export interface CheckpointTrigger {
   /** Type of the event, such as `tool_completed`; not `checkpoint_made`. */
   type: string
@@ -85,6 +101,8 @@ export interface CheckpointTrigger {
   tool?: string
   /** Name of the milestone, for `milestone_reached`. Default: any. */
   milestone?: string
+  /** Name of the custom event, for `emitted`. Default: any. */
+  name?: string
 }
 
 /** When checkpoints are made. Data, so that it can be recorded. See `checkpoint` of `defineAgent`. */
@@ -123,6 +141,73 @@ export interface RunLimits {
   deadlineMs?: number
 }
 
+/** The limits of a session, as declared by the agent. */
+export interface SessionLimits {
+  /** Milliseconds from the session's creation; absent: no deadline. */
+  deadlineMs?: number
+}
+
+/** When pawl recovers a session in `error` by itself, as declared by the agent. */
+export interface RecoveryPolicy {
+  /** The strategies that need no person. */
+  automatic: AutomaticStrategy[]
+  /** Automatic recoveries in a row, without a completed run or another answer of the model in between. */
+  maxAttempts: number
+  /** Milliseconds before the first one; doubled each time. */
+  baseDelayMs: number
+  /** The longest wait before one, in milliseconds. */
+  maxDelayMs: number
+  /** Automatic recoveries of a session within any hour. */
+  perHour: number
+}
+
+/** A strategy that pawl may carry out by itself. */
+export type AutomaticStrategy = Extract<RecoveryStrategy, 'continue_run' | 'restart_run' | 'restart_from_last_effect' | 'abandon'>
+
+/** What a session knows of its agent, as declared by the newest worker that reported it. */
+export interface AgentFacts {
+  /** Of all the others: tells whether a worker's declaration is another one. */
+  digest: string
+  /** The limits of a run. */
+  limits: RunLimits
+  /** The limits of a session; absent: none. */
+  sessionLimits?: SessionLimits
+  /** When checkpoints are made. */
+  checkpoint: CheckpointPolicy
+  /** When a failed run is recovered without a person. */
+  recovery: RecoveryPolicy
+  /** The agent has the plan tools. */
+  plan?: true
+  /** The blocks of its memory; absent: it has none. */
+  memory?: readonly MemoryLimit[]
+  /** The agent has hooks that are due when a run ends in the middle of a turn. */
+  endHooks?: true
+}
+
+/** An effect of a run. */
+export interface RunEffect {
+  /** The call's id: `t_<run>_<turn>_<index>`. */
+  callId: string
+  /** The tool's name, shortened. */
+  tool: string
+  /** The effect's name in the outside world, where the tool gives one; shortened. */
+  effectId?: string
+}
+
+/** What a run had done when it failed: calls by their ids and tools. */
+export interface ErrorProgress {
+  /** Effects that completed, the newest 5. */
+  completed: RunEffect[]
+  /** How many more there are. */
+  moreCompleted?: number
+  /** Calls of the newest turn that failed: the first 10. */
+  failed: Pick<RunEffect, 'callId' | 'tool'>[]
+  /** Calls of the newest turn that have no result: the first 10. */
+  pending: Pick<RunEffect, 'callId' | 'tool'>[]
+  /** Calls of which it is unknown whether they took effect. */
+  unknown: string[]
+}
+
 /** Text or blocks of a tool result. */
 export type ResultContent = string | (TextBlock | ImageBlock)[]
 
@@ -141,13 +226,22 @@ export type EventBody =
     }
   /** A session whose workflow had closed resumes in a new chain of executions. `resetOf`: the execution that an operator reset. */
   | { type: 'session_resumed'; executionId: string; fromEpoch: string; coreVersion: number; resetOf?: string }
-  /** `blob`: the whole content; `content` is then only its beginning. */
-  | { type: 'message_received'; messageId: string; content: string | UserBlock[]; metadata?: JsonObject; blob?: BlobRef }
+  /** `blob`: the whole content; `content` is then only its beginning. `deadlineMs`: from now on, for the run that takes the message. */
+  | {
+      type: 'message_received'
+      messageId: string
+      content: string | UserBlock[]
+      metadata?: JsonObject
+      blob?: BlobRef
+      deadlineMs?: number
+    }
   | { type: 'message_rejected'; messageId?: string; code: string; reason: string }
   /** `intent`: the run that first accepted the message; absent: this one. A restart or a regeneration keeps it, and so the default keys. */
   | { type: 'run_started'; run: number; messageId: string; intent?: number }
   /** `takes`: ids of the received messages that the model sees from this turn on, in order. */
   | { type: 'turn_started'; run: number; turn: number; takes: string[] }
+  /** A worker that makes a model call declares the agent for the first time, or otherwise than before. */
+  | ({ type: 'agent_declared' } & AgentFacts)
   | { type: 'model_attempt_failed'; run: number; turn: number; error: FailedAttempt }
   | {
       type: 'model_completed'
@@ -160,12 +254,18 @@ export type EventBody =
       stopReason: StopReason
       usage: Usage
       calls: Resolution[]
-      limits: RunLimits
-      /** Absent: every turn. */
-      checkpoint?: CheckpointPolicy
       /** The metadata of the message that opened the run, in the run's first answer: its tools see it from here on. */
       metadata?: JsonObject
+      /** Of the system prompt and the sections that were rendered for the call: they are not stored. */
+      promptDigest?: string
     }
+  /**
+   * A hook ran. Before a model call: recorded with its result, whether that is an answer or a failure. `args`: the model's own arguments,
+   * if the hook has changed them.
+   */
+  | ({ type: 'hook_answered'; run: number; args?: Json } & HookRun)
+  /** The hooks that were due when the run ended after this turn have run. `error`: why they could not, and were given up. */
+  | { type: 'hooks_ended'; run: number; turn: number; error?: { code: string; message: string } }
   /** The call is about to be dispatched (or to be answered without being run). */
   | {
       type: 'tool_issued'
@@ -176,7 +276,7 @@ export type EventBody =
       tool: string
       effect: Effect
       key?: string
-      /** The raw arguments, as the model gave them. */
+      /** The raw arguments: as the model gave them, unless a hook has changed them. */
       input: Json
       inputDigest: string
       /** Another build's resolution, which replaces the one in `model_completed`: the call is issued again. */
@@ -243,6 +343,12 @@ export type EventBody =
   /** The last progress that an attempt reported; the next attempt gets it. */
   | { type: 'tool_progress'; run: number; turn: number; callId: string; tool: string; attempt: number; value: Json }
   | { type: 'milestone_reached'; run: number; turn: number; callId: string; tool: string; name: string }
+  /** A custom event: what an attempt reported by `ctx.emit`. */
+  | { type: 'emitted'; run: number; turn: number; callId: string; tool: string; attempt: number; name: string; data?: Json }
+  /** The session's plan has another version. */
+  | { type: 'plan_changed'; run: number; turn: number; callId: string; tool: string; version: number; change: PlanChange }
+  /** The session's memory has another version. */
+  | { type: 'memory_changed'; run: number; turn: number; callId: string; tool: string; version: number; change: MemoryChange }
   /** A person must approve exactly these arguments (`digest`: the call's `inputDigest`). */
   | {
       type: 'approval_requested'
@@ -302,6 +408,7 @@ export type EventBody =
       removed?: string[]
       /** Messages that are in the inbox again, to be answered anew: the first one opened the run of this intent. */
       again?: { messages: { messageId: string; seq: number }[]; intent: number }
+      restored?: Restored
     }
   /** The events before this one are another session's; the fork continues from there independently. */
   | {
@@ -318,7 +425,10 @@ export type EventBody =
     }
   | { type: 'run_completed'; run: number; turns: number; stopReason: StopReason; usage: Usage }
   | { type: 'run_interrupted'; run: number; reason?: string; by?: string }
-  /** The run cannot continue, and its open calls stay as they are. `options`: the strategies that are possible; `strategy`: the best of them. */
+  /**
+   * The run cannot continue, and its open calls stay as they are. `options`: the strategies that are possible; `strategy`: the best of them,
+   * which pawl carries out by itself at `nextAttemptAt` (milliseconds since 1970) where there is one.
+   */
   | {
       type: 'error_entered'
       run?: number
@@ -327,17 +437,37 @@ export type EventBody =
       reason: string
       strategy: RecoveryStrategy | 'automatic'
       options?: RecoveryStrategy[]
+      nextAttemptAt?: number
+      /** Of the step that failed. */
+      attempts?: number
+      progress?: ErrorProgress
     }
-  /** `toSeq`: what the run said and did after this event leaves the transcript. */
+  /**
+   * `automatic`: by the agent's policy. `toSeq`: what the run said and did after this event leaves the transcript.
+   * `selective` goes back to `turn`, whose answer is `toSeq`: of its calls, those in `redo` continue as `as`, a new generation or, without a
+   * result so far, the call itself; those in `skip` have no result other than that. `force`: completed effects may happen again.
+   */
   | {
       type: 'recovery_started'
       run?: number
       strategy: RecoveryStrategy | 'automatic'
+      automatic?: true
       toSeq?: number
+      turn?: number
+      keep?: string[]
+      skip?: string[]
+      redo?: { callId: string; as: string }[]
+      force?: true
       by?: string
       reason?: string
+      restored?: Restored
     }
+  /** A recovery that was asked for is not possible; nothing has changed. `message`: why. */
+  | { type: 'recovery_refused'; run?: number; strategy?: string; code: string; message: string; by?: string; reason?: string }
   | { type: 'recovery_ended'; run?: number; strategy: RecoveryStrategy | 'automatic' }
+  /** The step in progress finishes, and no other one begins until the session is unpaused. */
+  | { type: 'session_paused'; by?: string; reason?: string }
+  | { type: 'session_unpaused'; by?: string; reason?: string }
   | { type: 'session_closed'; reason: 'idle' | 'requested'; by?: string }
 
 /**
@@ -385,9 +515,20 @@ export type ToolCallStatus =
   | 'replayed'
   | 'skipped'
 
-/** pawl's own id of a tool call: the position of its request. The model sees this id, too. */
-export function callIdOf(run: number, turn: number, index: number): string {
-  return `t_${run}_${turn}_${index}`
+/** pawl's own id of a tool call: the position of its request, and its generation if it was made again. */
+export function callIdOf(run: number, turn: number, index: number, generation = 1): string {
+  const request = `t_${run}_${turn}_${index}`
+  return generation === 1 ? request : `${request}#${generation}`
+}
+
+/** The id of the model's request: that of the call's first generation. The model sees this id. */
+export function requestIdOf(callId: string): string {
+  return callId.split('#', 1)[0] ?? callId
+}
+
+/** How often the request has been made, this call included: 1, or more for a call that was made again. */
+export function generationOf(callId: string): number {
+  return Number(callId.split('#', 2)[1] ?? 1)
 }
 
 /** The message id of the model's answer in a turn. */

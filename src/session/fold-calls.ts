@@ -1,10 +1,10 @@
 // The fold of tool calls: their states, what they wait for, and the effects that they leave.
 import { shortHash } from './digest.ts'
-import { type Effect, type EventOf, type Resolution, resultsIdOf } from './events.ts'
+import { answerIdOf, type Effect, type EventOf, type Resolution, resultsIdOf, type RunEffect } from './events.ts'
 import { jsonBytes } from './json.ts'
 import { SNAPSHOT_BYTES } from './snapshot.ts'
 import { cutText } from './texts.ts'
-import type { CallState, RunEffect, RunState, SessionState, UnknownCall } from './state.ts'
+import type { CallState, RunState, SessionState, UnknownCall } from './state.ts'
 import { defined } from './defined.ts'
 
 // Every execution's history has two snapshots, so everything that grows with the session is bounded.
@@ -27,17 +27,47 @@ function endCall(state: SessionState, callId: string, status: 'completed' | 'fai
     delete call.input
     delete call.asked
     delete call.progress
-    if (run.calls.every(hasEnded)) {
-      run.phase = 'turn_due'
-      state.lastMessageId = resultsIdOf(run)
-      if (run.lastEffect?.turn === run.turn) run.lastEffect.seq = state.seq
-    }
+    endTurn(state, run)
   })
   settleStatus(state)
 }
 
+/** The turn is over once all its calls have their results. */
+function endTurn(state: SessionState, run: RunState): void {
+  if (!run.calls.every(hasEnded)) return
+  run.phase = 'turn_due'
+  // Messages that a later turn took are behind the results of a turn that was reopened.
+  if (state.lastMessageId === answerIdOf(run)) state.lastMessageId = resultsIdOf(run)
+  if (run.lastEffect?.turn === run.turn) run.lastEffect.seq = state.seq
+}
+
+/** The run is back in the turn of its newest answer, and some of its calls are to have another result. */
+export function reopenTurn(state: SessionState, run: RunState, event: EventOf<'recovery_started'>): void {
+  const { turn = run.turn, skip = [], redo = [] } = event
+  if (run.turn > turn) run.lastTurn = run.turn
+  run.turn = turn
+  run.phase = 'tools'
+  if (run.lastEffect?.turn === turn) delete run.lastEffect.seq
+  if (state.lastMessageId === resultsIdOf(run)) state.lastMessageId = answerIdOf(run)
+  const again = new Map(redo.map(({ callId, as }) => [callId, as]))
+  for (const call of run.calls) {
+    const as = again.get(call.callId) ?? call.callId
+    const isMadeAgain = as !== call.callId
+    if (isMadeAgain) delete state.unknown[call.callId]
+    if (isMadeAgain || (call.status === 'failed' && skip.includes(call.callId))) withdraw(call)
+    call.callId = as
+  }
+  endTurn(state, run)
+}
+
+/** The call is as it was when the model requested it. */
+function withdraw(call: CallState): void {
+  call.status = 'requested'
+  for (const member of ['asked', 'approved', 'attempts', 'progress'] as const) delete call[member]
+}
+
 /** Whether the call has its final result. */
-export function hasEnded(call: CallState): boolean {
+export function hasEnded(call: Pick<CallState, 'status'>): boolean {
   return call.status === 'completed' || call.status === 'failed' || call.status === 'unknown'
 }
 
@@ -102,7 +132,7 @@ export function decideApproval(state: SessionState, event: EventOf<'approval_dec
 export function completeCall(state: SessionState, event: EventOf<'tool_completed'>): void {
   updateCall(state, event.callId, (call, run) => {
     if (event.replayOf !== undefined || call.resolution.effect === 'read') return
-    if (call.resolution.key !== undefined) rememberKey(state, call.resolution.key, event.callId)
+    rememberKeys(state, call.resolution, event.callId)
     addEffect(run, event, run.turn)
   })
   endCall(state, event.callId, 'completed')
@@ -124,6 +154,12 @@ function addEffect(run: RunState, { callId, tool, effectId }: RunEffect, turn: n
   if (run.effects.length <= EFFECTS_KEPT) return
   run.effects.shift()
   run.moreEffects += 1
+}
+
+/** The first generation's key leads to the newest one that completed. */
+function rememberKeys(state: SessionState, { key, firstKey }: Resolution, callId: string): void {
+  if (key !== undefined) rememberKey(state, key, callId)
+  if (firstKey !== undefined) rememberKey(state, firstKey, callId)
 }
 
 function rememberKey(state: SessionState, key: string, callId: string): void {
@@ -186,12 +222,11 @@ export function resolveCall(state: SessionState, event: EventOf<'tool_resolved'>
   // After a skip, the outcome is as unknown as before: its `tool_failed` follows.
   if (event.decision === 'skip') return
   delete state.unknown[event.callId]
-  if (!event.happened) {
-    updateCall(state, event.callId, (call) => {
-      if (call.status === 'awaiting_resolution') call.status = 'issued'
-    })
-    settleStatus(state)
-  }
-  if (event.happened && known.resolution.key !== undefined) rememberKey(state, known.resolution.key, event.callId)
+  updateCall(state, event.callId, (call) => {
+    if (call.status === 'unknown') call.status = event.happened ? 'completed' : 'failed'
+    if (call.status === 'awaiting_resolution' && !event.happened) call.status = 'issued'
+  })
+  if (!event.happened) settleStatus(state)
+  if (event.happened) rememberKeys(state, known.resolution, event.callId)
   if (event.happened && state.current?.run === known.run) addEffect(state.current, event, known.turn)
 }

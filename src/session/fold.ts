@@ -1,12 +1,26 @@
 // The fold: applies each event to a session's state. The workflow, the activities and the store's rebuild share this code.
 import { addUsage, NO_USAGE } from './content.ts'
+import { countsFrom } from './deadlines.ts'
 import { shortHash } from './digest.ts'
 import type { EffectReport, EventOf, SessionEvent } from './events.ts'
 import { answerIdOf, callIdOf, resultsIdOf } from './events.ts'
-import { completeCall, decideApproval, failCall, markUnknown, resolveCall, settleStatus, updateCall, waitFor } from './fold-calls.ts'
+import {
+  completeCall,
+  decideApproval,
+  failCall,
+  markUnknown,
+  reopenTurn,
+  resolveCall,
+  settleStatus,
+  updateCall,
+  waitFor,
+} from './fold-calls.ts'
+import { changeMemory, changePlan, coverChanges, restore } from './fold-kept.ts'
+import { heedHook, noteHooksDue } from './fold-hooks.ts'
+import { pause, stayOpen, unpause } from './pause.ts'
 import { queue, requeue, take } from './queue.ts'
-import { progressOf } from './recovery.ts'
-import type { QueuedMessage, RunState, SessionState } from './state.ts'
+import { RECOVERIES_KEPT } from './recovery.ts'
+import type { QueuedMessage, RunState, SessionError, SessionState } from './state.ts'
 import { defined } from './defined.ts'
 
 /** How many message ids a state keeps, as hashes. */
@@ -66,7 +80,9 @@ export function apply(state: SessionState, event: SessionEvent): void {
     case 'message_rejected':
     case 'tool_attempt_failed':
     case 'milestone_reached':
+    case 'emitted':
     case 'answer_received':
+    case 'recovery_refused':
       return
     case 'session_resumed':
       state.epoch = event.executionId
@@ -80,13 +96,16 @@ export function apply(state: SessionState, event: SessionEvent): void {
       settleStatus(state)
       return
     case 'message_received':
-      queue(state, { messageId: event.messageId, seq: event.seq })
+      queue(state, queued(event))
+      if (state.paused) stayOpen(state)
       state.accepted.push(shortHash(event.messageId))
       if (state.accepted.length > ACCEPTED_KEPT) state.accepted.shift()
       return
     case 'run_started':
+      // A message that took the session out of an error: whoever sent it has stepped in.
+      if (state.error) endSeries(state)
       state.run = event.run
-      state.current = { ...openRun(event), ...defined({ before: state.lastMessageId }) }
+      state.current = { ...openRun(state, event), ...defined({ before: state.lastMessageId }) }
       state.status = 'running'
       state.error = null
       return
@@ -94,14 +113,29 @@ export function apply(state: SessionState, event: SessionEvent): void {
       startTurn(state, event)
       return
     case 'model_attempt_failed':
-      if (state.current) state.current.modelAttempts = event.error.attempt
+      if (!state.current) return
+      state.current.modelAttempts = event.error.attempt
+      limit(state, state.current)
       return
+    case 'agent_declared': {
+      const { digest, limits, sessionLimits, checkpoint, recovery, plan, memory, endHooks } = event
+      state.facts = { digest, limits, ...defined({ sessionLimits }), checkpoint, recovery, ...defined({ plan, memory, endHooks }) }
+      if (state.current) limit(state, state.current)
+      return
+    }
     case 'model_completed':
       completeModelCall(state, event)
+      return
+    case 'hook_answered':
+      heedHook(state, event)
+      return
+    case 'hooks_ended':
+      delete state.hooksDue
       return
     case 'tool_issued':
       updateCall(state, event.callId, (call) => {
         call.status = 'issued'
+        call.input ??= event.input
         if (event.resolution) call.resolution = event.resolution
       })
       settleStatus(state)
@@ -110,6 +144,12 @@ export function apply(state: SessionState, event: SessionEvent): void {
       updateCall(state, event.callId, (call) => {
         call.progress = event.value
       })
+      return
+    case 'plan_changed':
+      changePlan(state, event)
+      return
+    case 'memory_changed':
+      changeMemory(state, event)
       return
     case 'approval_requested':
       waitFor(state, event.callId, 'awaiting_approval', event)
@@ -122,9 +162,11 @@ export function apply(state: SessionState, event: SessionEvent): void {
       return
     case 'checkpoint_made':
       state.checkpoint = { version: event.version, seq: event.seq, at: event.at, turns: state.turns }
+      coverChanges(state)
       return
     case 'rolled_back':
       rollBack(state, event)
+      restore(state, event)
       return
     case 'forked':
       becomeFork(state, event)
@@ -143,20 +185,31 @@ export function apply(state: SessionState, event: SessionEvent): void {
       return
     case 'run_completed':
     case 'run_interrupted':
+      noteHooksDue(state)
       state.current = null
       state.status = 'idle'
       state.error = null
+      endSeries(state)
       return
     case 'error_entered':
       enterError(state, event)
       return
     case 'recovery_started':
+      delete state.hooksDue
+      countRecovery(state, event)
       startRecovery(state, event)
+      restore(state, event)
       return
     case 'recovery_ended':
       state.error = null
       state.status = state.current ? 'running' : 'idle'
       settleStatus(state)
+      return
+    case 'session_paused':
+      pause(state, event)
+      return
+    case 'session_unpaused':
+      unpause(state, event)
       return
     case 'session_closed':
       state.status = 'closed'
@@ -164,13 +217,20 @@ export function apply(state: SessionState, event: SessionEvent): void {
   }
 }
 
-function openRun(event: EventOf<'run_started'>): RunState {
+function queued({ messageId, seq, at, deadlineMs }: EventOf<'message_received'>): QueuedMessage {
+  return { messageId, seq, ...(deadlineMs !== undefined && { deadlineAt: at + deadlineMs }) }
+}
+
+function openRun({ inbox, facts }: SessionState, event: EventOf<'run_started'>): RunState {
+  const since = inbox.find(({ messageId }) => messageId === event.messageId)?.since
   return {
     run: event.run,
     messageId: event.messageId,
     intent: event.intent ?? event.run,
     metadata: {},
     startedAt: event.at,
+    // A restart that pawl makes by itself inherits the limits, as a continuation does.
+    ...(since !== undefined && { since, ...defined({ limits: facts?.limits }) }),
     turn: 0,
     phase: 'turn_due',
     calls: [],
@@ -191,8 +251,7 @@ function startTurn(state: SessionState, event: EventOf<'turn_started'>): void {
   take(state, event.takes)
   run.turn = event.turn
   run.phase = 'model'
-  run.calls = []
-  delete run.leftOut
+  delete run.lastTurn
   state.turns += 1
 }
 
@@ -207,14 +266,15 @@ function completeModelCall(state: SessionState, event: EventOf<'model_completed'
     resolution,
     status: 'requested',
   }))
+  delete run.leftOut
   run.answerSeq = event.seq
+  run.answerTurn = event.turn
   if (state.lastMessageId === undefined) delete run.beforeAnswer
   else run.beforeAnswer = state.lastMessageId
   if (event.content.length > 0) state.lastMessageId = answerIdOf(event)
-  if (event.checkpoint) state.checkpointPolicy = event.checkpoint
-  else delete state.checkpointPolicy
   if (event.metadata) run.metadata = event.metadata
-  run.limits = event.limits
+  limit(state, run)
+  if (state.recovered?.strategy === 'continue_run') endSeries(state)
   run.stopReason = event.stopReason
   run.usage = addUsage(run.usage, event.usage)
   state.usage = addUsage(state.usage, event.usage)
@@ -222,30 +282,52 @@ function completeModelCall(state: SessionState, event: EventOf<'model_completed'
   else run.phase = event.stopReason === 'pause_turn' ? 'turn_due' : 'answered'
 }
 
-/** The message that opened a run keeps its intent in the inbox. */
-function withIntent({ messageId, intent }: RunState, message: QueuedMessage): QueuedMessage {
-  return message.messageId === messageId ? { ...message, intent } : message
+/** A run has the limits of the worker that made its newest model call. */
+function limit({ facts }: SessionState, run: RunState): void {
+  if (facts) run.limits = facts.limits
 }
 
-function enterError(state: SessionState, { code, reason, at, strategy, options, run, turn }: EventOf<'error_entered'>): void {
-  const { current } = state
+/** What a run had taken, for its restart: its opener keeps the intent, and with a restart that pawl makes by itself the time that the run has used. */
+function forRestart({ error }: SessionState, run: RunState, { automatic }: EventOf<'recovery_started'>): QueuedMessage[] {
+  return run.taken.map((taken) => {
+    const { deadlineAt, since: _, ...message } = taken
+    if (message.messageId === run.messageId) Object.assign(message, { intent: run.intent, ...(automatic && { since: countsFrom(run) }) })
+    return { ...message, ...(!isOfDeadline(error) && defined({ deadlineAt })) }
+  })
+}
+
+/** Whether the run failed at a deadline: recovered under the same one, it would fail again at once. */
+function isOfDeadline(error: SessionError | null): boolean {
+  return error?.code === 'deadline_exceeded'
+}
+
+function enterError(state: SessionState, event: EventOf<'error_entered'>): void {
+  if (event.strategy !== 'automatic' && event.nextAttemptAt === undefined) noteHooksDue(state)
+  const { code, reason, at, strategy, options, run, turn, nextAttemptAt, attempts, progress } = event
   state.status = 'error'
-  state.error = {
-    code,
-    reason,
-    at,
-    strategy,
-    ...defined({ options, run, turn, attempts: current?.phase === 'model' ? current.modelAttempts : undefined }),
-    ...(current && strategy !== 'automatic' && { progress: progressOf(state, current) }),
-  }
+  state.error = { code, reason, at, strategy, ...defined({ options, run, turn, nextAttemptAt, attempts, progress }) }
+}
+
+/** How many automatic recoveries the newest ones are is counted, so that a policy ends. */
+function countRecovery(state: SessionState, { automatic, strategy, at }: EventOf<'recovery_started'>): void {
+  if (strategy === 'automatic') return
+  if (!automatic) return endSeries(state)
+  const { inARow = 0, times = [] } = state.recovered ?? {}
+  state.recovered = { inARow: inARow + 1, times: [...times, at].slice(-RECOVERIES_KEPT), strategy }
+}
+
+/** The next automatic recovery is the first of a new series; the hourly limit still counts the old ones. */
+function endSeries({ recovered }: SessionState): void {
+  if (recovered) recovered.inARow = 0
 }
 
 function startRecovery(state: SessionState, event: EventOf<'recovery_started'>): void {
   const run = state.current
   if (!run) return
+  if (!event.automatic) renewLimits(state, run, event)
   switch (event.strategy) {
     case 'restart_run':
-      requeue(state, [...run.taken.map((message) => withIntent(run, message)), ...state.inbox])
+      requeue(state, [...forRestart(state, run, event), ...state.inbox])
       endAt(state, run.before)
       return
     case 'abandon':
@@ -254,10 +336,19 @@ function startRecovery(state: SessionState, event: EventOf<'recovery_started'>):
     case 'restart_from_last_effect':
       goToLastEffect(state, run)
       return
+    case 'selective':
+      reopenTurn(state, run, event)
+      return
     default:
-      // The limits of the build that continues the run count: its first answer brings them.
-      delete run.limits
   }
+}
+
+/** A person lets the run continue: its time begins anew, under the limits of the build that continues it, which its first answer brings. */
+function renewLimits({ error }: SessionState, run: RunState, { at }: EventOf<'recovery_started'>): void {
+  delete run.limits
+  run.since = at
+  delete run.pausedMs
+  if (isOfDeadline(error)) delete run.deadline
 }
 
 /** The failed run is over, and the transcript ends with this message. */
@@ -272,7 +363,6 @@ function goToLastEffect(state: SessionState, run: RunState): void {
   run.phase = 'turn_due'
   run.calls = []
   delete run.leftOut
-  delete run.limits
   if (run.lastEffect) state.lastMessageId = resultsIdOf({ run: run.run, turn: run.lastEffect.turn })
 }
 
@@ -281,6 +371,7 @@ function rollBack(state: SessionState, event: EventOf<'rolled_back'>): void {
   if (event.lastMessageId === undefined) delete state.lastMessageId
   else state.lastMessageId = event.lastMessageId
   state.error = null
+  delete state.hooksDue
   if (event.keepsRun && state.current) {
     state.current.phase = 'turn_due'
     state.current.calls = []
@@ -321,6 +412,8 @@ function becomeFork(state: SessionState, event: EventOf<'forked'>): void {
   state.status = 'idle'
   state.current = null
   state.error = null
+  delete state.paused
+  delete state.hooksDue
   requeue(state, [])
   state.accepted = []
   state.turns = 0

@@ -1,5 +1,7 @@
 // Checks of messages, contexts and tags. The client checks before it sends; the workflow checks because any client can signal it.
 import { isImageSource, type UserBlock } from './content.ts'
+import { isDeadlineMs } from './deadlines.ts'
+import { LONGEST_MS } from './duration.ts'
 import type { BlobRef } from './events.ts'
 import { isTooDeep, type Json, jsonBytes, type JsonObject, MAX_DEPTH } from './json.ts'
 import { isAgentName, type MessageSignal } from './protocol.ts'
@@ -13,7 +15,14 @@ const MAX_METADATA_BYTES = 16_000
 
 /** Why a message is refused. */
 export interface Refusal {
-  code: 'undecodable' | 'invalid_message' | 'empty_message' | 'message_too_large' | 'invalid_metadata' | 'invalid_message_id'
+  code:
+    | 'undecodable'
+    | 'invalid_message'
+    | 'empty_message'
+    | 'message_too_large'
+    | 'invalid_metadata'
+    | 'invalid_message_id'
+    | 'invalid_deadline'
   reason: string
 }
 
@@ -25,7 +34,7 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
   if (!isPlainObject(given)) {
     return refuse('invalid_message', 'The argument of `message` is not an object: send { "messageId", "content" }.')
   }
-  const { messageId, content, metadata, agent, context, blob } = given
+  const { messageId, content, metadata, agent, context, blob, interrupt, deadlineMs } = given
   if (messageId !== undefined && (typeof messageId !== 'string' || messageId === '' || messageId.length > MAX_MESSAGE_ID)) {
     return refuse('invalid_message_id', `messageId must be a string of 1 to ${MAX_MESSAGE_ID} characters.`)
   }
@@ -39,6 +48,12 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
   if (agent !== undefined && !isAgentName(agent)) {
     return { ...refuse('invalid_message', 'agent must be the name of an agent: 1 to 100 of [A-Za-z0-9._-].'), ...withId }
   }
+  if (interrupt !== undefined && typeof interrupt !== 'boolean') {
+    return { ...refuse('invalid_message', 'interrupt must be true or false.'), ...withId }
+  }
+  if (deadlineMs !== undefined && !isDeadlineMs(deadlineMs)) {
+    return { ...refuse('invalid_deadline', `deadlineMs must be an integer of 1 to ${LONGEST_MS} milliseconds.`), ...withId }
+  }
   const refusal = checkContent(content)
   if (refusal) return { refusal, ...withId }
   return {
@@ -49,6 +64,8 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
       ...defined({ agent }),
       ...(context !== undefined && { context: context as Json }),
       ...(blob !== undefined && { blob: { sha256: blob.sha256, bytes: blob.bytes, preview: blob.preview } }),
+      ...(interrupt === true && { interrupt }),
+      ...defined({ deadlineMs }),
     },
   }
 }

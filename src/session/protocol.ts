@@ -1,8 +1,9 @@
 // The protocol of a session's workflow: names and JSON of its signals, queries and updates. Documented in docs/protocol.md.
 import type { UserBlock } from './content.ts'
+import type { CustomEvent } from './custom-events.ts'
 import type { BlobRef, EffectReport, RecoveryStrategy, ResultContent, SessionEvent, Target, Watermark } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
-import type { SessionError, SessionState } from './state.ts'
+import type { Paused, SessionError, SessionState } from './state.ts'
 
 /** Workflow type of a session. */
 export const WORKFLOW_TYPE = 'pawlSession'
@@ -31,6 +32,8 @@ export const UPDATES = {
   deny: 'deny',
   resolve: 'resolve',
   answer: 'answer',
+  pause: 'pause',
+  unpause: 'unpause',
 } as const
 
 /** The workflow id of a session. */
@@ -41,6 +44,11 @@ export function workflowIdOf(sessionId: string): string {
 /** The session id in a workflow id. */
 export function sessionIdOf(workflowId: string): string {
   return workflowId.slice('pawl:'.length)
+}
+
+/** The session id in the workflow id, if it is one of pawl's. */
+export function sessionIn(workflowId: string): string | undefined {
+  return workflowId.startsWith('pawl:') ? sessionIdOf(workflowId) : undefined
 }
 
 const SESSION_ID = /^[A-Za-z0-9._:/@-]{1,200}$/
@@ -67,6 +75,10 @@ export interface MessageSignal {
   context?: Json
   /** The content is too large for a signal and is in the side store; `content` is then its beginning. */
   blob?: BlobRef
+  /** A run in progress is interrupted, and the message opens the next one. */
+  interrupt?: boolean
+  /** Milliseconds from when the session accepts the message: the run that takes it must have ended by then. */
+  deadlineMs?: number
 }
 
 /** The argument of the signals `interrupt` and `close`. */
@@ -85,12 +97,22 @@ export interface LateResultSignal {
   content?: ResultContent
   blob?: BlobRef
   effectId?: string
+  /** What the attempt reported by `ctx.emit`. */
+  emitted?: CustomEvent[]
 }
 
 /** The argument of the update `recover`. */
 export interface RecoverRequest {
   /** Absent: the strategy that the session's error names. */
   strategy?: Exclude<RecoveryStrategy, 'manual'>
+  /** For `selective`: ids of calls of the failed turn whose results stay. */
+  keep?: string[]
+  /** Those that the model is told were skipped. */
+  skip?: string[]
+  /** Those that are made again. */
+  redo?: string[]
+  /** Completed effects may happen again. Needs `by`. */
+  force?: boolean
   by?: string
   reason?: string
 }
@@ -189,6 +211,26 @@ export interface AnswerRequest {
   callId: string
   result: Json
   by?: string
+}
+
+/** The argument of the updates `pause` and `unpause`. */
+export interface PauseRequest {
+  by?: string
+  reason?: string
+}
+
+/** The answer of the update `pause`. */
+export interface PauseAnswer {
+  /** Since when the session is paused, who paused it, and why. */
+  paused: Paused
+  /** It was paused before, and nothing has changed. */
+  already: boolean
+}
+
+/** The answer of the update `unpause`. */
+export interface UnpauseAnswer {
+  /** It was not paused, and nothing has changed. */
+  already: boolean
 }
 
 /** The argument of the query `events`. */

@@ -5,14 +5,14 @@ import { SNAPSHOT_BYTES } from './snapshot.ts'
 import type { QueuedMessage, SessionState } from './state.ts'
 
 /** Whether another message can wait in the session's inbox. */
-export function hasRoomFor(state: SessionState, messageId: string): boolean {
-  return fits(state.inboxBytes + bytesOf(messageId), state)
+export function hasRoomFor(state: SessionState, message: Waiting): boolean {
+  return fits(state.inboxBytes + bytesOf(message), state)
 }
 
 /** Adds a message to the inbox. */
 export function queue(state: SessionState, message: QueuedMessage): void {
   state.inbox.push(message)
-  state.inboxBytes += bytesOf(message.messageId)
+  state.inboxBytes += bytesOf(message)
   keepTakenWithinBounds(state)
 }
 
@@ -30,6 +30,8 @@ export function take(state: SessionState, messageIds: readonly string[]): void {
   const taken = state.inbox.filter(({ messageId }) => takes.has(messageId))
   run.taken.push(...taken)
   run.takenBytes += sumOf(taken)
+  const last = taken.findLast(({ deadlineAt }) => deadlineAt !== undefined)
+  if (last?.deadlineAt !== undefined) run.deadline = { seq: last.seq ?? 0, at: last.deadlineAt }
   requeue(
     state,
     state.inbox.filter(({ messageId }) => !takes.has(messageId)),
@@ -38,7 +40,7 @@ export function take(state: SessionState, messageIds: readonly string[]): void {
 }
 
 /** A run that has taken more messages than the state can hold cannot be restarted: waiting messages have priority. */
-function keepTakenWithinBounds(state: SessionState): void {
+export function keepTakenWithinBounds(state: SessionState): void {
   const run = state.current
   if (!run || run.taken.length === 0) return
   if (!run.tookMore && fits(state.inboxBytes + run.takenBytes, state)) return
@@ -47,19 +49,37 @@ function keepTakenWithinBounds(state: SessionState): void {
   run.tookMore = true
 }
 
-/** Whether the bytes fit into the share that context and tags leave. These are measured only if they may matter. */
-function fits(bytes: number, { context, tags }: SessionState): boolean {
-  if (bytes <= SNAPSHOT_BYTES.messages - MAX_CONTEXT_BYTES - MAX_TAGS_BYTES) return true
-  return bytes <= SNAPSHOT_BYTES.messages - jsonBytes(context) - jsonBytes(tags)
+/** Whether the bytes fit into the share that context, tags, plan and memory leave. These are measured only if they may matter. */
+function fits(bytes: number, { context, tags, plan, memory }: SessionState): boolean {
+  const share = SNAPSHOT_BYTES.messages - (plan?.largest ?? 0) - (memory?.largest ?? 0)
+  if (bytes <= share - MAX_CONTEXT_BYTES - MAX_TAGS_BYTES) return true
+  return bytes <= share - jsonBytes(context) - jsonBytes(tags)
+}
+
+/** However large plan and memory are, some messages can wait. */
+const LEAST_INBOX_BYTES = 8_000
+
+/** The bytes of the share that plan and memory can have beside context, tags and waiting messages. */
+export function roomBeside({ context, tags, inboxBytes }: SessionState): number {
+  return SNAPSHOT_BYTES.messages - jsonBytes(context) - jsonBytes(tags) - Math.max(inboxBytes, LEAST_INBOX_BYTES)
 }
 
 function sumOf(messages: readonly QueuedMessage[]): number {
-  return messages.reduce((sum, { messageId }) => sum + bytesOf(messageId), 0)
+  return messages.reduce((sum, message) => sum + bytesOf(message), 0)
 }
 
 /** `{"messageId":…,"seq":…},` with a `seq` of ten digits; an intent, which hardly any message has, fits into the rest of a snapshot. */
 const ENTRY_BYTES = 32
+/** `"deadlineAt":…,` with 13 digits. */
+const DEADLINE_BYTES = 27
 
-function bytesOf(messageId: string): number {
-  return ENTRY_BYTES + jsonBytes(messageId)
+/** What is measured of a message: it has a deadline or it has not. */
+interface Waiting {
+  messageId: string
+  deadlineAt?: number
+  deadlineMs?: number | undefined
+}
+
+function bytesOf({ messageId, deadlineAt, deadlineMs = deadlineAt }: Waiting): number {
+  return ENTRY_BYTES + (deadlineMs === undefined ? 0 : DEADLINE_BYTES) + jsonBytes(messageId)
 }

@@ -7,14 +7,25 @@ import { cutText } from './texts.ts'
 const NAMED = 20
 const RESULT_BYTES = 500
 
+/** Why the transcript no longer shows effects. */
+const CAUSES = {
+  removed: 'a part of this conversation was removed here. Its effects were not undone.',
+  made_again:
+    'calls above were made again at the request of a person, and the earlier results are not shown. Their effects were not undone.',
+} as const
+
 /** The text of the note. `results`: by call, what the model was told. */
-export function noteOn(effects: readonly NotedEffect[], results: ReadonlyMap<string, ResultContent>): string {
+export function noteOn(
+  effects: readonly NotedEffect[],
+  results: ReadonlyMap<string, ResultContent>,
+  cause: keyof typeof CAUSES = 'removed',
+): string {
   const named = effects.slice(-NAMED)
   const lines = (status: NotedEffect['status']): string[] =>
     named.filter((effect) => effect.status === status).map((effect) => `- ${nameOf(effect)}${resultOf(results.get(effect.callId))}`)
   const [completed, unknown] = [lines('completed'), lines('unknown')]
   return [
-    '[Note from the system, not from the user: a part of this conversation was removed here. Its effects were not undone.]',
+    `[Note from the system, not from the user: ${CAUSES[cause]}]`,
     ...(completed.length > 0 ? ['These calls completed; do not repeat them for the same purpose:', ...completed] : []),
     ...(unknown.length > 0
       ? ['It is unknown whether these calls took effect; check with a read, or ask the user, before you request them again:', ...unknown]

@@ -1,7 +1,9 @@
 // How a session in `error` can be recovered: the default strategy and the options, by what failed and by what the run has done.
-import type { EventOf, RecoveryStrategy } from './events.ts'
+import type { AutomaticStrategy, ErrorProgress, EventOf, RecoveryPolicy, RecoveryStrategy } from './events.ts'
+import { doubled } from './backoff.ts'
+import { shortHash } from './digest.ts'
 import { hasEnded } from './fold-calls.ts'
-import type { CallState, ErrorProgress, RunState, SessionState } from './state.ts'
+import type { CallState, RunState, SessionError, SessionState } from './state.ts'
 import { cutText } from './texts.ts'
 
 /** What kind of failure a code stands for. */
@@ -44,8 +46,26 @@ export function chooseRecovery(state: SessionState, error: { code: string; trans
   return { strategy: wanted.find(allowed) ?? 'manual', options }
 }
 
+/** The strategies that need no choice of calls, the least invasive first. */
+export const AUTOMATIC: readonly AutomaticStrategy[] = ['continue_run', 'restart_from_last_effect', 'restart_run', 'abandon']
+
 /** The strategies that a recovery carries out, the least invasive first. */
-export const RECOVERIES = ['continue_run', 'restart_from_last_effect', 'restart_run', 'abandon'] as const satisfies RecoveryStrategy[]
+export const RECOVERIES: readonly Exclude<RecoveryStrategy, 'manual'>[] = [
+  'continue_run',
+  'selective',
+  'restart_from_last_effect',
+  'restart_run',
+  'abandon',
+]
+
+/** The policy of an agent that declares none, and of a session that knows nothing of its agent yet. */
+export const DEFAULT_RECOVERY: RecoveryPolicy = {
+  automatic: ['continue_run'],
+  maxAttempts: 10,
+  baseDelayMs: 5_000,
+  maxDelayMs: 600_000,
+  perHour: 20,
+}
 
 /** The strategies that suit the failure, the best one first. */
 function preferred({ lastEffect }: RunState, failure: ErrorClass): RecoveryStrategy[] {
@@ -60,9 +80,43 @@ function preferred({ lastEffect }: RunState, failure: ErrorClass): RecoveryStrat
   }
 }
 
+/** How many times of automatic recoveries a state keeps: the most that a policy may allow within an hour. */
+export const RECOVERIES_KEPT = 100
+
+/** Whether the session leaves the error without a person. */
+export function leavesByItself({ strategy, nextAttemptAt }: Pick<SessionError, 'strategy' | 'nextAttemptAt'>): boolean {
+  return strategy === 'automatic' || nextAttemptAt !== undefined
+}
+
+const HOUR_MS = 3_600_000
+
+/**
+ * When pawl recovers the run by itself, in milliseconds since 1970; undefined if a person has to. Whether it does never depends on `now`.
+ */
+export function nextAttemptAt(
+  state: SessionState,
+  error: { code: string; transient?: boolean | undefined },
+  strategy: RecoveryStrategy,
+  now: number,
+): number | undefined {
+  const { automatic, maxAttempts, baseDelayMs, maxDelayMs, perHour } = state.facts?.recovery ?? DEFAULT_RECOVERY
+  const { inARow = 0, times = [] } = state.recovered ?? {}
+  // Another attempt would reach the same limit.
+  if (errorClassOf(error) === 'limit' || !automatic.some((one) => one === strategy) || inARow >= maxAttempts) return undefined
+  const delayMs = Math.min(maxDelayMs, doubled(baseDelayMs, inARow)) * spreadOf(state)
+  const full = times.at(-perHour)
+  return Math.ceil(Math.max(now + delayMs, full === undefined ? 0 : full + HOUR_MS))
+}
+
+/** From 0.75 to 1.25: sessions that an outage stopped together are not to come back together. A replay must find the same. */
+function spreadOf({ sessionId, seq }: SessionState): number {
+  return 0.75 + Number.parseInt(shortHash(`${sessionId} ${seq}`).slice(0, 8), 16) / 2 ** 33
+}
+
 /** Why a strategy is not possible now; undefined if it is. */
 export function problemWith(state: SessionState, run: RunState, strategy: RecoveryStrategy): { code: string; reason: string } | undefined {
   if (strategy === 'abandon' || strategy === 'manual') return undefined
+  if (strategy === 'selective') return problemWithTurn(state, run)
   const unknown = unknownCallsOf(state, run)
   if (unknown.length > 0) {
     return {
@@ -80,6 +134,18 @@ export function problemWith(state: SessionState, run: RunState, strategy: Recove
     return { code: 'no_effect', reason: `Run ${run.run} has no completed effect to go back to. Restart it instead (restart_run).` }
   }
   return undefined
+}
+
+/** What prevents a recovery of the newest answer's turn, whichever of its calls are chosen. */
+function problemWithTurn(state: SessionState, run: RunState): { code: string; reason: string } | undefined {
+  const ofTurn = new Set([...run.calls, ...(run.leftOut ?? [])].map(({ callId }) => callId))
+  if (ofTurn.size === 0) return { code: 'no_calls', reason: `The newest turn of run ${run.run} has no calls to choose from.` }
+  const earlier = unknownCallsOf(state, run).filter((callId) => !ofTurn.has(callId))
+  if (earlier.length === 0) return undefined
+  return {
+    code: 'outcome_unknown',
+    reason: `It is unknown whether ${earlier.join(', ')} of an earlier turn took effect. Resolve the call first (resolve), or abandon the run.`,
+  }
 }
 
 /** Whether a recovery takes turns of the failed run out of the transcript, and with them the calls of the newest one. */

@@ -7,7 +7,7 @@ import { cutText } from './texts.ts'
 
 /**
  * Maximum bytes of JSON of a snapshot, and the shares of its large parts. `messages`: the session's context and tags, which never change,
- * and message ids in the remaining space. Parts without a share are bounded when they enter, and fit into the rest.
+ * its plan and memory, and message ids in the remaining space. Parts without a share are bounded when they enter, and fit into the rest.
  */
 export const SNAPSHOT_BYTES = { total: 262_000, messages: 140_000, calls: 50_000, unknown: 16_000 } as const
 

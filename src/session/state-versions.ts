@@ -63,6 +63,9 @@ const isObject = (value: Json | undefined): value is JsonObject => value !== nul
 const isText: Fits = (value) => typeof value === 'string'
 const isCount: Fits = (value) => Number.isSafeInteger(value) && Number(value) >= 0
 
+const isPlan: Fits = (value) => isObject(value) && Array.isArray(value.steps)
+const isMemory: Fits = (value) => isObject(value) && Array.isArray(value.blocks)
+
 /** Checks of the members that the fold relies on. */
 const SHAPE: Readonly<Record<string, Fits>> = {
   sessionId: isText,
@@ -77,6 +80,11 @@ const SHAPE: Readonly<Record<string, Fits>> = {
     value === null ||
     (isObject(value) && Array.isArray(value.calls) && Array.isArray(value.taken) && isCount(value.takenBytes) && isCount(value.run)),
   error: (value) => value === null || isObject(value),
+  paused: (value) => value === undefined || (isObject(value) && Number.isFinite(value.at)),
+  plan: (value) => value === undefined || (isObject(value) && isCount(value.version) && (value.current === null || isPlan(value.current))),
+  memory: (value) =>
+    value === undefined || (isObject(value) && isCount(value.version) && (value.current === null || isMemory(value.current))),
+  hooksDue: (value) => value === undefined || (isObject(value) && isCount(value.run) && isCount(value.turn)),
   inbox: Array.isArray,
   inboxBytes: isCount,
   keys: isObject,

@@ -1,11 +1,13 @@
 // The state of a session: the result of folding its events. Plain JSON, so that it can serve as a snapshot.
 import type { StopReason, Usage } from './content.ts'
-import type { CheckpointPolicy, RecoveryStrategy, Resolution, RunLimits, SessionStatus, Watermark } from './events.ts'
+import type { AgentFacts, ErrorProgress, RecoveryStrategy, RunEffect, Resolution, RunLimits, SessionStatus, Watermark } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
+import type { MemoryState } from './memory.ts'
+import type { PlanState } from './plan.ts'
 
-/** One tool call of the current turn. */
+/** One tool call of the newest answer. */
 export interface CallState {
-  /** The call's id: `t_<run>_<turn>_<index>`. */
+  /** The call's id: `t_<run>_<turn>_<index>`, with `#<generation>` if it was made again. */
   callId: string
   /** Place of the call among the turn's calls, from 0. */
   index: number
@@ -47,13 +49,19 @@ export interface RunState {
   metadata: JsonObject
   /** When it began, in milliseconds since 1970. */
   startedAt: number
-  /** Number of the turn within the session, from 1. */
+  /** For how many milliseconds the session was paused since then: they do not count towards the run's deadline. */
+  pausedMs?: number
+  /** From when the agent's deadline counts, if not from `startedAt`: a person has recovered the run, or pawl has restarted an earlier one by itself. */
+  since?: number
+  /** Number of the turn within the run, from 1. */
   turn: number
   /** The next step of the run. */
   phase: 'turn_due' | 'model' | 'tools' | 'answered'
-  /** Its bounds, as its first answer brought them. */
+  /** Its bounds, known from its first model call on, whether that succeeds or fails. */
   limits?: RunLimits
-  /** Calls of the newest turn. */
+  /** By when it must have ended, in milliseconds since 1970: of the newest of its messages that has a deadline; `seq`: that message's. */
+  deadline?: { seq: number; at: number }
+  /** Calls of the newest answer, until the next one: a recovery may have them made again. */
   calls: CallState[]
   /** Calls of the turn that did not fit into `calls`, because a snapshot is bounded: the events have them. */
   leftOut?: LeftOutCall[]
@@ -77,34 +85,18 @@ export interface RunState {
   modelAttempts?: number
   /** Id of the transcript's last message before the run. */
   before?: string
-  /** `seq` of the newest `model_completed`, and the id of the last message before it in the transcript. */
+  /** The turn in which the run changed the plan last; absent: it has not. */
+  planTurn?: number
+  /** The turn in which the run changed the memory last; absent: it has not. */
+  memoryTurn?: number
+  /** `seq` of the newest `model_completed`. */
   answerSeq?: number
+  /** The turn of the newest answer. */
+  answerTurn?: number
+  /** The highest turn so far, while a recovery has the run in an earlier one. */
+  lastTurn?: number
   /** Id of the transcript's last message before the newest answer. */
   beforeAnswer?: string
-}
-
-/** An effect of a run. */
-export interface RunEffect {
-  /** The call's id: `t_<run>_<turn>_<index>`. */
-  callId: string
-  /** The tool's name, shortened. */
-  tool: string
-  /** The effect's name in the outside world, where the tool gives one; shortened. */
-  effectId?: string
-}
-
-/** What a run had done when it failed: calls by their ids and tools. */
-export interface ErrorProgress {
-  /** Effects that completed, the newest 5. */
-  completed: RunEffect[]
-  /** How many more there are. */
-  moreCompleted?: number
-  /** Calls of the newest turn that failed: the first 10. */
-  failed: Pick<RunEffect, 'callId' | 'tool'>[]
-  /** Calls of the newest turn that have no result: the first 10. */
-  pending: Pick<RunEffect, 'callId' | 'tool'>[]
-  /** Calls of which it is unknown whether they took effect. */
-  unknown: string[]
 }
 
 /** A reference to a call that a bounded state leaves out. */
@@ -116,8 +108,22 @@ export interface QueuedMessage {
   messageId: string
   /** `seq` of its `message_received`. */
   seq?: number
+  /** By when its run must have ended, in milliseconds since 1970. */
+  deadlineAt?: number
   /** The run that first accepted it, if it is in the inbox again. */
   intent?: number
+  /** From when that run's deadline counted, if pawl restarted it by itself. */
+  since?: number
+}
+
+/** Recoveries that pawl made by itself. */
+export interface AutomaticRecoveries {
+  /** How many in a row, without progress that lasts. */
+  inARow: number
+  /** When the newest 100 were made, in milliseconds since 1970. */
+  times: number[]
+  /** The strategy of the newest one. */
+  strategy: RecoveryStrategy
 }
 
 /** Why a session is in `error`. */
@@ -138,6 +144,8 @@ export interface SessionError {
   options?: RecoveryStrategy[]
   /** Attempts of the step that failed. */
   attempts?: number
+  /** When pawl recovers the session by itself, in milliseconds since 1970; absent: a person has to. */
+  nextAttemptAt?: number
   /** What the run had done. */
   progress?: ErrorProgress
 }
@@ -146,7 +154,7 @@ export interface SessionError {
 export interface UnknownCall {
   /** Number of the run within the session, from 1. */
   run: number
-  /** Number of the turn within the session, from 1. */
+  /** Number of the turn within the run, from 1. */
   turn: number
   /** The attempt whose outcome is unknown. */
   attempt: number
@@ -156,6 +164,16 @@ export interface UnknownCall {
   resolution: Resolution
   /** How long after its workflow was lost the body may still be running, because nobody saw it die. */
   aliveForMs?: number
+}
+
+/** That a session is paused. */
+export interface Paused {
+  /** Since when, in milliseconds since 1970. */
+  at: number
+  /** Who paused it. */
+  by?: string
+  /** Why. */
+  reason?: string
 }
 
 /** The data of the newest checkpoint that the next one needs. */
@@ -198,6 +216,10 @@ export interface SessionState {
   current: RunState | null
   /** Why the session is in `error`. */
   error: SessionError | null
+  /** Recoveries that pawl made by itself; absent: none since a run completed or a person stepped in. */
+  recovered?: AutomaticRecoveries
+  /** It takes no step until it is unpaused; absent: it is not paused. */
+  paused?: Paused
   /** Received messages that no turn has taken yet, in order. */
   inbox: QueuedMessage[]
   /** Bytes of JSON of the entries in `inbox`, which are limited. */
@@ -216,8 +238,14 @@ export interface SessionState {
   lastMessageId?: string
   /** The newest checkpoint. */
   checkpoint?: CheckpointState
-  /** The policy of the newest turn's agent; absent: every turn. */
-  checkpointPolicy?: CheckpointPolicy
+  /** The session's plan; absent: it never had one. */
+  plan?: PlanState
+  /** The session's memory; absent: nothing was ever written to it. */
+  memory?: MemoryState
+  /** The turn after which a run ended, or failed, before its hooks could run; absent: none are due. */
+  hooksDue?: { run: number; turn: number }
+  /** The agent as declared by the worker that made the newest model call; absent before the first one. */
+  facts?: AgentFacts
   /** Events before this point can no longer be read; absent: none are missing. */
   origin?: Watermark
   /** The session that it was forked from, and the last event that is that one’s. */

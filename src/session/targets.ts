@@ -4,7 +4,7 @@ import { PawlError } from './errors.ts'
 import { answerIdOf, type EffectReport, type EventOf, resultsIdOf, type SessionEvent, type Target } from './events.ts'
 import { leavesTurns } from './recovery.ts'
 import { SAY_WHERE_TO, targetIn } from './requests.ts'
-import { addToTranscript, emptyTranscript } from './transcript.ts'
+import { addToTranscript, emptyTranscript, isSaid } from './transcript.ts'
 import { defined } from './defined.ts'
 
 /** A target that was found. */
@@ -58,7 +58,10 @@ export function locate(
     if (event.type === 'recovery_started' && leavesTurns(event)) leftBehind(event.toSeq ?? runFrom)
     if (event.type === 'model_completed') results = resultsIdOf(event)
     const closed = wasOpen && transcript.open === null && event.type !== 'rolled_back'
-    lastMessageId = event.type === 'rolled_back' ? event.lastMessageId : lastMessageOf(event, closed ? results : lastMessageId)
+    // Results of a turn that was reopened are not the last message if a later turn has taken messages.
+    const last = transcript.messages.at(-1)
+    const closedLast = closed && !(last && isSaid(last)) ? results : lastMessageId
+    lastMessageId = event.type === 'rolled_back' ? event.lastMessageId : lastMessageOf(event, closedLast)
     const at = target ? seqOf(event, target) : event.seq
     if (at !== undefined) found = { seq: at, live: true }
     if (transcript.open === null) {
@@ -111,8 +114,9 @@ function leave(live: Map<string, { receivedAt: number; takenAt?: number }>, { to
   for (const [messageId, { receivedAt, takenAt }] of live) {
     const isLeft = takenAt === undefined ? receivedAt <= upToSeq : takenAt > toSeq
     if (!isLeft) continue
-    live.delete(messageId)
+    // Set and not deleted first: it keeps its place before the messages that were waiting.
     if (again?.messages.some((one) => one.messageId === messageId)) live.set(messageId, { receivedAt })
+    else live.delete(messageId)
   }
 }
 

@@ -3,8 +3,9 @@ import { type AssistantBlock, type ContentBlock, isImageSource, type Message, ty
 import { placeholderOf } from './blobs.ts'
 import { type Effects, effectsAbove, forgetEffects, noEffects, noteEffect } from './effects.ts'
 import { noteOn } from './recovery-note.ts'
-import type { EventOf, ResultContent, SessionEvent } from './events.ts'
-import { callIdOf } from './events.ts'
+import { type HookRun, toldBy } from './hooks.ts'
+import type { EventOf, Resolution, ResultContent, SessionEvent } from './events.ts'
+import { callIdOf, requestIdOf } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
 
 /** The model's result for a call that had not begun when its run was stopped. */
@@ -18,6 +19,8 @@ const NEVER_KNOWN =
 export interface ToolResult {
   content: ResultContent
   isError: boolean
+  /** The model is told that the outcome is unknown. False: it was found out later. */
+  isUnknown?: boolean
 }
 
 /** A transcript that grows by events. */
@@ -27,30 +30,51 @@ export interface Transcript {
   seqs: number[]
   /** Received messages that no turn has taken. */
   waiting: Map<string, WaitingMessage>
-  /**
-   * The calls of the newest assistant message, and the results so far; null once they are in `messages`.
-   * `asked`: unknown calls that a person has to resolve.
-   */
-  open: { callIds: string[]; results: Map<string, ToolResult>; asked: Set<string> } | null
+  /** The calls of the newest assistant message, and the results so far; null once they are in `messages`. */
+  open: TurnCalls | null
+  /** The same of the newest answer once its results are in `messages`: a recovery may take them out again. */
+  closed: TurnCalls | null
   /** By idempotency key: the call that completed it. */
   keys: Map<string, string>
-  /** Keys of calls without an outcome yet, by call. */
-  pendingKeys: Map<string, string>
+  /** Keys of calls without an outcome yet, by call. `first`: that of the first generation, if it is another one. */
+  pendingKeys: Map<string, { key: string; first?: string | undefined }>
   /** Results of completed effects, for replays of their key. */
   completed: Map<string, ResultContent>
   /** The newest run: where it begins in `messages`, the messages that it took, and the metadata for its code. */
   newestRun: NewestRun
   effects: Effects
+  /** Answers that a provider refused to complete: the model does not see them. */
+  refused: WeakSet<Message>
   /** For the model, where the transcript was cut: they are not messages, and `messagesFor` puts them in their places. */
   notes: Note[]
+  /** Messages of hooks for the next model call only. */
+  systemMessages: string[]
 }
 
-/** A note for the model about effects that the transcript no longer shows. */
+/** The calls of one answer, by the ids that the model sees. */
+interface TurnCalls {
+  /** `seq` of the answer. */
+  seq: number
+  callIds: string[]
+  results: Map<string, ToolResult>
+  /** Unknown calls that a person has to resolve. */
+  asked: Set<string>
+  /** The newest generation of calls that were made again. */
+  newest: Map<string, string>
+  /** Calls whose results another generation replaces. */
+  replaced: string[]
+  /** The `seq` that the results had when they were in `messages` for the first time. */
+  resultsSeq?: number
+}
+
+/** A text for the model that no one has said: about effects that the transcript no longer shows, or what a hook has added. */
 interface Note {
   /** How many messages come before it. */
   after: number
-  /** The event that cut the transcript. */
+  /** The event that cut the transcript, or that of the hook. */
   seq: number
+  /** The answer whose calls were made again, if the note is of those. */
+  answerSeq?: number
   text: string
 }
 
@@ -78,12 +102,15 @@ export function emptyTranscript(): Transcript {
     seqs: [],
     waiting: new Map(),
     open: null,
+    closed: null,
     completed: new Map(),
     keys: new Map(),
     pendingKeys: new Map(),
     newestRun: { run: 0, seq: 0, from: 0, took: new Map(), metadata: {} },
     effects: noEffects(),
+    refused: new WeakSet(),
     notes: [],
+    systemMessages: [],
   }
 }
 
@@ -112,11 +139,14 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
     case 'model_completed':
       addAnswer(transcript, event)
       return
+    case 'hook_answered':
+      Object.assign(transcript, withAnswers(transcript, [event], event.seq))
+      return
     case 'tool_issued':
-      if (event.key !== undefined) transcript.pendingKeys.set(event.callId, event.key)
+      if (event.key !== undefined) transcript.pendingKeys.set(event.callId, { key: event.key, first: event.resolution?.firstKey })
       return
     case 'approval_decided':
-      if (event.resolution) replacePendingKey(transcript, event.callId, event.resolution.key)
+      if (event.resolution) replacePendingKey(transcript, event.callId, event.resolution)
       return
     case 'tool_completed': {
       const replayed = event.replayOf === undefined ? undefined : transcript.completed.get(event.replayOf)
@@ -127,7 +157,8 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
     }
     case 'tool_resolved':
       if (event.happened) complete(transcript, event.callId, contentOf(event))
-      else if (event.decision !== 'skip') transcript.open?.asked.delete(event.callId)
+      else if (event.decision !== 'skip') transcript.open?.asked.delete(requestIdOf(event.callId))
+      if (event.decision !== 'skip') noteOutcome(transcript, event)
       return
     case 'tool_failed':
       transcript.pendingKeys.delete(event.callId)
@@ -135,7 +166,7 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
       return
     case 'tool_unknown':
       // A call that a person has to resolve gets its result with the resolution.
-      if (event.ask) transcript.open?.asked.add(event.callId)
+      if (event.ask) transcript.open?.asked.add(requestIdOf(event.callId))
       else addResult(transcript, event, resultOf(event))
       return
     case 'run_completed':
@@ -144,6 +175,7 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
       return
     case 'recovery_started':
       if (event.strategy === 'restart_run') restartNewestRun(transcript, event.seq)
+      else if (event.strategy === 'selective') reopenTurn(transcript, event)
       else {
         const keptSeq = answersLeftAfter(transcript, event)
         if (keptSeq !== undefined) leaveAnswers(transcript, keptSeq, event.seq)
@@ -161,16 +193,18 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
 }
 
 /** A call that was approved with other arguments completes another effect. */
-function replacePendingKey({ pendingKeys }: Transcript, callId: string, key: string | undefined): void {
+function replacePendingKey({ pendingKeys }: Transcript, callId: string, { key, firstKey: first }: Resolution): void {
   if (key === undefined) pendingKeys.delete(callId)
-  else pendingKeys.set(callId, key)
+  else pendingKeys.set(callId, { key, first })
 }
 
 function complete(transcript: Transcript, callId: string, content: ResultContent): void {
   transcript.completed.set(callId, content)
-  const key = transcript.pendingKeys.get(callId)
+  const { key, first } = transcript.pendingKeys.get(callId) ?? {}
   transcript.pendingKeys.delete(callId)
   if (key !== undefined && !transcript.keys.has(key)) transcript.keys.set(key, callId)
+  // Later requests of the same effect get the newest result.
+  if (first !== undefined) transcript.keys.set(first, callId)
 }
 
 /**
@@ -178,7 +212,8 @@ function complete(transcript: Transcript, callId: string, content: ResultContent
  * `replayed` is the first call's result, for the replay of a completed key.
  */
 function resultOf(event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown'>, replayed?: ResultContent): ToolResult {
-  if (event.type !== 'tool_completed') return { content: event.message, isError: true }
+  if (event.type === 'tool_unknown') return { content: event.message, isError: true, isUnknown: true }
+  if (event.type === 'tool_failed') return { content: event.message, isError: true }
   if (event.replayOf === undefined) return { content: contentOf(event), isError: false }
   const note = `[idempotent replay of ${event.replayOf}]`
   if (replayed === undefined || typeof replayed === 'string') {
@@ -222,11 +257,6 @@ function startRun(transcript: Transcript, { run, messageId, seq }: EventOf<'run_
   transcript.newestRun = { run, seq, from: transcript.messages.length, took: new Map(), metadata }
 }
 
-function forgetRun(transcript: Transcript): void {
-  const { run, seq } = transcript.newestRun
-  transcript.newestRun = { run, seq, from: transcript.messages.length, took: new Map(), metadata: {} }
-}
-
 function takeMessages(transcript: Transcript, { takes, seq }: EventOf<'turn_started'>): void {
   for (const messageId of takes) {
     const message = transcript.waiting.get(messageId)
@@ -243,17 +273,24 @@ function put(transcript: Transcript, seq: number, message: Message): void {
 }
 
 function addAnswer(transcript: Transcript, event: EventOf<'model_completed'>): void {
+  transcript.closed = null
+  transcript.systemMessages = []
   if (event.content.length === 0) return
   const content = withCallIds(event.content, event.run, event.turn)
-  put(transcript, event.seq, { role: 'assistant', content })
+  const message: Message = { role: 'assistant', content }
+  put(transcript, event.seq, message)
+  if (event.stopReason === 'refusal') transcript.refused.add(message)
   const callIds = content.flatMap((block) => (block.type === 'tool_use' ? [block.id] : []))
-  if (callIds.length > 0) transcript.open = { callIds, results: new Map(), asked: new Set() }
+  if (callIds.length === 0) return
+  const { seq } = event
+  transcript.open = { seq, callIds, results: new Map(), asked: new Set(), newest: new Map(), replaced: [] }
 }
 
 function addResult(transcript: Transcript, { callId, seq }: { callId: string; seq: number }, result: ToolResult): void {
   const { open } = transcript
-  if (!open?.callIds.includes(callId)) return
-  open.results.set(callId, result)
+  const request = requestIdOf(callId)
+  if (!open?.callIds.includes(request) || newestOf(open, request) !== callId) return
+  open.results.set(request, result)
   if (open.results.size === open.callIds.length) closeCalls(transcript, seq)
 }
 
@@ -262,13 +299,88 @@ function closeCalls(transcript: Transcript, seq: number): void {
   const { open } = transcript
   if (!open) return
   transcript.open = null
-  put(transcript, seq, {
+  transcript.closed = open
+  // The results of a turn that was reopened are back where they were, before messages that a later turn took.
+  const at = resultsIndex(transcript, open) ?? transcript.messages.length
+  open.resultsSeq ??= seq
+  transcript.seqs.splice(at, 0, open.resultsSeq)
+  transcript.messages.splice(at, 0, {
     role: 'user',
     content: open.callIds.map((callId) => {
       const none = { content: open.asked.has(callId) ? NEVER_KNOWN : NEVER_RAN, isError: true }
       return resultBlock(callId, open.results.get(callId) ?? none)
     }),
   })
+  moveNotes(transcript, at, 1)
+  noteReplaced(transcript, open, at + 1)
+}
+
+/** The index of the turn's results in `messages`; undefined if the answer is not there. */
+function resultsIndex({ seqs }: Transcript, { seq }: TurnCalls): number | undefined {
+  const answer = seqs.lastIndexOf(seq)
+  return answer < 0 ? undefined : answer + 1
+}
+
+/** Messages were added or removed at an index. */
+function moveNotes({ notes }: Transcript, from: number, by: number): void {
+  for (const note of notes) if (note.after >= from) note.after += by
+}
+
+/** The newest generation of a call. */
+export function newestOf({ newest }: TurnCalls, request: string): string {
+  return newest.get(request) ?? request
+}
+
+/** What the model was told before of calls that were made again may have happened, too. */
+function noteReplaced(transcript: Transcript, { seq: answerSeq, replaced, resultsSeq: seq = 0 }: TurnCalls, after: number): void {
+  const effects = replaced.flatMap((callId) => transcript.effects.byCall.get(callId) ?? [])
+  if (effects.length === 0) return
+  transcript.notes.push({ after, seq, answerSeq, text: noteOn(effects, transcript.completed, 'made_again') })
+  transcript.notes.sort((a, b) => a.after - b.after)
+}
+
+/** An outcome of which the model was told that it is unknown is known now. */
+function noteOutcome({ open, closed }: Transcript, event: EventOf<'tool_resolved'>): void {
+  const { results } = open ?? closed ?? {}
+  const request = requestIdOf(event.callId)
+  const told = results?.get(request)
+  if (told?.isUnknown) results?.set(request, { ...told, isUnknown: false })
+}
+
+/** A recovery takes the results of the newest answer out again, without those of calls that are made again or skipped. */
+function reopenTurn(transcript: Transcript, { toSeq, seq, skip = [], redo = [] }: EventOf<'recovery_started'>): void {
+  const turn = transcript.open ?? transcript.closed
+  if (!turn || turn.seq !== toSeq) return
+  if (!transcript.open) takeResultsOut(transcript, turn)
+  transcript.open = turn
+  transcript.closed = null
+  for (const { callId, as } of redo) {
+    if (as === callId) continue
+    const request = requestIdOf(callId)
+    turn.results.delete(request)
+    turn.asked.delete(request)
+    turn.newest.set(request, as)
+    turn.replaced.push(callId)
+    transcript.pendingKeys.delete(callId)
+  }
+  for (const request of skip.map(requestIdOf)) {
+    const told = turn.results.get(request)
+    if (told?.isError && !told.isUnknown) turn.results.delete(request)
+  }
+  for (const [request, told] of turn.results) {
+    const known = told.isUnknown === false ? transcript.completed.get(newestOf(turn, request)) : undefined
+    if (known !== undefined) turn.results.set(request, { content: known, isError: false })
+  }
+  if (turn.results.size === turn.callIds.length) closeCalls(transcript, seq)
+}
+
+function takeResultsOut(transcript: Transcript, turn: TurnCalls): void {
+  transcript.notes = transcript.notes.filter(({ answerSeq }) => answerSeq !== turn.seq)
+  const at = resultsIndex(transcript, turn)
+  if (at === undefined) return
+  transcript.messages.splice(at, 1)
+  transcript.seqs.splice(at, 1)
+  moveNotes(transcript, at, -1)
 }
 
 /** The block for a result in the transcript. */
@@ -307,29 +419,52 @@ function leaveAnswers(transcript: Transcript, keptSeq: number, seq: number): voi
 }
 
 /** Whether a user said it: results of calls are messages of the user's role, too. */
-function isSaid({ role, content }: Message): boolean {
+export function isSaid({ role, content }: Message): boolean {
   return role === 'user' && (typeof content === 'string' || content.every((block) => block.type !== 'tool_result'))
 }
 
 /** After what came after `keptSeq` has left the transcript: tells the model which effects are left of it. */
 function cut(transcript: Transcript, seq: number, keptSeq: number): void {
+  transcript.systemMessages = []
   transcript.open = null
+  transcript.closed = null
   transcript.notes = transcript.notes.filter((note) => note.seq <= keptSeq)
   const effects = effectsAbove(transcript.effects, keptSeq)
   if (effects.length === 0) return
   transcript.notes.push({ after: transcript.messages.length, seq, text: noteOn(effects, transcript.completed) })
 }
 
-/** The messages for the model: those of the transcript, with the notes in their places. */
-export function messagesFor({ messages, notes }: Transcript): Message[] {
+/** The transcript with what hooks have answered: it shares the messages, and `seq` is that of the answers' events. */
+export function withAnswers(transcript: Transcript, runs: readonly HookRun[], seq = Infinity): Transcript {
+  const { contexts, systemMessages } = toldBy(runs)
+  if (contexts.length === 0 && systemMessages.length === 0) return transcript
+  const after = transcript.messages.length
+  return {
+    ...transcript,
+    notes: [...transcript.notes, ...contexts.map((context) => ({ after, seq, text: fromSystem(context) }))],
+    systemMessages: [...transcript.systemMessages, ...systemMessages],
+  }
+}
+
+function fromSystem(text: string): string {
+  return `[From the system, not from the user]\n${text}`
+}
+
+/** The messages for the model: those of the transcript except refused answers, with notes in their places. */
+export function messagesFor({ messages, notes, refused }: Transcript): Message[] {
   const all: Message[] = []
   let next = 0
   for (const [index, message] of messages.entries()) {
     for (; (notes[next]?.after ?? Infinity) <= index; next++) all.push(noteMessage(notes[next]))
-    all.push(message)
+    if (!refused.has(message)) all.push(message)
   }
   for (; next < notes.length; next++) all.push(noteMessage(notes[next]))
   return all
+}
+
+/** What hooks say to the model in its next call alone. */
+export function systemTextsOf({ systemMessages }: Transcript): string[] {
+  return systemMessages.map(fromSystem)
 }
 
 function noteMessage(note: Note | undefined): Message {
@@ -355,7 +490,6 @@ function rollBack(transcript: Transcript, { toSeq, upToSeq, keepsRun, keys, agai
     return message ? [[messageId, message]] : []
   })
   transcript.waiting = new Map([...saidAgain, ...transcript.waiting])
-  forgetRun(transcript)
 }
 
 /** The effects with an outcome after `seq` were undone outside of pawl: nothing replays them. */
@@ -368,8 +502,8 @@ function forgetKeys(transcript: Transcript, seq: number): void {
 
 function becomeFork(transcript: Transcript, { keys }: EventOf<'forked'>): void {
   transcript.open = null
+  transcript.closed = null
   transcript.waiting.clear()
-  forgetRun(transcript)
   if (keys === 'carried') return
   transcript.keys.clear()
   transcript.pendingKeys.clear()

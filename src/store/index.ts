@@ -13,7 +13,7 @@ import { migrate, migrationNames, pendingMigrations } from './postgres/migrate.t
 import { notifierOn } from './postgres/notifier.ts'
 import type { WatchWhen } from './postgres/outages.ts'
 import { locateMessage, readEntries, readEvents, readHead, readMessages } from './read/reader.ts'
-import { lastExecution, resume } from './read/resume.ts'
+import { lastExecution, readStoredState, resume } from './read/resume.ts'
 import { schemaOf } from './postgres/schema.ts'
 import type { Store } from './store.ts'
 import { safeKey } from './postgres/sanitise.ts'
@@ -54,8 +54,14 @@ export function openStore(options: StoreOptions): Store {
   if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured: set DATABASE_URL or give `postgres`.')
   const schema = schemaOf(options.schema ?? 'pawl')
   const database = databaseAt(postgres, { logger, watch, onWait })
-  const listener = listenerOn(schema.channel, () => database.newClient(), logger)
-  const notifier = notifierOn(database, schema, logger)
+  const newClient = () => database.newClient()
+  const listener = listenerOn(schema.channel, newClient, logger)
+  const notifier = notifierOn(database, schema.channel, logger)
+  // A worker listens as long as it runs: connecting for each call would cost more than the connection.
+  const stops = {
+    listener: listenerOn(schema.stops, newClient, logger, Number.POSITIVE_INFINITY),
+    notifier: notifierOn(database, schema.stops, logger),
+  }
   const ready = onceItSucceeds(() => prepare())
 
   async function prepare(): Promise<void> {
@@ -95,6 +101,7 @@ export function openStore(options: StoreOptions): Store {
     head: (sessionId) => reading(() => readHead(database, schema, sessionId)),
     flush: (sessionId, epoch, entries, options) => prepared(() => flush(writing, sessionId, epoch, entries, options)),
     resume: (sessionId, executionId) => reading(() => resume(database, schema, sessionId, executionId)),
+    state: (sessionId) => reading(() => readStoredState(database, schema, sessionId)),
     lastExecution: (sessionId) => reading(() => lastExecution(database, schema, sessionId)),
     markRunning: (sessionId, callId, attempt, worker) => prepared(() => markRunning(writing, { sessionId, callId, attempt, worker })),
     markProgress: (sessionId, callId, attempt, value) => prepared(() => markProgress(writing, { sessionId, callId, attempt, value })),
@@ -106,9 +113,11 @@ export function openStore(options: StoreOptions): Store {
     blobs: blobsOf(database, schema, prepared, reading),
     upkeep: upkeepOf(database, schema, prepared),
     watch: (sessionId, wake, which) => listener.watch(safeKey(sessionId), wake, which),
+    tellOfStop: (sessionId) => stops.notifier.ring(safeKey(sessionId), false),
+    watchStops: (sessionId, wake) => stops.listener.watch(safeKey(sessionId), wake),
     hasHeardWithin: (ms) => performance.now() - listener.heardAt() <= ms,
     async close() {
-      await Promise.all([listener.close(), notifier.close()])
+      await Promise.all([listener.close(), notifier.close(), stops.listener.close(), stops.notifier.close()])
       await database.close()
     },
   }

@@ -1,8 +1,8 @@
 // The rows that readers of the side store get.
 import type { Message, Usage } from '../session/content.ts'
-import type { SessionEvent, SessionStatus, ToolCallStatus, Watermark } from '../session/events.ts'
+import type { RecoveryStrategy, SessionEvent, SessionStatus, ToolCallStatus, Watermark } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
-import type { SessionError } from '../session/state.ts'
+import type { Paused, SessionError } from '../session/state.ts'
 
 /** A session's head: how far its events are stored. */
 export interface StoredHead extends Watermark {
@@ -28,7 +28,9 @@ export interface SessionRow {
   /** What lists can be filtered by. */
   tags: string[]
   /** Why it is in `error`. */
-  error: Omit<SessionError, 'attempts' | 'progress'> | null
+  error: SessionError | null
+  /** Since when it is paused, by whom and why; null: it is not. */
+  paused: Paused | null
   /** Tokens used. */
   usage: Usage
   /** The last event that is stored. */
@@ -67,7 +69,7 @@ export interface ToolCallRow {
   callId: string
   /** Number of the run within the session, from 1. */
   run: number
-  /** Number of the turn within the session, from 1. */
+  /** Number of the turn within the run, from 1. */
   turn: number
   /** Place of the call among the turn's calls, from 0. */
   index: number
@@ -77,8 +79,10 @@ export interface ToolCallRow {
   effect: string
   /** The idempotency key; null for a `read`. */
   key: string | null
-  /** The model's arguments. */
+  /** The arguments that it is executed with. */
   input: Json
+  /** The model's own arguments, if a hook or a person changed them; otherwise null. */
+  modelInput: Json
   /** How the call stands. */
   status: ToolCallStatus
   /** Attempts so far. */
@@ -123,6 +127,8 @@ export interface ErrorRow {
   retryable: boolean
   /** Which worker process it was (`host:pid`); null: not known. */
   worker: string | null
+  /** The model that failed; null: it was not a model. */
+  model: string | null
   /** When it happened. */
   at: Date
 }
@@ -180,7 +186,7 @@ export interface ArchivedMessage extends ListedMessage {
   /** When it was archived; null: before pawl noted that. */
   archivedAt: Date | null
   /** What took it out of the transcript. */
-  why: 'rolled_back' | 'restarted' | 'begun_afresh' | 'pruned'
+  why: 'rolled_back' | 'restarted' | 'recovered' | 'abandoned' | 'begun_afresh' | 'forked' | 'pruned'
 }
 
 /** A checkpoint in a list, without its state. */
@@ -193,7 +199,7 @@ export interface ListedCheckpoint {
   agent: string
   /** Number of the run within the session, from 1. */
   run: number | null
-  /** Number of the turn within the session, from 1. */
+  /** Number of the turn within the run, from 1. */
   turn: number | null
   /** The event that made it. */
   seq: number
@@ -254,14 +260,16 @@ export interface ListedPending {
   callId: string
   /** Number of the run within the session, from 1. */
   run: number
-  /** Number of the turn within the session, from 1. */
+  /** Number of the turn within the run, from 1. */
   turn: number
   /** The tool's name. */
   tool: string
   /** The tool's effect. */
   effect: string
-  /** The model's arguments. */
+  /** The arguments that it would be executed with. */
   input: Json
+  /** The model's own arguments, if a hook or a person changed them; otherwise null. */
+  modelInput: Json
   /** Digest of tool and arguments, for `approve` and `deny`. */
   digest: string | null
   /** The tool's reason for the approval, or the message of an unknown outcome. */
@@ -276,6 +284,24 @@ export interface ListedPending {
   onExpiry: 'deny' | 'error' | null
 }
 
+/** One run of a session, as far as it is stored. */
+export interface ListedRun {
+  /** Number of the run within the session, from 1. */
+  run: number
+  /** When it began. */
+  startedAt: Date
+  /** How and when it ended; null: it has not, it failed, or a recovery or rollback has left it. */
+  end: { how: 'completed' | 'interrupted'; at: Date } | null
+  /** Its tool calls in the order in which the model asked for them. */
+  calls: ListedToolCall[]
+  /** Its failed attempts and failures, in the order in which they happened. */
+  failures: ListedError[]
+  /** The model's answers. */
+  answers: { turn: number; model: string; at: Date }[]
+  /** Turns that have left the transcript. */
+  archivedTurns: number[]
+}
+
 /** A failed attempt, or the failure of a whole run, in a list. */
 export interface ListedError extends ErrorRow {
   /** The session's id. */
@@ -284,6 +310,16 @@ export interface ListedError extends ErrorRow {
   agent: string
   /** Milliseconds until the next attempt, if one followed. */
   nextDelayMs: number | null
+}
+
+/** A session in `error`. */
+export interface SessionInError {
+  /** The session's id. */
+  sessionId: string
+  /** The agent's name. */
+  agent: string
+  /** Why it is in `error`. */
+  error: SessionError
 }
 
 /** How usage can be grouped. */
@@ -301,6 +337,116 @@ export interface UsageSum {
   usd: number
   /** Calls whose price is not known: they are not in `usd`. */
   unpriced: number
+}
+
+/**
+ * What an open session needs: that a person recovers it, resolves an unknown outcome, decides on an approval, or unpauses it; `automatic`: that
+ * the cause of its error ends, or its next attempt succeeds; a look, because nothing was stored for minutes while it runs; a client's answer; or nothing.
+ */
+export type SessionNeed = 'recovery' | 'resolution' | 'approval' | 'unpausing' | 'automatic' | 'look' | 'answer' | 'nothing'
+
+/** An open session in the overview. */
+export interface OverviewSession extends Pick<SessionRow, 'sessionId' | 'agent' | 'status' | 'run' | 'error'> {
+  /** What it needs most. */
+  needs: SessionNeed
+  /** Since when: of the error, or of the oldest request; for a session that runs, its last event. */
+  since: Date
+  /** Tools of the calls that wait for a person or a client. */
+  tools: string[]
+}
+
+/** The open sessions by what they need. */
+export interface StatusOverview {
+  /** Sessions by status; closed ones are not counted. */
+  sessions: Record<Exclude<SessionStatus, 'closed'>, number>
+  /** Sessions that are in an error, waiting, running or paused, by what they need most. */
+  needs: Record<SessionNeed, number>
+  /** Those sessions, most urgent need first, longest wait first; only as many as were asked for. */
+  items: OverviewSession[]
+}
+
+/** Statistics of the failures in a time span. */
+export interface FailureReport {
+  /** The beginning of the time span. */
+  since: Date
+  /** How often runs failed, most failures first. */
+  agents: AgentFailures[]
+  /** Sessions that failed in the same way more than once, most failures first. */
+  repeated: RepeatedFailure[]
+  /** What recoveries led to, most recoveries first. */
+  recoveries: RecoveryOutcomes[]
+  /** How long sessions were in errors, longest total first. */
+  timeInError: TimeInError[]
+}
+
+/** How often an agent's runs failed. */
+export interface AgentFailures {
+  /** The agent's name. */
+  agent: string
+  /** Runs that a model answered, or that failed, within the time span. */
+  runs: number
+  /** Runs that failed, however they continued. */
+  failed: number
+  /** Runs that only waited in errors that end by themselves, such as `agent_not_served`. */
+  heldUp: number
+  /** Failed attempts of model calls and tool calls. */
+  failedAttempts: number
+}
+
+/** A session that failed in the same way more than once. */
+export interface RepeatedFailure {
+  /** The session's id. */
+  sessionId: string
+  /** The agent's name. */
+  agent: string
+  /** The error's code. */
+  code: string
+  /** How often the session entered this error. */
+  times: number
+  /** How many of its runs did. */
+  runs: number
+  /** When it did for the first time within the time span. */
+  first: Date
+  /** When it did last. */
+  newest: Date
+}
+
+/** What an agent's recoveries with one strategy led to. */
+export interface RecoveryOutcomes {
+  /** The agent's name. */
+  agent: string
+  /** The strategy; null: requests that named none and were refused. */
+  strategy: RecoveryStrategy | null
+  /** Whether pawl made them by the agent's policy, not a person. */
+  automatic: boolean
+  /** How many there were. */
+  recoveries: number
+  /** The run then completed. An abandoned run does not. */
+  completed: number
+  /** The run then failed again. */
+  failed: number
+  /** The run has not ended yet. */
+  unfinished: number
+  /** Requests that were refused; they are not in `recoveries`. */
+  refused: number
+}
+
+/** How long an agent's sessions were in one kind of error. */
+export interface TimeInError {
+  /** The agent's name. */
+  agent: string
+  /** The error's code. */
+  code: string
+  /** How often sessions entered it. */
+  times: number
+  /** How many of them are still in it. */
+  open: number
+  /** Milliseconds, of all of them together. */
+  totalMs: number
+  /** Half of them lasted longer. */
+  medianMs: number
+  /** The longest one. */
+  longestMs: number
 }
 
 /** An event of any session. */
@@ -337,6 +483,17 @@ export interface Span {
 /** Which sessions. */
 export interface SessionFilter extends Span {
   status?: SessionStatus[]
+  paused?: boolean
+  agent?: string
+  /** Sessions that have all of these. */
+  tags?: string[]
+}
+
+/** Which sessions in error; the time span is that in which they entered it. */
+export interface InErrorFilter extends Span {
+  session?: string
+  /** With an error of one of these codes. */
+  codes?: string[]
   agent?: string
   /** Sessions that have all of these. */
   tags?: string[]
@@ -345,6 +502,7 @@ export interface SessionFilter extends Span {
 /** Which errors. */
 export interface ErrorFilter extends Span {
   session?: string
+  run?: number
   context?: string
 }
 
@@ -353,6 +511,20 @@ export interface ToolCallFilter extends Span {
   session?: string
   status?: ToolCallStatus[]
   tool?: string
+  key?: string
+  effectId?: string
+}
+
+/** Which open sessions. */
+export interface OverviewFilter {
+  limit: number
+  agent?: string
+}
+
+/** Which failures. */
+export interface FailureFilter extends Span {
+  since: Date
+  agent?: string
 }
 
 /** Which pending calls. */

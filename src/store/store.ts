@@ -55,6 +55,8 @@ export interface Store {
    * loads it, which `lastExecution` names from then on.
    */
   resume(sessionId: string, executionId?: string): Promise<Resumed | null>
+  /** The state at the stored head, without the accepted message ids; null: the store cannot tell. Changes nothing. */
+  state(sessionId: string): Promise<SessionState | null>
   /** The execution that loaded the session or wrote events last, or the first of its chain; null for an unknown session. */
   lastExecution(sessionId: string): Promise<string | null>
   /** Best effort: writes `running`, the attempt and the worker to the call's row; nothing depends on it. */
@@ -84,5 +86,9 @@ export interface Store {
   watch(sessionId: string, wake: () => void, which?: Watched): () => void
   /** Whether a notification of any session arrived within the last `ms`: then workers write to the store, and notifications work. */
   hasHeardWithin(ms: number): boolean
+  /** Tells other workers that calls of the session may have been asked to stop. Best effort: their next heartbeats tell them, too. */
+  tellOfStop(sessionId: string): void
+  /** Calls back when a worker has told of a stop, or may have. */
+  watchStops(sessionId: string, wake: () => void): () => void
   close(): Promise<void>
 }

@@ -1,9 +1,11 @@
 // What workers and supervisors are given, checked before anything is started.
+import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import type { Logger } from '../agent/tool.ts'
 import { checkOptions, duration, fn, integer, options, text, where } from '../options/check.ts'
 import { DEPLOYMENT, logger, postgres, TEMPORAL_ADDRESS } from '../options/shared.ts'
 import type { CreateWorkerOptions, SuperviseOptions, SupervisorEvent } from './options.ts'
+import type { CheckedSession, PreflightOptions } from './preflight-report.ts'
 
 const DEFAULT_PROCESSES = 2
 const DEFAULT_LOAD_MS = 60_000
@@ -13,6 +15,12 @@ export const DEFAULT_STUCK_LOOP_MS = 60_000
  * a few looks of the watch, before that.
  */
 const STUCK_LOOP_AT_MOST_MS = 110_000
+
+/** `openLogger` checks the names. */
+const REDACT = where<readonly string[]>(
+  (value) => Array.isArray(value) && value.every((name) => typeof name === 'string'),
+  "a list of names, such as ['email', 'customer.phone']",
+).optional()
 
 const SUPERVISE = options({
   module: text('the path of the module that exports your agents'),
@@ -32,6 +40,7 @@ const SUPERVISE = options({
   loadTimeout: duration({ example: '60s' }).optional(),
   onFile: fn<(path: string) => void>().optional(),
   logger: logger<Logger>().optional(),
+  redact: REDACT,
   onEvent: fn<(event: SupervisorEvent) => void>().optional(),
 })
 
@@ -61,9 +70,45 @@ const CREATE = options({
   interceptors: z.unknown().optional(),
   tuner: z.unknown().optional(),
   logger: logger<Logger>().optional(),
+  redact: REDACT,
 })
 
 /** Checks a worker's options; its agents are checked by `defineWorker`. @throws InvalidOption. */
 export function checkCreate(given: CreateWorkerOptions): void {
   checkOptions(CREATE, given)
+}
+
+/** Each history may have 50 MB. */
+const REPLAYS_AT_ONCE = 4
+const MOST_REPLAYS_AT_ONCE = 32
+
+const PREFLIGHT = options({
+  module: text('the path of the module that exports your agents').optional(),
+  temporal: TEMPORAL_ADDRESS.optional(),
+  taskQueue: DEPLOYMENT.taskQueue,
+  postgres: SUPERVISE.shape.postgres,
+  schema: DEPLOYMENT.schema,
+  dataConverter: z.unknown().optional(),
+  interceptors: z.unknown().optional(),
+  sample: integer(1).optional(),
+  concurrency: integer(1, MOST_REPLAYS_AT_ONCE).optional(),
+  loadTimeout: duration({ example: '60s' }).optional(),
+  onSession: fn<(session: CheckedSession) => void>().optional(),
+  signal: where<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal').optional(),
+})
+
+/** How a preflight is to run, in full. */
+export interface Preflighting extends Omit<PreflightOptions, 'concurrency' | 'loadTimeout'> {
+  concurrency: number
+  loadTimeoutMs: number
+}
+
+/** Completes a preflight's options. @throws InvalidOption. */
+export function checkPreflight(given: PreflightOptions): Preflighting {
+  const { concurrency, loadTimeout: loadTimeoutMs = DEFAULT_LOAD_MS, ...more } = checkOptions(PREFLIGHT, given)
+  return {
+    ...(more as Omit<PreflightOptions, 'concurrency' | 'loadTimeout'>),
+    concurrency: concurrency ?? Math.min(availableParallelism(), REPLAYS_AT_ONCE),
+    loadTimeoutMs,
+  }
 }

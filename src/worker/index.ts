@@ -15,6 +15,16 @@ export type {
   SupervisorEvent,
 } from './options.ts'
 export { superviseWorkers } from './parent/supervise.ts'
+export type {
+  CheckedSession,
+  PreflightOptions,
+  PreflightProblem,
+  PreflightReport,
+  PreflightWarning,
+  StoreCheck,
+  WarningSum,
+} from './preflight-report.ts'
+export { preflight } from './preflight/index.ts'
 export type { Agent } from '../agent/agent.ts'
 export type { AnyServices, Logger } from '../agent/tool.ts'
 export type { Duration } from '../session/duration.ts'

@@ -29,8 +29,10 @@ export interface CreateWorkerOptions extends WorkerDefinition {
   interceptors?: WorkerInterceptors
   /** How many tasks run at once, as Temporal's worker takes it. Default: Temporal's. */
   tuner?: NonNullable<TemporalWorkerOptions['tuner']>
-  /** Log lines. Default: pino on stderr, level `PAWL_LOG_LEVEL` or `warn`. */
+  /** Log lines. Default: on stderr from level `PAWL_LOG_LEVEL` or `info` on, readable on a terminal, otherwise as pino's JSON. */
   logger?: Logger
+  /** Names whose values are left out of log lines, besides the usual ones (`password`, `token`, …): `['email', 'customer.phone']`. */
+  redact?: readonly string[]
 }
 
 /** A worker in this process. */
@@ -71,8 +73,10 @@ export interface SuperviseOptions {
   loadTimeout?: Duration
   /** Told of each file of yours that an executor loads, or misses: what to watch to know when to `reload`. Not of packages. Default: nothing is told. */
   onFile?: (path: string) => void
-  /** Log lines of the orchestrator and of this parent. Default: pino on stderr, level `PAWL_LOG_LEVEL` or `warn`. */
+  /** Log lines of all processes. Default: as for `createWorker`, from each process. */
   logger?: Logger
+  /** As for `createWorker`. */
+  redact?: readonly string[]
   /** Told of what happens to the processes. Default: nothing is told. */
   onEvent?: (event: SupervisorEvent) => void
 }

@@ -1,11 +1,14 @@
-// The messages between an orchestrator and its executors over a local socket, and between both and their parent. Types only.
+// The messages between an orchestrator and its executors over a local socket, between both and their parent, and of a preflight. Types only.
 import type { CrossingError } from './errors.ts'
-import type { EventsAlong, JobOrder, Outcome } from '../jobs/contract.ts'
+import type { EventsAlong, JobOrder, ModelAnswer, Outcome } from '../jobs/contract.ts'
 import type { ReadTarget } from '../jobs/session-views.ts'
-import type { BlobRef, LogEntry, Watermark } from '../session/events.ts'
+import type { BlobRef, LogEntry, Resolution, Watermark } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
+import type { CallState } from '../session/state.ts'
+import type { SentLine } from '../log/sending-logger.ts'
 import type { TemporalAddress } from '../connect/temporal.ts'
 import type { SuperviseOptions, SupervisorEvent } from './options.ts'
+import type { PreflightWarning } from './preflight-report.ts'
 
 // ── orchestrator ↔ executor ──
 
@@ -19,13 +22,15 @@ export type ToExecutor =
 
 /** Messages from an executor. */
 export type FromExecutor =
-  /** The first message on a channel. `holding`: the jobs from an earlier orchestrator. */
-  | { type: 'hello'; executor: number; pid: number; worker: string; holding: Holding[] }
+  /** The first message on a channel. `models`: by agent, where it is fixed. `holding`: the jobs from an earlier orchestrator. */
+  | { type: 'hello'; executor: number; pid: number; worker: string; models: ReadonlyMap<string, string>; holding: Holding[] }
   /** Its event loop is not blocked. */
   | { type: 'alive' }
   | { type: 'accepted'; job: string }
   | { type: 'entered'; job: string; timeoutMs: number }
   | { type: 'progress'; job: string; value: Json }
+  /** The model's answer is complete; its calls are being resolved. */
+  | { type: 'answered'; job: string; answer: ModelAnswer }
   | { type: 'done'; job: string; outcome: Outcome }
   | { type: 'request'; request: number; ask: Ask }
 
@@ -56,6 +61,8 @@ export interface Holding {
   /** Milliseconds since the body was entered, and its timeout. */
   entered?: { agoMs: number; timeoutMs: number }
   progress?: Json
+  /** The model's answer, if it is complete. */
+  answer?: ModelAnswer
   /** Its outcome, if it has ended. */
   outcome?: Outcome
 }
@@ -76,8 +83,15 @@ export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' 
   predecessors: number[]
   /** Executors that may hold jobs of the dead orchestrators. */
   executors: number[]
-  /** Whether log lines go to the parent, which has the user's logger. */
-  logsToParent: boolean
+  log: LogOptions
+}
+
+/** The log of a process. */
+export interface LogOptions {
+  /** Whether its lines go to the parent, which has the user's logger. */
+  toParent: boolean
+  /** Names that are redacted besides the usual ones. */
+  redact: readonly string[]
 }
 
 /** An execution in an orchestrator's cache. */
@@ -112,12 +126,19 @@ export type FromOrchestrator =
   | { type: 'event'; event: SupervisorEvent }
   /** An execution made events up to `seq`: it is cached. */
   | { type: 'cached'; executions: (CachedExecution & { seq: number })[] }
-  | { type: 'log'; level: 'debug' | 'info' | 'warn' | 'error'; fields: object; message: string }
+  | ({ type: 'log' } & SentLine)
 
 /** Why an executor is killed. `broken_line`: it sent a message that cannot be decoded, or closed the channel. */
 export type KillReason = 'stuck_loop' | 'overdue' | 'broken_line'
 
 // ── parent ↔ executor ──
+
+/** Options of an executor's process, beside its number and its module. */
+export interface ExecutorProcessOptions {
+  /** Whether it reports the files that it loads. */
+  reportsFiles: boolean
+  log: LogOptions
+}
 
 /** Messages from the parent to an executor. */
 export type ParentToExecutor = { pawl: 'connect'; path: string } | { pawl: 'shutdown' }
@@ -126,5 +147,34 @@ export type ParentToExecutor = { pawl: 'connect'; path: string } | { pawl: 'shut
 export type ExecutorToParent =
   | { pawl: 'loaded' }
   | { pawl: 'start_failed'; error: CrossingError }
+  | ({ pawl: 'log' } & SentLine)
   /** It has loaded these files of the user's, or they are missing. */
   | { pawl: 'files'; files: string[] }
+
+// ── preflight ↔ the process that loads its module ──
+
+/** An open session, as far as its agent's code is concerned. */
+export interface StandingSession {
+  agent: string
+  context: Json
+  calls: OpenCall[]
+}
+
+/** A call that has not ended, or whose outcome is unknown. */
+export interface OpenCall extends Pick<CallState, 'callId' | 'status'> {
+  resolution: Pick<Resolution, 'tool' | 'effect' | 'schemaDigest' | 'client' | 'verify'>
+  /** Absent: the arguments are no longer known. */
+  input?: Json
+}
+
+/** Messages to the process. */
+export interface ToChecker {
+  pawl: 'check'
+  request: number
+  session: StandingSession
+}
+
+/** Messages from the process. User code can send messages, too: only these count. */
+export type FromChecker =
+  | Extract<ExecutorToParent, { pawl: 'loaded' | 'start_failed' }>
+  | { pawl: 'checked'; request: number; warnings: PreflightWarning[] }

@@ -86,11 +86,33 @@ const UNTIL_STORED: ActivityOptions = {
 
 export const { resolveTool, checkAnswer } = proxyActivities<Pick<PawlActivities, 'resolveTool' | 'checkAnswer'>>(ANSWERED_SOON)
 
+/** How long hooks that are due at the end of a run may keep the session from its next one. */
+const END_HOOKS_MS = 120_000
+
+export const { endHooks } = proxyActivities<Pick<PawlActivities, 'endHooks'>>({
+  scheduleToCloseTimeout: END_HOOKS_MS,
+  heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
+  retry: { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 5_000, maximumAttempts: MAX_DEATHS },
+})
+
 /** pawl's own activities have a separate task queue, so that user code cannot take all their slots. */
-type OwnActivities = Pick<PawlActivities, 'findPlace' | 'flush' | 'loadSession' | 'loadCalls' | 'loadFork'>
+type OwnActivities = Pick<PawlActivities, 'findPlace' | 'findCalls' | 'findKept' | 'flush' | 'loadSession' | 'loadCalls' | 'loadFork'>
 
 export function findPlace(...input: Parameters<OwnActivities['findPlace']>): ReturnType<OwnActivities['findPlace']> {
   return own(ANSWERED_SOON).findPlace(...input)
+}
+
+export function findCalls(...input: Parameters<OwnActivities['findCalls']>): ReturnType<OwnActivities['findCalls']> {
+  return own(ANSWERED_SOON).findCalls(...input)
+}
+
+export function findKept(...input: Parameters<OwnActivities['findKept']>): ReturnType<OwnActivities['findKept']> {
+  return own(ANSWERED_SOON).findKept(...input)
+}
+
+/** For a recovery that no one waits for. */
+export function findKeptUntilStored(...input: Parameters<OwnActivities['findKept']>): ReturnType<OwnActivities['findKept']> {
+  return own(UNTIL_STORED).findKept(...input)
 }
 
 export function flush(...input: Parameters<OwnActivities['flush']>): ReturnType<OwnActivities['flush']> {

@@ -2,11 +2,13 @@
 // because a replay may see another time than the task did.
 import { CancellationScope, sleep } from '@temporalio/workflow'
 import { checkpointAt } from '../session/checkpointing.ts'
-import { deadlineOf, type Due, expiryOf, isGoingOn } from '../session/decide.ts'
+import { deadlinesInInbox, deadlinesOf } from '../session/deadlines.ts'
+import { type Due, expiryOf, isGoingOn } from '../session/decide.ts'
 import { isWaiting } from '../session/fold-calls.ts'
-import type { CallState, RunState, SessionState } from '../session/state.ts'
+import type { CallState, SessionState } from '../session/state.ts'
 import type { Journal } from './journal.ts'
 import type { Stopping } from './stopping.ts'
+import { defined } from '../session/defined.ts'
 
 /** The longest timer that is useful. */
 const LONGEST_MS = 10 * 365 * 24 * 3_600_000
@@ -14,7 +16,7 @@ const LONGEST_MS = 10 * 365 * 24 * 3_600_000
 /** The alarms of one execution. */
 export interface Alarms {
   readonly due: Due
-  /** Sets the alarms that the state needs now and removes the others. To be called before each decision. */
+  /** Sets the alarms that the state needs now and removes the others. To be called before each decision, and when a step learns of a deadline. */
   follow(): void
   /** Whether the body of an unknown call whose death nobody saw can no longer be running. */
   isDead(callId: string): boolean
@@ -36,9 +38,12 @@ interface Alarm {
 /** The alarms of one execution. */
 export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
   const alarms = new Map<string, Alarm>()
+  let home: CancellationScope | undefined
   const hasGoneOff = (name: string): boolean => alarms.get(name)?.hasGoneOff ?? false
 
   function follow(): void {
+    // Not in the scope of a step that learns of a deadline: alarms outlive it.
+    home ??= CancellationScope.current()
     const wanted = momentsOf(journal.state)
     for (const [name, { scope }] of alarms) {
       if (wanted.has(name)) continue
@@ -51,15 +56,15 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
   /** Only the length of the timer depends on the clock. */
   function set(name: string, moment: Moment): void {
     const leftMs = 'at' in moment ? moment.at - Date.now() : moment.forMs
-    const alarm: Alarm = { scope: new CancellationScope(), hasGoneOff: false }
+    const alarm: Alarm = { scope: new CancellationScope({ cancellable: true, ...defined({ parent: home }) }), hasGoneOff: false }
     alarms.set(name, alarm)
     alarm.scope
       .run(() => sleep(Math.min(Math.max(1, leftMs), LONGEST_MS)))
       .then(
         () => {
           alarm.hasGoneOff = true
-          // The task that fires the timer may have removed its alarm.
-          if (momentsOf(journal.state).has(name)) moment.come?.()
+          // The task that fires the timer may have removed its alarm, and a run may have taken the message meanwhile.
+          momentsOf(journal.state).get(name)?.come?.()
         },
         () => undefined,
       )
@@ -72,11 +77,13 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
     for (const [callId, { aliveForMs }] of Object.entries(state.unknown)) {
       if (aliveForMs !== undefined) moments.set(life(callId), { forMs: aliveForMs })
     }
+    for (const { name, at } of deadlinesInInbox(state)) moments.set(name, { at })
     const run = isGoingOn(state) ? state.current : null
     if (!run) return moments
-    const limitMs = run.limits?.deadlineMs
-    if (limitMs !== undefined) {
-      moments.set(deadline(run), { at: deadlineOf(run), come: () => stopping.request({ why: 'deadline', limitMs }) })
+    const next = state.error?.nextAttemptAt
+    if (next !== undefined) moments.set(recovery(state), { at: next })
+    for (const { name, at, reason } of state.paused ? [] : deadlinesOf(state, run)) {
+      moments.set(name, { at, come: () => stopping.request({ why: 'deadline', reason }) })
     }
     for (const call of run.calls.filter((one) => isWaiting(one) && one.asked?.expiresAt !== undefined)) {
       moments.set(expiry(call), { at: expiryOf(call) })
@@ -90,13 +97,17 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
   }
 
   return {
-    due: { call: (call) => hasGoneOff(expiry(call)), run: (run) => hasGoneOff(deadline(run)) },
+    due: {
+      call: (call) => hasGoneOff(expiry(call)),
+      deadline: ({ name }) => hasGoneOff(name),
+      recovery: () => hasGoneOff(recovery(journal.state)),
+    },
     follow,
     isDead: (callId) => hasGoneOff(life(callId)),
     areSet: () => [...alarms.values()].some((alarm) => !alarm.hasGoneOff),
   }
 }
 
-const deadline = ({ run, limits }: RunState): string => `deadline ${run} ${limits?.deadlineMs}`
+const recovery = ({ run, recovered }: SessionState): string => `recovery ${run} ${recovered?.inARow ?? 0}`
 const life = (callId: string): string => `life ${callId}`
 const expiry = ({ callId }: CallState): string => `expiry ${callId}`

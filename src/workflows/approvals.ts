@@ -1,12 +1,16 @@
 // Calls that wait for a person or a client: requests, decisions, and expiries.
+import type { ResolveToolResult } from '../activities/contract.ts'
 import { admit, dueAt } from '../session/decide.ts'
 import type { Resolution } from '../session/events.ts'
+import type { HookRun } from '../session/hooks.ts'
 import { isTooDeep, type Json, jsonBytes } from '../session/json.ts'
 import { type AnswerRequest, type ApproveRequest, type DenyRequest, type ResolveRequest } from '../session/protocol.ts'
+import { inPlaceOf } from '../session/redo.ts'
 import type { CallState, RunState, SessionState, UnknownCall } from '../session/state.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import { answerIn, checkAnswer, resolveTool, whyLost } from './activities.ts'
 import { inputOf, type Where } from './call.ts'
+import { recordHooks } from './hooks.ts'
 import { recorded } from './recorded.ts'
 import { eventsOf } from './journal.ts'
 import { failRun, refuse, type Session, textOf } from './open-session.ts'
@@ -86,16 +90,33 @@ export async function approve(session: Session, request: ApproveRequest): Promis
   // Meanwhile another client may have decided, or the run may have been stopped.
   checkDecision(session, request)
   const { run, call } = callOf(session, callId)
+  if (changed && input !== undefined) heedHooks(session, { run, call }, changed, input)
   journal.append({
     type: 'approval_decided',
     ...whereOf(run, call),
     digest,
     approved: true,
     ...said(request),
-    ...(changed && input !== undefined && { input, resolution: changed }),
+    ...(changed && input !== undefined && { input, resolution: changed.resolution }),
   })
   session.flushing.nudge()
-  return { digest: changed?.inputDigest ?? digest }
+  return { digest: changed?.resolution.inputDigest ?? digest }
+}
+
+/** Records what hooks said of a person's arguments. If one refuses or changes them, the call still waits for a decision. */
+function heedHooks({ journal, flushing }: Session, { run, call }: Waiting, { resolution, hooks, input }: Resolved, given: Json): void {
+  recordHooks(journal, run.run, hooks, given)
+  if (hooks.length > 0) flushing.nudge()
+  if (resolution.invalid) refuse('denied_by_hook', `A hook does not allow these arguments. ${resolution.invalid.message}`)
+  if (input === undefined) return
+  const ownDigest = call.resolution.ownDigest ?? call.resolution.inputDigest
+  const { approval = call.resolution.approval } = resolution
+  const anew = { ...resolution, ownDigest, ...defined({ approval }) }
+  issue(journal, { ...whereOf(run, call), input, resolution: anew }, anew)
+  refuse(
+    'changed_by_hook',
+    `A hook has changed these arguments, and approval of ${call.callId} is requested again: read them, then decide.`,
+  )
 }
 
 /** Denies a call and tells the model the reason. */
@@ -168,7 +189,9 @@ export async function answer(session: Session, request: AnswerRequest): Promise<
   const open = callOf(session, callId)
   // The answer is checked without the arguments: together they could exceed the limit of an input.
   const call = { ...whereOf(open.run, open.call), input: null, resolution: open.call.resolution }
-  const checked = await asking(() => pacing.schedule({ ...inputOf({ journal, run: open.run }, call), result }, checkAnswer))
+  const checked = await asking(() =>
+    pacing.schedule({ ...inputOf({ journal, run: open.run }, call), ...eventsOf(journal), result }, checkAnswer),
+  )
   if (checked.kind === 'not_served') refuse('agent_not_served', `No worker serves the tool "${call.tool}" at the moment: try again.`)
   if (checked.kind === 'does_not_fit') refuse('invalid_answer', `The answer does not match the tool's output schema. ${checked.message}`)
   checkAnswerRequest(session, request)
@@ -186,26 +209,52 @@ export function checkAnswerRequest(session: Session | undefined, request: Answer
   if (session) waitingCall(session, callId, 'awaiting_answer')
 }
 
+/** A call as a worker resolves it with a person's arguments; `input`: those that a hook has put in their place. */
+interface Resolved {
+  resolution: Resolution
+  hooks: readonly HookRun[]
+  input?: Json | undefined
+}
+
 /** Has a worker resolve the call with other arguments. */
-async function resolveWith(session: Session, callId: string, input: Json): Promise<Resolution> {
-  checkJson(input, 'input')
-  const { journal, pacing } = session
-  const { agent, context, tags } = journal.state
+async function resolveWith(session: Session, callId: string, given: Json): Promise<Resolved> {
+  checkJson(given, 'input')
   const { run, call } = callOf(session, callId)
-  const { index, tool } = call.resolution
-  const place = { agent, run: run.run, turn: run.turn, index, tool, input, context, metadata: run.metadata, tags }
-  const resolved = await asking(() => pacing.schedule({ ...place, ...eventsOf(journal) }, resolveTool))
-  if (resolved.kind === 'stale_watermark') return refuse('stale_watermark', 'The events of the session could not be read back: try again.')
-  if (resolved.kind === 'not_served') return refuse('agent_not_served', `No worker serves the tool "${tool}" at the moment: try again.`)
-  const { resolution } = resolved
+  const resolved = await askToResolve(session, run, call, given, 'and its hooks')
+  const resolution = resolutionIn(resolved, call)
+  const { hooks = [], input } = resolved.kind === 'resolved' ? resolved : {}
+  if (resolution.invalid?.code === 'denied') return { resolution, hooks }
   if (resolution.invalid) refuse(resolution.invalid.code, resolution.invalid.message)
-  const admission = admit(journal.state, { ...call, resolution })
+  const admission = admit(session.journal.state, { ...call, resolution })
   if (admission.as === 'replay')
     refuse(
       'already_completed',
       `${admission.of} has already completed the call with these arguments: deny this call, or change the arguments.`,
     )
-  return resolution
+  return { resolution, hooks, input }
+}
+
+/** Has a worker resolve the call, as it would with these arguments now. Not asynchronous: that would change the order of a task's commands. */
+export function askToResolve(
+  { journal, pacing }: Session,
+  run: RunState,
+  call: CallState,
+  input: Json,
+  whom?: 'and its hooks',
+): Promise<ResolveToolResult> {
+  const { agent, context, tags } = journal.state
+  const { index, tool, generation } = call.resolution
+  const about = { index, ...defined({ generation }), tool, input, ...(whom && { asksHooks: true as const }) }
+  const place = { agent, run: run.run, turn: run.turn, ...about, context, metadata: run.metadata, tags }
+  return asking(() => pacing.schedule({ ...place, ...eventsOf(journal) }, resolveTool))
+}
+
+/** The call's resolution in a worker's answer. */
+export function resolutionIn(resolved: ResolveToolResult, { resolution: before }: CallState): Resolution {
+  if (resolved.kind === 'stale_watermark') return refuse('stale_watermark', 'The events of the session could not be read back: try again.')
+  if (resolved.kind === 'not_served')
+    return refuse('agent_not_served', `No worker serves the tool "${before.tool}" at the moment: try again.`)
+  return inPlaceOf(before, resolved.resolution)
 }
 
 /** An activity that the sender of an update waits for: its failure is the sender's, not the session's. */
@@ -231,7 +280,12 @@ function nameOf(callId: unknown): string {
   return (JSON.stringify(callId) ?? 'without an id').slice(0, 100)
 }
 
-function callOf({ journal }: Session, callId: string): { run: RunState; call: CallState } {
+interface Waiting {
+  run: RunState
+  call: CallState
+}
+
+function callOf({ journal }: Session, callId: string): Waiting {
   const run = journal.state.current
   const call = run?.calls.find((one) => one.callId === callId)
   return run && call

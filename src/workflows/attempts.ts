@@ -1,5 +1,5 @@
 // The budget that the attempts of one call have used, over all its activities.
-import type { Prior } from '../activities/contract.ts'
+import type { Fallback, Prior } from '../activities/contract.ts'
 import { fateOf, lostAttempt, MAX_DEATHS, MAX_UNHEARD } from '../session/attempts.ts'
 import type { FailedAttempt } from '../session/events.ts'
 import type { Lost } from './activities.ts'
@@ -11,6 +11,8 @@ export interface Attempts {
   givenUp(): string | undefined
   /** Adds failed attempts that an activity reported. */
   failed(attempts: readonly FailedAttempt[] | undefined): void
+  /** The next attempt asks another model, with retries of its own. */
+  fallBack(to: Fallback): void
   /** Adds a lost attempt; returns its number. */
   lost(lost: Lost & { how: 'died' | 'failed' }): number
 }
@@ -30,7 +32,7 @@ export function countAttempts(record: (attempt: FailedAttempt) => void, before =
   function count(fate: ReturnType<typeof fateOf>): void {
     if (fate === 'death') used.deaths += 1
     else if (fate === 'failure') used.failures += 1
-    else unheard += 1
+    else if (fate === 'unheard') unheard += 1
   }
 
   return {
@@ -41,6 +43,10 @@ export function countAttempts(record: (attempt: FailedAttempt) => void, before =
     },
     failed: (attempts) => {
       for (const attempt of attempts ?? []) add(attempt)
+    },
+    fallBack(to) {
+      used.fallback = to
+      used.failures = 0
     },
     lost(lost) {
       const report = lost.how === 'died' ? lost.report : undefined

@@ -42,14 +42,14 @@ export function whereOf({ run, turn, callId, tool }: Call): Where {
 /** The common input of the call's activities. */
 export function inputOf(turn: Pick<Turn, 'journal' | 'run'>, call: Call): ToolCallInput {
   const { agent, context, tags, keysOf } = turn.journal.state
-  const { index, tool, effect, schemaDigest, key } = call.resolution
+  const { index, tool, effect, schemaDigest, key, generation } = call.resolution
   return {
     agent,
     run: call.run,
     intent: turn.run.intent,
     turn: call.turn,
     input: call.input,
-    resolution: { index, tool, effect, schemaDigest, ...defined({ key }) },
+    resolution: { index, tool, effect, schemaDigest, ...defined({ key, generation }) },
     ...defined({ keysOf }),
     context,
     metadata: turn.run.metadata,

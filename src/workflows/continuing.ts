@@ -98,6 +98,8 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
 
   /** The session waits for the store. Returns the function that ends the wait. */
   function enterError(): () => void {
+    // It waits for something else already.
+    if (journal.state.status === 'error') return () => undefined
     const run = journal.state.current?.run
     const about = { strategy: 'automatic', ...defined({ run }) } as const
     const reason = 'The history is full and the side store cannot be reached: the session continues by itself when the store is back.'

@@ -1,6 +1,7 @@
 // The journal of this execution: numbers, digests and folds each new event, and passes it to the event log.
 import { ApplicationFailure, proxySinks, type Sinks } from '@temporalio/workflow'
 import type { EventsInput } from '../activities/contract.ts'
+import { type Background, backgroundOf } from '../session/background.ts'
 import { checkpointDue } from '../session/checkpointing.ts'
 import { nextDigest } from '../session/digest.ts'
 import type { EventBody, LogEntry, SessionEvent, Watermark } from '../session/events.ts'
@@ -12,8 +13,11 @@ import { defined } from '../session/defined.ts'
 /** The sinks through which the workflow informs its worker. */
 export interface PawlSinks extends Sinks {
   pawl: {
-    /** The events, for the event log. Called during replay too, so that a replay rebuilds the log. */
-    append(epoch: string, entries: LogEntry[]): void
+    /**
+     * The events, for the event log. Called during replay too, so that a replay rebuilds the log.
+     * `background`: of an event that this execution makes; absent for those that an earlier one has made.
+     */
+    append(epoch: string, entries: LogEntry[], background?: Background): void
     /** Running activities were asked to stop. Only a hint: the server decides. */
     stop(): void
   }
@@ -90,18 +94,18 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
         'workflow_reset',
       )
     const event = { v: 1, seq: last.seq + 1, at: Date.now(), ...body } as SessionEvent
-    add(event)
+    add(event, backgroundOf(state))
     return event
   }
 
-  function add(event: SessionEvent): void {
+  function add(event: SessionEvent, background?: Background): void {
     const json = JSON.stringify(event)
     const entry = { seq: event.seq, prev: last.digest, digest: nextDigest(last.digest, json), json }
     if (event.type === 'session_started') state = initialState(event)
     else if (state) apply(state, event)
     own.push({ event, entry })
     last = { seq: entry.seq, digest: entry.digest }
-    if (state) worker.append(state.epoch, [entry])
+    if (state) worker.append(state.epoch, [entry], background)
   }
 
   function page(after: number, maxBytes: number): ReturnType<Journal['page']> {

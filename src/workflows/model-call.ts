@@ -2,32 +2,37 @@
 import { sleep } from '@temporalio/workflow'
 import type { CallModelInput, CallModelResult } from '../activities/contract.ts'
 import { timerMs } from '../session/backoff.ts'
-import type { RunState } from '../session/state.ts'
+import { ranMs } from '../session/pause.ts'
+import type { RunState, SessionState } from '../session/state.ts'
 import { MAX_DEATHS } from '../session/attempts.ts'
+import { defined } from '../session/defined.ts'
 import { answerIn, interruptedWhile, modelCalls, whyLost } from './activities.ts'
 import { countAttempts } from './attempts.ts'
-import { eventsOf, type Journal } from './journal.ts'
-import type { Failure } from './open-session.ts'
+import { recordHooks } from './hooks.ts'
+import { eventsOf } from './journal.ts'
+import type { Failure, Session } from './open-session.ts'
 import type { Serving } from './serving.ts'
-import { defined } from '../session/defined.ts'
 
 /** How a model call ended; `model_completed` itself is in the journal. */
-export type ModelCallEnd = { end: 'completed' } | { end: 'stopped' } | ({ end: 'failed' } & Failure)
+export type ModelCallEnd = { end: 'completed' } | { end: 'stopped'; by?: { hook: string; reason: string } } | ({ end: 'failed' } & Failure)
 
 const MAX_STALE = 3
 
 /** Makes the model call of `run`'s turn and records it. */
-export async function callModel(journal: Journal, serving: Serving, run: RunState): Promise<ModelCallEnd> {
+export async function callModel({ journal, serving, alarms }: Session, run: RunState): Promise<ModelCallEnd> {
   const { agent } = journal.state
-  const { run: number, turn, startedAt } = run
+  const { run: number, turn } = run
   // Numbers continue after a recovery, and the budget of retries begins anew.
   const attempts = countAttempts((error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error }), run.modelAttempts)
   let how: 'first' | 'again' | 'until_served' = 'first'
   let stale = 0
   for (;;) {
-    const input: CallModelInput = { agent, ...eventsOf(journal), run: number, turn, runMs: Math.max(0, Date.now() - startedAt) }
+    // What an attempt has said of the agent brings the limits of the run.
+    alarms.follow()
+    const input: CallModelInput = { agent, ...eventsOf(journal), run: number, turn, ...timesOf(journal.state, run) }
     if (attempts.used.attempts > 0) input.prior = attempts.used
     if (how === 'until_served') input.untilServed = true
+    if (journal.state.facts) input.known = journal.state.facts.digest
     let result: CallModelResult
     try {
       const asked = modelCalls(how).callModel(input)
@@ -45,15 +50,21 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
       if (attempts.used.failures >= MAX_DEATHS) return { end: 'failed', code: 'model_call_failed', reason: lost.message, transient: true }
       continue
     }
+    if (result.facts) journal.append({ type: 'agent_declared', ...result.facts })
     attempts.failed(result.failed)
+    recordHooks(journal, number, result.hooks)
     switch (result.kind) {
       case 'completed': {
         serving.served()
-        const { attempt, content, stopReason, usage, model, calls, limits, checkpoint, metadata } = result
-        const about = { attempt, model, content, stopReason, usage, calls, limits, ...defined({ checkpoint }) }
-        journal.append({ type: 'model_completed', run: number, turn, ...about, ...(metadata && { metadata }) })
+        const { attempt, content, stopReason, usage, model, calls, hooksOfAnswer, metadata, promptDigest } = result
+        const about = { attempt, model, content, stopReason, usage, calls, ...(metadata && { metadata }), ...defined({ promptDigest }) }
+        journal.append({ type: 'model_completed', run: number, turn, ...about })
+        recordHooks(journal, number, hooksOfAnswer)
         return { end: 'completed' }
       }
+      case 'stopped':
+        serving.served()
+        return { end: 'stopped', by: { hook: result.hook, reason: result.reason } }
       case 'failed':
         serving.served()
         return { end: 'failed', code: result.code, reason: result.reason, transient: result.transient }
@@ -61,7 +72,9 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
         // Retried here and not by Temporal: so the failed attempt is recorded now, and a stop can end the backoff.
         serving.served()
         how = 'again'
-        if (await interruptedWhile(sleep(timerMs(result.afterMs)))) return { end: 'stopped' }
+        alarms.follow()
+        if (result.fallback) attempts.fallBack(result.fallback)
+        else if (await interruptedWhile(sleep(timerMs(result.afterMs)))) return { end: 'stopped' }
         continue
       case 'not_served':
         how = 'until_served'
@@ -81,6 +94,16 @@ export async function callModel(journal: Journal, serving: Serving, run: RunStat
       case 'interrupted':
         return { end: 'stopped' }
     }
+  }
+}
+
+/** What a worker needs for the deadlines: durations only, because its clock need not be the server's. */
+function timesOf(state: SessionState, run: RunState): Pick<CallModelInput, 'runMs' | 'sessionMs' | 'leftMs'> {
+  const now = Date.now()
+  return {
+    runMs: ranMs(state, run, now),
+    sessionMs: Math.max(0, now - state.createdAt),
+    ...(run.deadline && { leftMs: run.deadline.at - now }),
   }
 }
 

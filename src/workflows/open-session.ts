@@ -1,7 +1,7 @@
 // The state and the operations that the parts of an open session share.
 import { ApplicationFailure } from '@temporalio/workflow'
 import { decide, type Decision, isGoingOn as isRunGoingOn } from '../session/decide.ts'
-import { chooseRecovery } from '../session/recovery.ts'
+import { chooseRecovery, nextAttemptAt, progressOf } from '../session/recovery.ts'
 import type { Closing, StopSignal } from '../session/protocol.ts'
 import { boundedText, cutText, TEXT_BYTES } from '../session/texts.ts'
 import type { Alarms } from './alarms.ts'
@@ -51,14 +51,19 @@ export interface Failure {
 /** Puts the session into `error` because its run cannot continue. */
 export function failRun(session: Session, run: number, failure: Failure): void {
   const { journal } = session
-  const turn = journal.state.current?.turn
+  const { state } = journal
+  const { current } = state
+  const choice = chooseRecovery(state, failure)
+  const next = nextAttemptAt(state, failure, choice.strategy, Date.now())
   journal.append({
     type: 'error_entered',
     run,
-    ...defined({ turn }),
+    ...defined({ turn: current?.turn }),
     code: cutText(failure.code, TEXT_BYTES.code),
     reason: cutText(failure.reason, TEXT_BYTES.reason),
-    ...chooseRecovery(journal.state, failure),
+    ...choice,
+    ...defined({ nextAttemptAt: next, attempts: current?.phase === 'model' ? current.modelAttempts : undefined }),
+    ...(current && { progress: progressOf(state, current) }),
   })
   endRun(session)
 }
@@ -67,6 +72,16 @@ export function failRun(session: Session, run: number, failure: Failure): void {
 export function endRun({ stopping, flushing }: Session): void {
   stopping.ended()
   flushing.nudge()
+}
+
+/** Keeps new runs from starting during `work`. */
+export async function held<T>(session: Session, work: () => Promise<T>): Promise<T> {
+  session.holds += 1
+  try {
+    return await work()
+  } finally {
+    session.holds -= 1
+  }
 }
 
 /** `by` and `reason` of a request, which may contain anything. */

@@ -196,13 +196,14 @@ function resumeFrom(
 
 /** Abandons the turn whose calls were in flight when the workflow ended; effects that may have happened stay recorded. */
 function leaveTurn(journal: Journal, run: RunState): void {
-  const { run: number, turn, answerSeq, beforeAnswer, calls } = run
+  const { run: number, turn, lastTurn, answerSeq, beforeAnswer, calls } = run
   if (answerSeq === undefined) {
     journal.append({ type: 'run_interrupted', run: number, reason: 'its workflow had ended' })
     return
   }
   const effects = calls.flatMap(effectOf)
-  for (const call of calls.filter((one) => one.status === 'issued' && one.resolution.effect === 'external')) {
+  const inFlight = calls.filter((one) => one.status === 'issued').map((call) => ({ ...call }))
+  for (const call of inFlight.filter((one) => one.resolution.effect === 'external')) {
     const { callId, resolution, attempts = 0 } = call
     journal.append({
       type: 'tool_unknown',
@@ -215,6 +216,8 @@ function leaveTurn(journal: Journal, run: RunState): void {
       aliveForMs: mayLiveForMs(resolution),
     })
   }
+  // Going back behind the answer would also remove messages that a later turn has taken, or what the turn has changed in plan and memory.
+  if (lastTurn !== undefined || run.planTurn === turn || run.memoryTurn === turn) return endCalls(journal, run, inFlight)
   const { seq } = journal.watermark()
   journal.append({
     type: 'rolled_back',
@@ -225,6 +228,15 @@ function leaveTurn(journal: Journal, run: RunState): void {
     ...defined({ lastMessageId: beforeAnswer }),
     effects,
   })
+}
+
+/** Ends those of the calls that may be repeated: the model is told. */
+function endCalls(journal: Journal, { run, turn }: RunState, inFlight: readonly CallState[]): void {
+  const message = 'The workflow ended while this call was running, so it may have taken effect.'
+  for (const { callId, resolution, attempts = 0 } of inFlight.filter((one) => one.resolution.effect !== 'external')) {
+    const where = { run, turn, callId, tool: resolution.tool }
+    journal.append({ type: 'tool_failed', ...where, attempt: attempts + 1, code: 'interrupted', message })
+  }
 }
 
 function effectOf({ callId, resolution: { tool, effect }, status }: CallState): EffectReport[] {

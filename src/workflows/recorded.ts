@@ -1,5 +1,8 @@
-// The parts of an activity's result that become part of an event.
+// The parts of an activity's result that become events, or parts of one.
 import type { RecordedResult } from '../activities/contract.ts'
+import type { CustomEvent } from '../session/custom-events.ts'
+import type { EventOf } from '../session/events.ts'
+import type { Journal } from './journal.ts'
 import { defined } from '../session/defined.ts'
 
 /** The result as events carry it. */
@@ -8,4 +11,11 @@ export function recorded(result: RecordedResult): RecordedResult {
   return {
     ...defined({ value, content, blob, effectId }),
   }
+}
+
+type Place = Pick<EventOf<'emitted'>, 'run' | 'turn' | 'callId' | 'tool'>
+
+/** Records what an attempt reported by `ctx.emit`. */
+export function recordEmitted(journal: Journal, where: Place, { attempt, emitted }: { attempt: number; emitted?: CustomEvent[] }): void {
+  for (const { name, data } of emitted ?? []) journal.append({ type: 'emitted', ...where, attempt, name, ...defined({ data }) })
 }

@@ -1,7 +1,12 @@
 // The update `recover`: takes a session out of `error`.
+import { ApplicationFailure } from '@temporalio/workflow'
 import type { RecoverRequest } from '../session/protocol.ts'
-import { chooseRecovery, problemWith, RECOVERIES } from '../session/recovery.ts'
+import type { EventOf, RecoveryStrategy, SessionStatus } from '../session/events.ts'
+import { chooseRecovery, DEFAULT_RECOVERY, problemWith, RECOVERIES } from '../session/recovery.ts'
+import type { Restored } from '../session/restored.ts'
+import { boundedText } from '../session/texts.ts'
 import { isObject, plainOf } from '../session/requests.ts'
+import { choiceIn, namesCalls, problemWithChoice } from '../session/selective.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Journal } from './journal.ts'
 import { refuse, textOf } from './open-session.ts'
@@ -15,16 +20,53 @@ export function recoverRequestOf(raw: unknown): RecoverRequest {
   return isObject(request) ? (request as RecoverRequest) : refuse('unknown_strategy', SAY_STRATEGY)
 }
 
-/** The update's validator: refuses a recovery that is not possible. */
-export function checkRecovery(state: SessionState | undefined, request: RecoverRequest): void {
-  if (state?.status !== 'error' || !state.error)
-    return refuse('not_in_error', `The session is ${state?.status ?? 'loading'}, not in error: there is nothing to recover.`)
+/** The update's validator: refuses a request where there is nothing to recover. */
+export function checkIsInError({ status, error }: SessionState): void {
+  if (status === 'error' && error) return
+  refuse('not_in_error', `The session is ${status}, not in error: there is nothing to recover. ${INSTEAD[status]}`)
+}
+
+/** What is possible for a session that is not in error. */
+const INSTEAD: Record<SessionStatus, string> = {
+  running: 'To stop its run, interrupt it.',
+  waiting: 'Give it what it waits for, or interrupt its run.',
+  idle: 'Send a message, or regenerate the newest answer.',
+  closed: 'Send a message, or regenerate the newest answer.',
+  error: 'Send a message.',
+}
+
+/** Refuses a recovery that is not possible, and records that. */
+export function checkRecovery(journal: Journal, request: RecoverRequest): void {
+  const { state } = journal
+  checkIsInError(state)
+  try {
+    checkStrategy(state, request)
+  } catch (error) {
+    if (!(error instanceof ApplicationFailure)) throw error
+    const strategy = boundedText(request.strategy, 'code')
+    journal.append({
+      type: 'recovery_refused',
+      ...defined({ run: state.current?.run, strategy }),
+      code: error.type ?? 'refused',
+      message: error.message,
+      ...textOf(request, 'by'),
+      ...textOf(request, 'reason'),
+    })
+    throw error
+  }
+}
+
+function checkStrategy(state: SessionState, request: RecoverRequest): void {
   const { error, current: run } = state
+  if (!error) return
   const strategy = strategyOf(state, request)
   if (strategy === 'manual') {
     return refuse('choose_strategy', `No strategy is a good default after ${error.code}: name one of ${optionsOf(state)}.`)
   }
   if (!isRecovery(strategy)) return refuse('unknown_strategy', SAY_STRATEGY)
+  if (strategy !== 'selective' && (namesCalls(request) || request.force)) {
+    return refuse('invalid_calls', `\`keep\`, \`skip\`, \`redo\` and \`force\` belong to the strategy selective, not to ${strategy}.`)
+  }
   if (strategy === 'abandon') return
   if (error.strategy === 'automatic') {
     refuse(
@@ -33,7 +75,9 @@ export function checkRecovery(state: SessionState | undefined, request: RecoverR
     )
   }
   if (!run) return refuse('no_run', 'The session has no failed run to recover: send a message.')
-  const problem = problemWith(state, run, strategy)
+  const problem =
+    problemWith(state, run, strategy) ??
+    (strategy === 'selective' ? problemWithChoice(state, run, choiceIn(request), textOf(request, 'by').by) : undefined)
   if (problem) refuse(problem.code, `${problem.reason} Possible now: ${optionsOf(state)}.`)
 }
 
@@ -42,8 +86,9 @@ function isRecovery(strategy: string): strategy is (typeof RECOVERIES)[number] {
 }
 
 /** The requested strategy, or the best one for the error. */
-function strategyOf(state: SessionState, { strategy }: RecoverRequest): string {
+export function strategyOf(state: SessionState, request: RecoverRequest): string {
   const { error } = state
+  const { strategy = namesCalls(request) ? 'selective' : undefined } = request
   if (strategy !== undefined || !error) return strategy ?? 'manual'
   if (error.strategy === 'automatic') return 'continue_run'
   // What was unknown then may have been resolved since.
@@ -55,13 +100,38 @@ function optionsOf(state: SessionState): string {
   return options.filter((option) => option !== 'manual').join(', ')
 }
 
+/** Whether the request chooses calls of the failed turn. */
+export function choosesCalls(state: SessionState, request: RecoverRequest): boolean {
+  return strategyOf(state, request) === 'selective'
+}
+
+/** Carries out the recovery that the agent's policy allows. */
+export function recoverByPolicy(journal: Journal, strategy: RecoveryStrategy, restored?: Restored): void {
+  const { error, recovered, facts } = journal.state
+  const { maxAttempts } = facts?.recovery ?? DEFAULT_RECOVERY
+  const reason = `automatic recovery ${(recovered?.inARow ?? 0) + 1} of at most ${maxAttempts} after ${error?.code}`
+  carryOut(journal, strategy, { automatic: true, reason, ...defined({ restored }) })
+}
+
 /** Carries out a checked recovery. */
-export function recover(journal: Journal, request: RecoverRequest): void {
+export function recover(journal: Journal, request: RecoverRequest, restored?: Restored): void {
+  const strategy = strategyOf(journal.state, request) as RecoveryStrategy
+  carryOut(journal, strategy, { ...textOf(request, 'by'), ...textOf(request, 'reason'), ...defined({ restored }) })
+}
+
+function carryOut(
+  journal: Journal,
+  strategy: RecoveryStrategy,
+  about: Pick<EventOf<'recovery_started'>, 'automatic' | 'by' | 'reason' | 'restored'>,
+): void {
   const { current } = journal.state
-  const strategy = strategyOf(journal.state, request) as NonNullable<RecoverRequest['strategy']>
-  const about = { strategy, ...defined({ run: current?.run }) }
-  // The turn of the newest effect may be the newest one, with calls that have no result.
-  const toSeq = strategy === 'restart_from_last_effect' ? (current?.lastEffect?.seq ?? journal.watermark().seq) : undefined
-  journal.append({ type: 'recovery_started', ...about, ...defined({ toSeq }), ...textOf(request, 'by'), ...textOf(request, 'reason') })
-  journal.append({ type: 'recovery_ended', ...about })
+  const of = { strategy, ...defined({ run: current?.run }) }
+  const toSeq = strategy === 'restart_from_last_effect' ? turnsLeftAfter(journal) : undefined
+  journal.append({ type: 'recovery_started', ...of, ...defined({ toSeq }), ...about })
+  journal.append({ type: 'recovery_ended', ...of })
+}
+
+/** The event after which `restart_from_last_effect` leaves turns. That of the newest effect may be the newest one, with calls without a result. */
+export function turnsLeftAfter({ state, watermark }: Journal): number {
+  return state.current?.lastEffect?.seq ?? watermark().seq
 }

@@ -12,14 +12,13 @@ import type {
   RollbackRequest,
 } from '../session/protocol.ts'
 import { SAY_WHERE_TO, targetIn } from '../session/requests.ts'
-import { answerIn, findPlace, whyLost } from './activities.ts'
+import { findPlace } from './activities.ts'
 import { eventsOf } from './journal.ts'
-import { endRun, isGoingOn, refuse, type Session, stopDetails, textOf } from './open-session.ts'
+import { endRun, held, isGoingOn, refuse, type Session, stopDetails, textOf } from './open-session.ts'
+import { readFor } from './reading.ts'
 import { defined } from '../session/defined.ts'
 
 const MAX_REASON = 1_000
-/** How often an activity is tried: its watermark may be of a rejected task, and the next one is not. */
-const ASKS = 3
 
 /** Makes a checkpoint now. */
 export function makeCheckpoint({ journal, flushing }: Session, request: CheckpointRequest): { version: number } {
@@ -79,7 +78,7 @@ const STORED_WITHIN_MS = 2_000
 /** Goes back; returns the `seq` of the event. */
 async function goBack(
   session: Session,
-  { seq: toSeq, lastMessageId, effects, more, removed }: Place,
+  { seq: toSeq, lastMessageId, effects, more, removed, restored }: Place,
   about: Pick<EventOf<'rolled_back'>, 'upToSeq' | 'target' | 'keys' | 'again' | 'by' | 'reason'>,
 ): Promise<number> {
   const { journal, flushing } = session
@@ -92,6 +91,7 @@ async function goBack(
     effects,
     ...(more > 0 && { moreEffects: more }),
     ...(removed.length > 0 && { removed }),
+    ...defined({ restored }),
   })
   endRun(session)
   const held = flushing.hold()
@@ -114,16 +114,6 @@ export async function forkPoint(session: Session, request: ForkRequest): Promise
   })
 }
 
-/** Keeps new runs from starting during `work`. */
-async function held<T>(session: Session, work: () => Promise<T>): Promise<T> {
-  session.holds += 1
-  try {
-    return await work()
-  } finally {
-    session.holds -= 1
-  }
-}
-
 async function interruptRun(session: Session, details: { reason?: string; by?: string }): Promise<void> {
   const { journal, stopping } = session
   while (isGoingOn(session)) {
@@ -135,20 +125,6 @@ async function interruptRun(session: Session, details: { reason?: string; by?: s
 }
 
 async function placeOf({ journal }: Session, which: Pick<FindPlaceInput, 'target' | 'upToSeq' | 'newestRun' | 'archived'>) {
-  for (let ask = 1; ; ask++) {
-    let place: Awaited<ReturnType<typeof findPlace>>
-    try {
-      place = answerIn(await findPlace({ ...eventsOf(journal), ...which }))
-    } catch (error) {
-      // An update that fails with anything but a Temporal failure would fail the task.
-      const lost = whyLost(error)
-      return refuse(
-        'events_unavailable',
-        lost.how === 'cancelled' ? 'The session was cancelled meanwhile: resume it, then send the request again.' : lost.message,
-      )
-    }
-    if (place.kind === 'found') return place
-    if (place.kind === 'refused') return refuse(place.code, place.reason)
-    if (ask === ASKS) refuse('stale_watermark', 'The events of the session could not be read back: try again.')
-  }
+  const place = await readFor(() => findPlace({ ...eventsOf(journal), ...which }))
+  return place.kind === 'found' ? place : refuse(place.code, place.reason)
 }

@@ -1,13 +1,18 @@
 // The loop of an open session: calls `decide`, carries the decision out and records the outcome, until the session closes or continues as new.
-import { allHandlersFinished, condition } from '@temporalio/workflow'
+import { allHandlersFinished, condition, sleep } from '@temporalio/workflow'
+import { deadlinesInInbox } from '../session/deadlines.ts'
 import { decide, type Decision } from '../session/decide.ts'
+import { isHeldUp } from '../session/pause.ts'
 import type { Start } from '../session/start.ts'
 import type { RunState } from '../session/state.ts'
 import { startContinuing } from './continuing.ts'
 import { callModel } from './model-call.ts'
 import { endRun, failRun, isGoingOn, nextStep, type Session } from './open-session.ts'
 import { askFor, expire } from './approvals.ts'
+import { recoverAutomatically } from './restoring.ts'
+import { runEndHooks } from './hooks.ts'
 import { runToolCall } from './tool-call.ts'
+import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import { defined } from '../session/defined.ts'
 
 const IDLE_TIMEOUT_MS = 24 * 3_600_000
@@ -17,25 +22,34 @@ export async function serve(open: Session, start: Start): Promise<void> {
   const { journal, flushing, stopping, alarms, closing } = open
   const continuing = startContinuing({ start, journal, flushing, stopping, closing: () => closing.wanted })
   const idleTimeoutMs = start.settings?.idleTimeoutMs ?? IDLE_TIMEOUT_MS
-  /** A session in an error waits for a person, however long that takes. */
+  /** A session that is in an error, or paused, waits for a person, however long that takes. */
   const spokenTo = async (wakes: () => boolean): Promise<boolean> => {
-    if (journal.state.status !== 'error') return condition(wakes, idleTimeoutMs)
+    if (journal.state.status !== 'error' && !journal.state.paused) return condition(wakes, idleTimeoutMs)
     await condition(wakes)
     return true
+  }
+  /** What a pause holds up is done before the session closes. */
+  const mayClose = (): boolean => closing.wanted !== undefined && (closing.wanted.when === 'now' || !isHeldUp(journal.state, alarms.due))
+  if (journal.base.seq > 0 && deadlinesInInbox(journal.state).length > 0) {
+    // Messages may have waited beyond their deadlines while no execution was there to notice: those alarms fire before this timer.
+    alarms.follow()
+    await sleep(1)
   }
   for (;;) {
     alarms.follow()
     const decision = decide(journal.state, alarms.due)
     if (isBetweenTurns(decision) && continuing.isDue()) {
       await continuing.attempt()
-    } else if (decision.do === 'start_run' && open.holds > 0) {
+    } else if ((decision.do === 'start_run' || decision.do === 'end_hooks') && open.holds > 0) {
       await condition(() => open.holds === 0)
     } else if (decision.do === 'wait' && isGoingOn(open)) {
       await waitForSomebody(open, () => continuing.isDue())
     } else if (decision.do === 'wait' || (decision.do === 'start_run' && closing.wanted?.when === 'now')) {
       flushing.nudge()
-      const spoken =
-        !closing.wanted && (await spokenTo(() => closing.wanted !== undefined || nextStep(open) !== 'wait' || continuing.isDue()))
+      const pauseChanges = watchPause(open)
+      // A recovery may make a run continue that then waits: for a person, or until the session is unpaused.
+      const wakes = () => mayClose() || nextStep(open) !== 'wait' || isGoingOn(open) || pauseChanges() || continuing.isDue()
+      const spoken = !mayClose() && (await spokenTo(wakes))
       if (!spoken && (await close(open))) return
     } else {
       await carryOut(open, decision)
@@ -48,14 +62,27 @@ async function close(open: Session): Promise<boolean> {
   const { journal, flushing, closing } = open
   await flushing.drained()
   await condition(allHandlersFinished)
-  if (closing.wanted?.when !== 'now' && nextStep(open) !== 'wait') return false
+  if (closing.wanted?.when !== 'now' && (nextStep(open) !== 'wait' || isKeptOpen(open))) return false
   const by = closing.wanted?.by
   journal.append({ type: 'session_closed', reason: closing.wanted ? 'requested' : 'idle', ...defined({ by }) })
+  // Whoever asks from here on asks again: what keeps the session open meanwhile may end.
+  closing.wanted = undefined
   const closed = journal.watermark().seq
   await flushing.drained()
   await condition(allHandlersFinished)
-  closing.wanted = undefined
   return journal.watermark().seq === closed
+}
+
+/** Whether a pause keeps the session open: it has work to do afterwards, or only its idle time is over. */
+function isKeptOpen({ journal: { state }, alarms, closing }: Session): boolean {
+  return closing.wanted ? isHeldUp(state, alarms.due) : state.paused !== undefined
+}
+
+/** Returns a function that tells whether the session was paused or unpaused meanwhile. */
+function watchPause({ journal }: Session): () => boolean {
+  const isPaused = (): boolean => journal.state.paused !== undefined
+  const wasPaused = isPaused()
+  return () => isPaused() !== wasPaused
 }
 
 /** Waits for a decision, an answer or an expiry, without which the run cannot continue. */
@@ -64,7 +91,8 @@ async function waitForSomebody(session: Session, isDue: () => boolean): Promise<
   // A stop finds no step to end here.
   if (stopping.isRequested()) return inRun(session, async () => undefined)
   flushing.nudge()
-  const wakes = (): boolean => stopping.isRequested() || nextStep(session) !== 'wait' || isDue()
+  const pauseChanges = watchPause(session)
+  const wakes = (): boolean => stopping.isRequested() || nextStep(session) !== 'wait' || pauseChanges() || isDue()
   // Alarms cover everything else that it waits for.
   await condition(wakes)
 }
@@ -75,7 +103,7 @@ function isBetweenTurns(decision: Decision): boolean {
 }
 
 async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wait' }>): Promise<void> {
-  const { journal, serving, pacing, alarms, late } = session
+  const { journal, serving, pacing, alarms, late, flushing } = session
   switch (decision.do) {
     case 'start_run': {
       const { messageId, intent } = decision.message
@@ -92,8 +120,9 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
     }
     case 'call_model':
       return inRun(session, async (run) => {
-        const called = await callModel(journal, serving, run)
+        const called = await callModel(session, run)
         if (called.end === 'failed') failRun(session, run.run, called)
+        if (called.end === 'stopped' && called.by) stopByHook(session, run.run, called.by)
       })
     case 'ask':
       return askFor(session, decision.calls)
@@ -103,6 +132,8 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
       return inRun(session, async (run) => {
         await Promise.all(decision.calls.map((call) => runToolCall({ journal, serving, pacing, run, alarms, late }, call)))
       })
+    case 'end_hooks':
+      return runEndHooks(session, decision)
     case 'complete_run': {
       const { run, turns, stopReason, usage } = decision
       journal.append({ type: 'run_completed', run, turns, stopReason, usage })
@@ -111,7 +142,19 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
     }
     case 'fail_run':
       failRun(session, decision.run, decision)
+      return
+    case 'recover':
+      if ((await recoverAutomatically(session, decision.strategy)) === 'overtaken' && session.stopping.isRequested()) {
+        // A stop finds no step to end here.
+        return inRun(session, async () => undefined)
+      }
+      flushing.nudge()
   }
+}
+
+function stopByHook(session: Session, run: number, { hook, reason }: { hook: string; reason: string }): void {
+  session.journal.append({ type: 'run_interrupted', run, reason: cutText(reason, TEXT_BYTES.reason), by: `hook ${hook}` })
+  endRun(session)
 }
 
 /** Carries out a step of the current run; an interrupt or the deadline stops the step, and then the run. */
@@ -121,10 +164,7 @@ async function inRun(session: Session, step: (run: RunState) => Promise<void>): 
   const stopped = await session.stopping.step(() => step(run))
   if (!stopped || !isGoingOn(session)) return
   if (stopped.why === 'deadline') {
-    failRun(session, run.run, {
-      code: 'deadline_exceeded',
-      reason: `The run took longer than its limit of ${stopped.limitMs} ms (limits.deadline).`,
-    })
+    failRun(session, run.run, { code: 'deadline_exceeded', reason: stopped.reason })
     return
   }
   const { why: _, ...details } = stopped

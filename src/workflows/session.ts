@@ -22,6 +22,8 @@ import type {
   ForkPoint,
   ForkRequest,
   Moved,
+  PauseAnswer,
+  PauseRequest,
   RecoverRequest,
   Regenerated,
   RegenerateRequest,
@@ -30,6 +32,7 @@ import type {
   SessionStart,
   SessionSummary,
   StopSignal,
+  UnpauseAnswer,
   Unopened,
 } from '../session/protocol.ts'
 import { requestOf } from '../session/requests.ts'
@@ -47,7 +50,10 @@ import { startOpening } from './opening.ts'
 import { startPacing } from './pacing.ts'
 import { isGoingOn, nextStep, refuse, type Session, stopDetails } from './open-session.ts'
 import { answer, approve, checkAnswerRequest, checkDecision, checkResolution, deny, resolve } from './approvals.ts'
-import { checkRecovery, recover, recoverRequestOf } from './recovery.ts'
+import { pause, unpause } from './pausing.ts'
+import { checkIsInError, checkRecovery, choosesCalls, recover, recoverRequestOf } from './recovery.ts'
+import { recoverRestoring, restores } from './restoring.ts'
+import { recoverCalls } from './selective.ts'
 import { watchResets } from './resets.ts'
 import { serve } from './session-loop.ts'
 import { NOT_SERVED_AFTER_MS, startServing } from './serving.ts'
@@ -55,6 +61,8 @@ import { readStart } from './start.ts'
 import { startStopping } from './stopping.ts'
 import { defined } from '../session/defined.ts'
 
+/** Why a run was interrupted by a message. */
+const REPLACED = 'replaced by a later message'
 /** Maximum bytes of an answer of the query `events`; the server's limit is 2 MB. */
 const PAGE_BYTES = 1_000_000
 
@@ -70,6 +78,8 @@ const approveUpdate = defineUpdate<{ digest: string }, [ApproveRequest]>(UPDATES
 const denyUpdate = defineUpdate<void, [DenyRequest]>(UPDATES.deny)
 const resolveUpdate = defineUpdate<void, [ResolveRequest]>(UPDATES.resolve)
 const answerUpdate = defineUpdate<void, [AnswerRequest]>(UPDATES.answer)
+const pauseUpdate = defineUpdate<PauseAnswer, [PauseRequest]>(UPDATES.pause)
+const unpauseUpdate = defineUpdate<UnpauseAnswer, [PauseRequest]>(UPDATES.unpause)
 
 /** One durable conversation: Temporal workflow `pawlSession`, id `pawl:<sessionId>`. */
 export async function pawlSession(given?: SessionStart): Promise<void> {
@@ -101,7 +111,12 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
       const request = recoverRequestOf(raw)
       return opening.trouble ? opening.recover(request) : recoverSession(await opened(), request)
     },
-    { validator: (raw) => session && checkRecovery(session.journal.state, recoverRequestOf(raw)) },
+    {
+      validator: (raw) => {
+        recoverRequestOf(raw)
+        if (session) checkIsInError(session.journal.state)
+      },
+    },
   )
   onUpdate(checkpointUpdate, makeCheckpoint)
   onUpdate(rollbackUpdate, rollBack)
@@ -111,6 +126,8 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   onUpdate(denyUpdate, deny, (request) => checkDecision(session, request, Date.now()))
   onUpdate(resolveUpdate, resolve, (request) => checkResolution(session, request))
   onUpdate(answerUpdate, answer, (request) => checkAnswerRequest(session, request))
+  onUpdate(pauseUpdate, pause)
+  onUpdate(unpauseUpdate, unpause)
   // A workflow that was cancelled from outside closes like one that was asked to: nothing may be lost.
   CancellationScope.current().cancelRequested.catch(() => {
     closing.wanted = { ...closing.wanted, when: 'now' }
@@ -202,8 +219,12 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
       onceOpen.push(() => receiveMessage(raw))
       return
     }
-    const { journal, stopping, flushing } = session
-    receive(journal, raw)
+    const { journal, stopping, alarms, flushing } = session
+    const message = receive(journal, raw)
+    // A run that has not begun is not interrupted: it will see this message, too.
+    if (message?.interrupt && isGoingOn(session)) stopping.request({ why: 'interrupt', reason: REPLACED })
+    // A step in progress must not delay it.
+    if (message?.deadlineMs !== undefined) alarms.follow()
     // No model call is about to store it: one is in progress, which may take long, or the message was rejected.
     if (stopping.isActive() || nextStep(session) === 'wait') flushing.nudge()
   }
@@ -220,12 +241,25 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     else if (isGoingOn(session) || nextStep(session) === 'start_run') session.stopping.request({ why: 'interrupt', ...details })
   }
 
-  function recoverSession(open: Session, request: RecoverRequest): SessionSummary {
-    checkRecovery(open.journal.state, request)
-    if (open.stopping.isActive()) interrupt({ reason: 'abandoned', ...stopDetails(request) })
-    else recover(open.journal, request)
-    open.flushing.nudge()
+  async function recoverSession(open: Session, request: RecoverRequest): Promise<SessionSummary> {
+    // A rollback that has found the run ended must not find it in progress when it goes back.
+    if (open.holds > 0) await condition(() => open.holds === 0)
+    checkIsInError(open.journal.state)
+    try {
+      if (choosesCalls(open.journal.state, request)) await recoverCalls(open, request)
+      else await recoverRun(open, request)
+    } finally {
+      // A refusal is recorded too.
+      open.flushing.nudge()
+    }
     return summaryOf(open.journal.state)
+  }
+
+  async function recoverRun(open: Session, request: RecoverRequest): Promise<void> {
+    checkRecovery(open.journal, request)
+    if (open.stopping.isActive()) interrupt({ reason: 'abandoned', ...stopDetails(request) })
+    else if (restores(open.journal, request)) await recoverRestoring(open, request)
+    else recover(open.journal, request)
   }
 }
 

@@ -3,7 +3,7 @@ import { CancellationScope } from '@temporalio/workflow'
 import { hintStop } from './journal.ts'
 
 /** Why a run is being stopped. */
-export type Stop = { why: 'interrupt'; reason?: string; by?: string } | { why: 'deadline'; limitMs: number }
+export type Stop = { why: 'interrupt'; reason?: string; by?: string } | { why: 'deadline'; reason: string }
 
 /** Runs the steps of a run so that a stop can end them. */
 export interface Stopping {

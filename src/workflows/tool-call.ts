@@ -5,11 +5,13 @@ import { backoffMs, timerMs } from '../session/backoff.ts'
 import { admit } from '../session/decide.ts'
 import type { Resolution } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
+import { inPlaceOf } from '../session/redo.ts'
 import type { CallState } from '../session/state.ts'
 import { answerIn, interruptedWhile, toolCalls, whyLost } from './activities.ts'
+import { answerBuiltIn } from './built-in-call.ts'
 import { type Attempts, countAttempts } from './attempts.ts'
 import { type Call, inputOf, type Turn, type Where, whereOf } from './call.ts'
-import { recorded } from './recorded.ts'
+import { recorded, recordEmitted } from './recorded.ts'
 import { eventsOf, type Journal } from './journal.ts'
 import { resolveEarlier, settleUnknown, UNKNOWN_TO_MODEL } from './unknown-call.ts'
 import { defined } from '../session/defined.ts'
@@ -26,10 +28,11 @@ export async function runToolCall(turn: Turn, requested: CallState): Promise<voi
   let call: Call = { ...where, input, resolution }
   if (requested.status === 'requested') issue(journal, call)
   while (await admitted(turn, requested, call)) {
+    if (resolution.builtIn) return answerBuiltIn(journal, call)
     const anew = await execute(turn, call, attempts, startProgress(journal, where, requested.progress))
     if (!anew) return
     const { effect } = call.resolution
-    call = { ...call, resolution: { ...anew, index: resolution.index } }
+    call = { ...call, resolution: inPlaceOf(resolution, anew) }
     issue(journal, call, call.resolution)
     // Another build requires an approval or a client's answer first.
     if ((anew.approval && !requested.approved) || anew.client) return
@@ -145,6 +148,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
     attempts.failed(result.failed)
     progress.note(result.attempt, result.progress)
     for (const name of result.milestones ?? []) journal.append({ type: 'milestone_reached', ...where, name })
+    recordEmitted(journal, where, result)
     switch (result.kind) {
       case 'completed': {
         serving.served()

@@ -5,7 +5,8 @@ import { MAX_DEATHS } from '../session/attempts.ts'
 import { type Resolution, SETTLE_AFTER_MS } from '../session/events.ts'
 import { answerIn, type Lost, verifications, whyLost } from './activities.ts'
 import { type Call, inputOf, type Turn, whereOf } from './call.ts'
-import { recorded } from './recorded.ts'
+import { eventsOf } from './journal.ts'
+import { recorded, recordEmitted } from './recorded.ts'
 
 /** The time after a tool's timeout until its body counts as dead if no supervisor can confirm the death. */
 const DEATH_GRACE_MS = 5_000
@@ -93,9 +94,11 @@ async function settled(turn: Turn, call: Call, attempt: number): Promise<Verdict
 type Verdict = VerifyToolResult & { by?: 'worker' }
 
 /** The call's own result, if it arrives within the given time. */
-async function lateVerdict({ late }: Turn, { callId }: Call, waitMs: number): Promise<Verdict | undefined> {
-  const result = await late.of(callId, waitMs)
-  return result && { kind: 'happened', by: 'worker', ...recorded(result) }
+async function lateVerdict({ late, journal }: Turn, call: Call, waitMs: number): Promise<Verdict | undefined> {
+  const result = await late.of(call.callId, waitMs)
+  if (!result) return undefined
+  recordEmitted(journal, whereOf(call), result)
+  return { kind: 'happened', by: 'worker', ...recorded(result) }
 }
 
 async function verify(turn: Turn, call: Call, attempt: number): Promise<VerifyToolResult> {
@@ -105,7 +108,7 @@ async function verify(turn: Turn, call: Call, attempt: number): Promise<VerifyTo
   for (;;) {
     try {
       const { verifyTool } = verifications(call.resolution, how)
-      const verdict = answerIn(await turn.pacing.schedule({ ...inputOf(turn, call), attempt }, verifyTool))
+      const verdict = answerIn(await turn.pacing.schedule({ ...inputOf(turn, call), ...eventsOf(turn.journal), attempt }, verifyTool))
       if (verdict.kind !== 'not_begun') {
         turn.serving.served()
         return verdict

@@ -1,4 +1,5 @@
 // A supervised process is killed while it holds a call: each kind of call goes on as its effect allows, and nobody does anything.
+import type { HeldCall } from 'pawl/worker'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { HeldMark, MarkFilter } from './support/ledger.ts'
 import { type Plan, peacefulAnswer } from './support/plan.ts'
@@ -47,6 +48,36 @@ describe('a process that is killed', () => {
       ['model:1:2', 1],
     ])
     expect(errors).toEqual([died('model', null)])
+  })
+
+  it('within the call of a fallback has the fallback asked again, and not the model before it', async () => {
+    await workers.serving(2)
+    const held = rig.ledger.holdNext({ stage: 'model', what: 'model' })
+    const run = await rig.start([], 'guarded')
+    process.kill((await held).pid, 'SIGKILL')
+    expect((await run.result()).text).toBe(peacefulAnswer([]))
+    const asked = rig.ledger.marks({ session: run.sessionId, stage: 'model' })
+    expect(asked.map(({ what, attempt }) => [what, attempt])).toEqual([
+      ['denied', 1],
+      ['model', 2],
+      ['model', 3],
+    ])
+    expect((await rig.errors(run.sessionId, 2)).map(({ attempt, class: of }) => [attempt, of])).toEqual([
+      [1, 'ModelError'],
+      [2, 'WorkerDied'],
+    ])
+  })
+
+  it('by a call for the second time: its further deaths take no other call with them', async () => {
+    await workers.serving()
+    const guilty = await rig.start(call('crash'))
+    const isGuilty = ({ sessionId }: HeldCall): boolean => sessionId === guilty.sessionId
+    const deaths = () => workers.events.filter((event) => event.event === 'worker_died' && event.calls.some(isGuilty)).length
+    await until(() => deaths() >= 2)
+    const others = await Promise.all(Array.from({ length: 6 }, () => rig.start([[{ tool: 'dawdle', input: { name: 'a', ms: 2_000 } }]])))
+    for (const other of others) await other.result()
+    await until(() => deaths() >= 5)
+    for (const { sessionId } of others) expect(await rig.errors(sessionId, 0)).toEqual([])
   })
 
   it('within a read has it read again', async () => {
@@ -161,8 +192,13 @@ describe('a call that takes its process with it each time', () => {
 
   it('puts the session into error if it is the model', async () => {
     const run = await rig.start(['crash'])
-    expect(await run.settled()).toMatchObject({ status: 'failed', code: 'worker_died' })
-    expect(await rig.pawl.session(run.sessionId).state()).toMatchObject({ status: 'error', error: { code: 'worker_died' } })
+    const { status, error } = await until(async () => {
+      const state = await rig.pawl.session(run.sessionId).state()
+      return state.status === 'error' ? state : undefined
+    })
+    // It is tried again later, by itself.
+    expect({ status, error }).toMatchObject({ status: 'error', error: { code: 'worker_died', nextAttemptAt: expect.any(Number) } })
+    await rig.pawl.session(run.sessionId).interrupt()
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'model' })).toHaveLength(5)
   })
 })

@@ -123,6 +123,21 @@ describe('an orchestrator that is killed', () => {
     expect(await run.settled()).toMatchObject({ status: 'interrupted' })
   })
 
+  it('can be interrupted while there is none: the next one stops the body that is running', async () => {
+    await workers.serving()
+    const mark = rig.ledger.holdNext({ stage: 'entered', what: 'look' })
+    const run = await rig.start(call('look'))
+    const held = await mark
+    const from = workers.events.length
+    process.kill(orchestrator(), 'SIGKILL')
+    await until(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_died'))
+    await rig.pawl.session(run.sessionId).interrupt({ by: 'ann' })
+    expect(await run.settled()).toMatchObject({ status: 'interrupted' })
+    held.release()
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' })).toHaveLength(1)
+    expect(await rig.errors(run.sessionId, 0)).toEqual([])
+  })
+
   it('may be paused: what its executors finish meanwhile is taken when it comes back, and nothing is done twice', async () => {
     await workers.serving()
     const mark = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })

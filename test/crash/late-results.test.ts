@@ -53,6 +53,8 @@ async function inOneGo({ tool, run }: Held): Promise<void> {
   const events = await eventsOf(rig.pawl.session(run.sessionId))
   expect(ofType(events, 'tool_unknown')).toEqual([])
   expect(ofType(events, 'tool_completed')).toHaveLength(1)
+  // What the body reported comes with its result.
+  expect(ofType(events, 'emitted').map(({ name }) => name)).toEqual(tool === 'dawdle' ? ['dawdled'] : [])
 }
 
 it('a server that is away for 3 s in the middle of external calls has nobody asked, and nothing verified', async () => {

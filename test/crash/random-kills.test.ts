@@ -46,9 +46,8 @@ it(`ends ${SESSIONS} sessions as in peace through ${KILLS} random kills (seed ${
     }),
   )
   let going = true
-  void ended.finally(() => {
-    going = false
-  })
+  const stop = (): void => void (going = false)
+  void ended.then(stop, stop)
   let kills = 0
   for (; kills < KILLS && going; kills++) {
     // By progress, so that a slow machine is killed as often as a quick one; at a random moment after that. Calls that begin again are no

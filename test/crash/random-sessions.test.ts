@@ -2,7 +2,7 @@
 // fold of the `events` rows, the workflow's state and the rows of every projection say the same.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { RunHandle, SessionHandle } from 'pawl/client'
+import type { RunHandle, SendOptions, SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { seededRandom } from '../retail/random.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
@@ -29,12 +29,22 @@ afterAll(async () => {
 
 type Act = (session: SessionHandle, random: () => number) => Promise<unknown>
 
-const say = (session: SessionHandle, random: () => number): Promise<RunHandle> =>
-  session.send(JSON.stringify(someSteps(random, 1 + Math.floor(random() * 2))))
+const say = (session: SessionHandle, random: () => number, options?: SendOptions): Promise<RunHandle> =>
+  session.send(JSON.stringify(someSteps(random, 1 + Math.floor(random() * 2))), options)
 
 /** What may be refused, as the session may be anywhere when it is asked for. */
 const MAY_BE: readonly Act[] = [
   (session) => session.interrupt({ by: 'chance' }),
+  (session, random) => say(session, random, { interrupt: true }),
+  async (session, random) => {
+    try {
+      await session.pause({ by: 'chance' })
+      await say(session, random)
+      if (random() < 0.5) await session.interrupt()
+    } finally {
+      await until('it is unpaused', () => session.unpause(), CALM_MS)
+    }
+  },
   (session) => session.checkpoint('by chance'),
   (session, random) => session.rollback({ run: 1 + Math.floor(random() * 3) }),
   (session, random) => session.rollback({ checkpoint: 1 + Math.floor(random() * 6) }),

@@ -344,12 +344,6 @@ describe('on the wire', () => {
     expect(response.content.map((block) => block.type === 'tool_use' && block.input)).toEqual([{ id: 'B' }, ''])
   })
 
-  it('runs nothing of an answer that was refused', async () => {
-    server.answer(sse([start(), ...textBlock(0, 'Well'), ...toolBlock(1, '{}'), ...end('refusal')]))
-    const response = await model().generate(asking('hi'), callContext())
-    expect(response).toMatchObject({ stopReason: 'refusal', content: [{ type: 'text', text: 'Well' }] })
-  })
-
   it('leaves out blocks of tools that run at Anthropic, and empty text', async () => {
     const foreign = {
       type: 'content_block_start',

@@ -106,8 +106,8 @@ async function settle(session: SessionHandle, text: string): Promise<void> {
 }
 
 describe('docs/queries.md', () => {
-  it('has ten questions', () => {
-    expect(queries).toHaveLength(10)
+  it('has fifteen questions', () => {
+    expect(queries).toHaveLength(15)
   })
 
   it('1, 9: tells what is running, waiting or in error, and whose events have not been stored for minutes', async () => {
@@ -115,7 +115,7 @@ describe('docs/queries.md', () => {
     await open('waits').send('refund')
     await open('runs').send('hold')
     await held.reached
-    const rows = await answerOf(1, (found) => found.length >= 3 && found.some(({ status }) => status === 'waiting'))
+    const rows = await answerOf(1, (found) => ['error', 'running', 'waiting'].every((one) => found.some(({ status }) => status === one)))
     expect(rows.map(({ session_id, agent, status, error, waiting }) => [session_id, agent, status, error, waiting]).sort()).toEqual([
       ['failed', 'clerk', 'error', 'bad_request', 0],
       ['runs', 'clerk', 'running', '', 0],
@@ -228,5 +228,45 @@ describe('docs/queries.md', () => {
     expect(sums).toMatchObject([{ key: 'clerk', unpriced: 0 }])
     expect(sumOf(rows, 'usd')).toBeCloseTo(sums[0]?.usd ?? -1, 3)
     expect(sumOf(rows, 'usd')).toBeGreaterThan(0)
+  })
+
+  it('11: tells which call had an effect, by its key or by its id', async () => {
+    await settle(open('effective'), 'note')
+    const call = await until(
+      'the call is stored',
+      async () => (await here.pawl.toolCalls({ session: 'effective', status: 'completed' })).items[0],
+    )
+    const byKey = await ask(11, { key: call.key ?? '' })
+    const byEffect = await ask(11, { effect_id: 'n_1' })
+    expect(byKey).toMatchObject([{ session_id: 'effective', call_id: 't_1_1_0', tool: 'note', status: 'completed', effect_id: 'n_1' }])
+    expect(byEffect.map(({ session_id }) => session_id)).toContain('effective')
+  })
+
+  it('12 to 15: tell of failures what the client tells', async () => {
+    const session = open('stubborn')
+    await settle(session, 'fail')
+    await session.recover({ strategy: 'continue_run', by: 'ann' })
+    const since = { since: Date.now() - 3_600_000 }
+    const report = await until('both failures are stored', async () => {
+      const { repeated, ...others } = await here.pawl.failures(since)
+      return repeated.length > 0 && { repeated, ...others }
+    })
+    const [rates, repeated, recoveries, times] = [await ask(12), await ask(13), await ask(14), await ask(15)]
+    const [clerk] = report.agents
+    expect(rates).toMatchObject([
+      { agent: 'clerk', failed: String(clerk?.failed), held_up: '0', failed_attempts: String(clerk?.failedAttempts) },
+    ])
+    expect(Number(rates[0]?.percent)).toBeCloseTo((100 * (clerk?.failed ?? 0)) / (clerk?.runs ?? 1), 0)
+    expect(repeated).toMatchObject([{ session_id: 'stubborn', error: 'bad_request', times: '2', runs: '1' }])
+    expect(report.repeated).toMatchObject([{ sessionId: 'stubborn', code: 'bad_request', times: 2, runs: 1 }])
+    const outcome = { recoveries: '1', completed: '0', failed_again: '1', unfinished: '0', refused: '0' }
+    expect(recoveries).toEqual([{ agent: 'clerk', strategy: 'continue_run', automatic: false, ...outcome }])
+    expect(report.recoveries).toMatchObject([{ strategy: 'continue_run', automatic: false, recoveries: 1, failed: 1 }])
+    const [inError] = report.timeInError
+    expect(inError).toMatchObject({ agent: 'clerk', code: 'bad_request' })
+    expect(times).toMatchObject([
+      { agent: 'clerk', error: 'bad_request', times: String(inError?.times), still: String(inError?.open), median: expect.anything() },
+    ])
+    expect(inError?.times).toBeGreaterThanOrEqual(2)
   })
 })

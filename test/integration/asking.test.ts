@@ -307,6 +307,19 @@ describe('tool calls and errors', () => {
     expect((await sessionAskingOf(store, 'c1').toolCalls()).map(({ callId }) => callId)).toEqual(['t_1_1_0', 't_1_1_1', 't_1_1_2'])
   })
 
+  it('are found by idempotency key and by effect id, each by an index', async () => {
+    expect(ids(await all(asking.toolCalls({ key: 'key-t_1_1_1' })))).toEqual(['c2', 'c1', 'c0'])
+    expect(await all(asking.toolCalls({ key: 'key-t_1_1_1', session: 'c1' }))).toMatchObject([{ status: 'unknown', key: 'key-t_1_1_1' }])
+    const effects = await all(asking.toolCalls({ effectId: 're_0', session: 'c0' }))
+    expect(effects).toMatchObject([{ callId: 't_1_1_0', effectId: 're_0' }])
+    expect(await all(asking.toolCalls({ effectId: 're_9' }))).toEqual([])
+    await database.query('set enable_seqscan = off')
+    for (const column of ['idempotency_key', 'effect_id']) {
+      const { rows } = await database.query(`explain select * from "${schema}".tool_calls where ${column} = 'x'`)
+      expect(JSON.stringify(rows)).toMatch(/Index Cond: \(\(?\w+ = 'x'/)
+    }
+  })
+
   it('errors are found by context and time, with their attempt', async () => {
     expect(ids(await all(asking.errors({ context: 'tool:refund', since: NOON + HOUR })))).toEqual(['c2', 'c1'])
     const pages = await pagesOf((cursor) => asking.errors({ context: 'model', limit: 1, ...(cursor && { cursor }) }))

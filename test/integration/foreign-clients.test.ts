@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path'
 import { randomUUID } from 'node:crypto'
 import { promisify } from 'node:util'
 import type { EventsPage } from '../../src/session/protocol.ts'
-import type { Json, SessionState } from 'pawl'
+import { type Json, ModelError, type SessionState } from 'pawl'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
@@ -336,7 +336,7 @@ describe('arguments that cannot be decoded', () => {
   it('of the update recover are refused', async () => {
     const { id, session } = player.play(here.pawl, {
       model() {
-        throw new Error('no')
+        throw new ModelError('broken', 'no', { retryable: false })
       },
     })
     await (await session.send('fail')).settled({ timeout: 20_000 })

@@ -17,7 +17,7 @@ let store: Store
 
 beforeAll(async () => {
   here = await deploy()
-  player = stage({ limits: { maxTurns: 3 } })
+  player = stage({ limits: { maxTurns: 3 }, recovery: { automatic: [] } })
   short = stage({ name: 'short', limits: { deadline: '1.5s' } })
   hasty = stage({ name: 'hasty', retry: { maxRetries: 2, baseDelay: 10, maxRetryAfter: '500ms' } })
   store = openStore({ postgres: here.stack.databaseUrl })

@@ -1,4 +1,4 @@
-// How far a call is: `ctx.progress`, `ctx.lastProgress` and `ctx.milestone`, where they are seen and whom they reach.
+// What a call reports: `ctx.progress`, `ctx.lastProgress`, `ctx.milestone` and `ctx.emit`, where it is seen and whom it reaches.
 import { randomUUID } from 'node:crypto'
 import { type Agent, defineAgent, defineTool, type Json, type ToolContext, type Verdict } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
@@ -49,7 +49,12 @@ const marked = defineAgent({
   instructions: '',
   model: script('idempotent idempotent'),
   tools: [tool('idempotent', 'idempotent')],
-  checkpoint: { on: [{ type: 'milestone_reached', milestone: 'half' }] },
+  checkpoint: {
+    on: [
+      { type: 'milestone_reached', milestone: 'half' },
+      { type: 'emitted', name: 'shipped' },
+    ],
+  },
 }) as Agent
 
 beforeAll(async () => {
@@ -285,5 +290,70 @@ describe.concurrent('a milestone', () => {
     })
     expect(text).toMatch(/^TypeError: A milestone's name must be a string of 1 to 200 characters/)
     expect(ofType(events, 'milestone_reached')).toEqual([])
+  })
+})
+
+describe.concurrent('a custom event', () => {
+  const customRows = async (session: SessionHandle): Promise<unknown[]> =>
+    (await sql.query('select call_id, attempt, name, data, raw from pawl.custom_events where session_id = $1 order by seq', [session.id]))
+      .rows
+
+  it('is recorded with the outcome of its attempt, whether that is a result or an error', async () => {
+    const { session, events } = await play('idempotent', (ctx) => {
+      ctx.emit('tried', { attempt: ctx.attempt })
+      if (ctx.attempt === 1) throw new Error('not yet')
+      ctx.emit('done')
+      return 'done'
+    })
+    const emitted = ofType(events, 'emitted')
+    expect(emitted.map(({ attempt, name, data }) => [attempt, name, data])).toEqual([
+      [1, 'tried', { attempt: 1 }],
+      [2, 'tried', { attempt: 2 }],
+      [2, 'done', undefined],
+    ])
+    expect(emitted[0]).toMatchObject({ run: 1, turn: 1, callId: 't_1_1_0', tool: 'idempotent' })
+    const [completed] = ofType(events, 'tool_completed')
+    expect(completed?.seq).toBe((emitted.at(-1)?.seq ?? 0) + 1)
+    await until('it is stored', async () => (await customRows(session)).length === 3)
+    expect(await customRows(session)).toMatchObject([
+      { call_id: 't_1_1_0', attempt: 1, name: 'tried', data: { attempt: 1 }, raw: null },
+      { attempt: 2, name: 'tried', data: { attempt: 2 } },
+      { attempt: 2, name: 'done', data: null },
+    ])
+  })
+
+  it('is in the feed, exactly as it was reported, even if Postgres cannot hold it in jsonb', async () => {
+    const data = { note: 'a\0b \ud800' }
+    const { session } = await play('external', (ctx) => {
+      ctx.emit('odd', data)
+      return 'done'
+    })
+    await until('it is stored', async () => (await customRows(session)).length === 1)
+    expect(await customRows(session)).toMatchObject([{ data: { note: 'a\ufffdb \ufffd' }, raw: expect.stringContaining('\\u0000') }])
+    const told: unknown[] = []
+    for await (const { sessionId, event } of here.pawl.events({ types: ['emitted'], agent: 'external' })) {
+      if (sessionId === session.id) told.push(event)
+    }
+    expect(told).toMatchObject([{ type: 'emitted', name: 'odd', data }])
+  })
+
+  it('that the agent’s checkpoints wait for makes one', async () => {
+    const { events } = await play('marked', (ctx) => {
+      ctx.emit('packed')
+      ctx.emit('shipped')
+      return ctx.callId
+    })
+    expect(ofType(events, 'checkpoint_made')).toMatchObject([{ version: 1, reason: 'event:emitted' }])
+    const shipped = ofType(events, 'emitted').find(({ name }) => name === 'shipped')
+    expect(ofType(events, 'checkpoint_made')[0]?.seq).toBe((shipped?.seq ?? 0) + 1)
+  })
+
+  it('that is too large fails the call without another attempt, and says what to do', async () => {
+    const { text, events } = await play('idempotent', (ctx) => ctx.emit('rows', 'x'.repeat(16_001)))
+    expect(text).toBe(
+      'The data of the custom event "rows" has 16003 bytes of JSON, and the limit is 16000: report what to look up, not the data.',
+    )
+    expect(ofType(events, 'tool_failed')).toMatchObject([{ attempt: 1, code: 'event_too_large' }])
+    expect(ofType(events, 'emitted')).toEqual([])
   })
 })

@@ -1,8 +1,10 @@
 // How a session is taken out of `error` by somebody: the run started again from its messages, or given up.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { ModelError } from 'pawl'
 import { RecoveryRefused } from 'pawl/client'
 import type { ScriptedAnswer } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { codeOf } from '../support/codes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
@@ -102,7 +104,7 @@ describe('restart_run', () => {
     const { session, id } = player.play(here.pawl, lost)
     const run = await session.send('go')
     expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', strategy: 'manual' })
-    expect((await session.state()).error).toMatchObject({ options: ['abandon', 'manual'], progress: { unknown: ['t_1_1_0'] } })
+    expect((await session.state()).error).toMatchObject({ options: ['selective', 'abandon', 'manual'], progress: { unknown: ['t_1_1_0'] } })
     for (const strategy of ['restart_run', 'continue_run', 'restart_from_last_effect'] as const) {
       const refused = await session.recover({ strategy }).catch((error: unknown) => error)
       expect(refused).toBeInstanceOf(RecoveryRefused)
@@ -199,7 +201,14 @@ it('abandon archives what the run said; what users said stays, and the next run 
     { role: 'user', content: 'two' },
   ])
   expect(count('put')).toBe(1)
-  await rowsMatchEvents(here.stack, id)
+  const { rows } = await rowsMatchEvents(here.stack, id)
+  const archive = ['assistant', 'tool_results'].map((kind) => ({ kind, run: 1, why: 'abandoned' }))
+  expect(rows.archived_messages.toSorted((one, other) => Number(one.seq) - Number(other.seq))).toMatchObject(archive)
+  expect(await session.archivedMessages()).toMatchObject([
+    { role: 'assistant', run: 1, why: 'abandoned', content: [{ type: 'tool_use', name: 'put' }] },
+    { role: 'user', run: 1, why: 'abandoned', content: [{ type: 'tool_result', content: 'put done' }] },
+  ])
+  expect(rows.recoveries).toMatchObject([{ strategy: 'abandon', outcome: 'abandoned', details: { code: 'broken' } }])
 })
 
 it('a session in error whose workflow has ended is still in error, and can be recovered', async () => {
@@ -240,6 +249,31 @@ describe('regenerate', () => {
     expect(count('pay')).toBe(paid)
   })
 
+  it('repeats no refund that the run before it made, was restarted after, and regenerated', async () => {
+    const scene = failsAfter([[use('pay', 'the refund')]])
+    const { session, id, requests, count } = player.play(here.pawl, scene)
+    await (await session.send('hello')).settled({ timeout: 20_000 })
+    scene.model = (request) => (answersIn(request) === 0 ? [use('pay', 'the refund')] : 'refunded')
+    await session.recover({ strategy: 'restart_run', by: 'ann' })
+    await until('it has completed', async () => (await session.state()).status === 'idle')
+    for (const by of ['bob', 'eve']) await (await session.regenerate({ by })).result({ timeout: 20_000 })
+    expect(count('pay')).toBe(1)
+    expect(resultsIn(requests.at(-1)!)[0]?.content).toMatch(/^\[idempotent replay of t_1_1_0\]/)
+    const { rows } = await rowsMatchEvents(here.stack, id)
+    expect(rows.tool_calls.map(({ status, call_id }) => `${call_id} ${status}`).sort()).toEqual([
+      't_1_1_0 completed',
+      't_2_1_0 replayed',
+      't_3_1_0 replayed',
+      't_4_1_0 replayed',
+    ])
+    const told = rows.recoveries.toSorted((one, other) => Number(one.seq) - Number(other.seq))
+    expect(told.map(({ kind, by, outcome }) => [kind, by, outcome])).toEqual([
+      ['recovery_started', 'ann', 'completed'],
+      ['rolled_back', 'bob', null],
+      ['rolled_back', 'eve', null],
+    ])
+  })
+
   it('is refused where no message was answered yet', async () => {
     const { session } = player.play(here.pawl, {})
     await expect(session.regenerate()).rejects.toMatchObject({ code: 'session_not_found' })
@@ -278,9 +312,56 @@ describe('rollback', () => {
   })
 })
 
+describe('two people in the same moment', () => {
+  it('recover a session once: the other is told that it is no longer in error', async () => {
+    const other = await here.connect()
+    const scene = failsAfter([[use('pay', 'it')], [use('look', 'around')]])
+    const { session, id, count } = player.play(here.pawl, scene)
+    const run = await session.send('go')
+    await run.settled({ timeout: 20_000 })
+    scene.model = inOrder([use('pay', 'it')], 'paid')
+    const outcomes = await Promise.all([
+      codeOf(session.recover({ strategy: 'restart_run', by: 'ann' })),
+      codeOf(other.session(id).recover({ strategy: 'restart_from_last_effect', by: 'bob' })),
+    ])
+    expect(outcomes.toSorted()).toEqual(['accepted', 'not_in_error'])
+    await until('the run has completed', () => run.result({ timeout: 2_000 }))
+    expect(count('pay')).toBe(1)
+    const { rows } = await rowsMatchEvents(here.stack, id)
+    expect(rows.recoveries).toMatchObject([
+      { kind: 'recovery_started', by: outcomes[0] === 'accepted' ? 'ann' : 'bob', outcome: 'completed' },
+    ])
+  })
+
+  it('recover a session and take it back: what the run says after it was taken back is not recorded', async () => {
+    const delays = Array.from({ length: 10 }, (_, index) => index * 30)
+    await Promise.all(
+      delays.map(async (delayMs) => {
+        const scene = failsAfter([[use('pay', 'it')]])
+        const { session, id, count } = player.play(here.pawl, scene)
+        await (await session.send('go')).settled({ timeout: 20_000 })
+        const door = gate()
+        scene.model = (_request, { signal }) => door.pass(signal).then(() => 'too late')
+        const later = sleep(delayMs).then(() => codeOf(session.recover({ strategy: 'continue_run', by: 'ann' })))
+        expect(await codeOf(session.rollback({ run: 1, by: 'bob' }))).toBe('accepted')
+        door.open()
+        expect(['accepted', 'not_in_error']).toContain(await later)
+        await until('the session is idle', async () => (await session.state()).status === 'idle')
+        expect(count('pay')).toBe(1)
+        const { events } = await rowsMatchEvents(here.stack, id)
+        const [back] = ofType(events, 'rolled_back')
+        expect(events.filter(({ seq, type }) => seq > (back?.seq ?? 0) && type !== 'session_closed')).toEqual([])
+      }),
+    )
+  })
+})
+
 it('a session that is not in error has nothing to recover', async () => {
   const { session } = player.play(here.pawl, {})
   await (await session.send('one')).result({ timeout: 20_000 })
-  await expect(session.recover({ strategy: 'abandon' })).rejects.toMatchObject({ code: 'not_in_error' })
+  await expect(session.recover({ strategy: 'abandon' })).rejects.toMatchObject({
+    code: 'not_in_error',
+    message: expect.stringContaining('The session is idle, not in error: there is nothing to recover. Send a message'),
+  })
   await expect(session.recover({ strategy: 'magic' as never })).rejects.toMatchObject({ code: 'not_in_error' })
 })

@@ -122,7 +122,7 @@ describe('what a column cannot hold', () => {
       { member: 'usage.cache_read_input_tokens', was: 'null', stored: '0' },
     ]
     expect(await sql('select seq, adjusted from pawl.events where adjusted is not null')).toEqual([{ seq: '5', adjusted }])
-    expect(warnings).toMatchObject([{ sessionId: 's', seq: 5, type: 'model_completed', adjusted, events: 1 }])
+    expect(warnings).toMatchObject([{ session: 's', seq: 5, type: 'model_completed', adjusted, events: 1 }])
     // The state is what the workflow folds, to the letter.
     const [{ state: checkpoint } = {}] = await sql('select state from pawl.checkpoints')
     expect(JSON.parse(String(checkpoint))).toMatchObject({ usage: { input_tokens: 1.5, output_tokens: -3 } })

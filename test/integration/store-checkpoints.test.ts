@@ -94,7 +94,7 @@ describe('a checkpoint', () => {
         attempt: null,
       },
     ])
-    expect(warnings).toEqual(['pawl: a checkpoint was not written; the next one covers it'])
+    expect(warnings).toEqual(['a checkpoint was not written; the next one covers it'])
     expect(await store.entries('s')).toEqual(upTo(2))
     await sql(mendIt)
     await open().flush('s', EPOCH, upTo(3))

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { afterEach, describe, expect, it } from 'vitest'
 import { migrateStore } from '../../src/client/admin/migrating.ts'
 import type { Store } from '../../src/store/index.ts'
+import { migrationNames } from '../../src/store/postgres/migrate.ts'
 import { codeOf } from '../support/codes.ts'
 import { ownDatabases } from '../support/databases.ts'
 import { findBouncer, startBouncer } from '../support/pgbouncer.ts'
@@ -13,13 +14,14 @@ const db = ownDatabases()
 const { open, sql } = db
 
 const FIRST = '0001_side_store'
+const names = await migrationNames()
 const LOG = logOf([started(), ...oneRun(1, 'u1')])
 
 describe('the migrations', () => {
   it('are applied once by ten stores that find none', async () => {
     const stores = Array.from({ length: 10 }, () => open())
     await Promise.all(stores.map((store, index) => store.flush(`s${index}`, EPOCH, LOG)))
-    expect(await sql('select name, breaking from pawl.migrations order by 1')).toEqual([{ name: FIRST, breaking: false }])
+    expect(await sql('select name, breaking from pawl.migrations order by 1')).toEqual(names.map((name) => ({ name, breaking: false })))
     expect(await sql('select count(*)::int from pawl.sessions')).toEqual([{ count: 10 }])
   })
 })
@@ -108,6 +110,14 @@ describe('pawl migrate', () => {
     expect((await command('--check')).code).toBe(0)
   })
 
+  it('says that the tables belong to a newer release', async () => {
+    await command()
+    await sql(`insert into pawl.migrations (name, breaking) values ('0098_harmless', false), ('0099_future', true)`)
+    const { code, stdout } = await command('--check')
+    expect([code, stdout]).toEqual([1, expect.stringMatching(/^newer {3}0099_future\nWorkers of this release must not write/)])
+    expect(await migrateStore({ postgres: db.url, check: true })).toMatchObject({ pending: [], tooNew: ['0099_future'] })
+  })
+
   it('refuses what it cannot do, with a code', async () => {
     const unknown = await command('--app-role', 'nobody there')
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('role_not_found: Postgres has no role "nobody there"')])
@@ -138,7 +148,7 @@ describe('behind pgbouncer in transaction mode', () => {
         expect(await stores[n]?.entries(`s${n}`)).toEqual(log)
         expect(await stores[n]?.resume(`s${n}`)).toMatchObject({ seq: log.length, warnings: [] })
       }
-      expect(await sql('select name from pawl.migrations')).toEqual([{ name: FIRST }])
+      expect(await sql('select name from pawl.migrations order by 1')).toEqual(names.map((name) => ({ name })))
       expect(await sql('select version from pawl.checkpoints')).toHaveLength(4)
       // Nothing of a session of theirs stays with the connections that they share.
       expect(await sql(`select 1 from pg_locks where locktype = 'advisory'`)).toEqual([])

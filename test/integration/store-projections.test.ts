@@ -25,6 +25,7 @@ const TABLES = [
   'usage_by_day',
   'usage_by_session',
   'approvals',
+  'custom_events',
   'recoveries',
   'checkpoints',
 ]

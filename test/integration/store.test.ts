@@ -405,7 +405,7 @@ describe('Postgres', () => {
     await expect.poll(() => codeOf(store.flush('s', EPOCH, log))).toBe('accepted')
     expect(await store.entries('s')).toEqual(log)
     // The listener is back too (perhaps before the flush was): woken for what it missed, and for what comes.
-    await expect.poll(() => woken.length, { timeout: 10_000 }).toBeGreaterThan(before)
+    await expect.poll(() => woken.length).toBeGreaterThan(before)
     unwatch()
   })
 
@@ -508,6 +508,21 @@ describe('a watcher', () => {
     leave()
     await open().flush('s', EPOCH, log)
     await open().flush('t', EPOCH, log)
+    await expect.poll(() => wakes).toEqual({ s: 2, t: 2 })
+  })
+
+  it('of stops is woken by a stop of its session that another process tells of, and not by commits', async () => {
+    const wakes = { s: 0, t: 0 }
+    const leave = store.watchStops('s', () => wakes.s++)
+    store.watchStops('t', () => wakes.t++)
+    await expect.poll(() => wakes).toEqual({ s: 1, t: 1 })
+    const other = open()
+    await other.flush('t', EPOCH, logOf([started(), ...oneRun(1, 'u1')]))
+    other.tellOfStop('s')
+    await expect.poll(() => wakes).toEqual({ s: 2, t: 1 })
+    leave()
+    other.tellOfStop('s')
+    other.tellOfStop('t')
     await expect.poll(() => wakes).toEqual({ s: 2, t: 2 })
   })
 

@@ -48,6 +48,7 @@ function contextFor(shop: RunningShop, callId: string, idempotencyKey: string, s
     intent: 1,
     attempt: 1,
     services: { shop: createShopClient(shop.url) },
+    slices: {},
     log: logger,
     idempotencyKey,
     signal,
@@ -55,6 +56,7 @@ function contextFor(shop: RunningShop, callId: string, idempotencyKey: string, s
     progress: () => undefined,
     lastProgress: undefined,
     milestone: () => undefined,
+    emit: () => undefined,
   }
 }
 

@@ -89,7 +89,7 @@ const raw: Model = {
 }
 const tenant = defineAgent({
   name: 'tenant',
-  instructions: (state, ctx) => `For ${JSON.stringify(ctx.context)}, run ${state.run}.`,
+  instructions: ({ state }, ctx) => `For ${JSON.stringify(ctx.context)}, run ${state.run}.`,
   model: scripted((request) => request.system),
   context: z.object({ tenantId: z.string() }),
 })

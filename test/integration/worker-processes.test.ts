@@ -63,11 +63,13 @@ it('the parent loads no package but zod, which checks its options, and of pawl o
   expect(foldersIn(loaded.parent).toSorted()).toEqual([
     'agent',
     'connect',
+    'log',
     'options',
     'session',
     'worker',
     'worker/one-process',
     'worker/parent',
+    'worker/preflight',
   ])
   expect(loaded.parent.filter((path) => path.includes('agents.mjs'))).toEqual([])
 })
@@ -75,7 +77,7 @@ it('the parent loads no package but zod, which checks its options, and of pawl o
 it('an executor that has called a model and a tool has loaded little beside the module, and nothing of Temporal or Postgres', () => {
   expect(packagesIn(loaded.executor)).toEqual(['@noble/hashes', 'canonicalize', 'lru-cache', 'zod'])
   expect(loaded.executor.some((path) => path.endsWith('fixtures/processes/agents.mjs'))).toBe(true)
-  expect(foldersIn(loaded.executor).toSorted()).toEqual(['agent', 'jobs', 'options', 'session', 'worker', 'worker/executor'])
+  expect(foldersIn(loaded.executor).toSorted()).toEqual(['agent', 'jobs', 'log', 'options', 'session', 'worker', 'worker/executor'])
 })
 
 it('the orchestrator loads the SDK and the pool, and nothing of the user’s', () => {

@@ -1,6 +1,6 @@
 // The worker module of the retail agent: the workload's tools over HTTP, and a model that issues a task's ground-truth calls.
-import { ToolError, defineAgent, defineTool, defineWorker } from 'pawl'
-import { scripted } from 'pawl/testing'
+import { type Agent, type AgentOptions, type ModelRequest, ToolError, defineAgent, defineTool, defineWorker } from 'pawl'
+import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import { z } from 'zod'
 import type { JsonObject } from '../../src/session/json.ts'
 import { type RetailClient, RetailError, connectRetail } from './client.ts'
@@ -42,14 +42,24 @@ function toolFrom(spec: ToolSpec) {
 
 const tasks = new Map(readTasks().map((task) => [task.id, task]))
 
-/** The agent that customers of the retail workload talk to. */
-export const retail = defineAgent({
-  name: 'retail',
-  instructions: 'You serve the customers of a shop. Use the tools; never guess.',
-  model: scripted(({ messages }) => nextStep(tasks, messages), { name: 'retail-script' }),
-  tools: readToolSpecs().map(toolFrom),
-  context,
-})
+/** What the model says next: it issues a task's ground-truth calls. */
+export const answer = ({ messages }: ModelRequest): ScriptedAnswer => nextStep(tasks, messages)
+
+/** The agent that customers of the retail workload talk to. `options`: what differs from it. */
+export const retailWith = (options: Partial<AgentOptions> & { answer: typeof answer }): Agent => {
+  const { answer: say, ...rest } = options
+  return defineAgent({
+    name: 'retail',
+    instructions: 'You serve the customers of a shop. Use the tools; never guess.',
+    tools: readToolSpecs().map(toolFrom),
+    context,
+    ...rest,
+    model: scripted(say, { name: 'retail-script' }),
+  }) as Agent
+}
+
+/** The agent as it is. */
+export const retail = retailWith({ answer })
 
 export default defineWorker({
   agents: [retail],

@@ -1,6 +1,8 @@
-// What a test run ends with: where its time went, and then the line `N passed, N failed`, for people in a hurry and for machines.
+// What a test run ends with: where its time went, what failed, and then the line `N passed, N failed`, for people in a hurry and
+// for machines.
 import { writeSync } from 'node:fs'
 import { relative } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import type { Reporter, SerializedError, TestModule } from 'vitest/node'
 
 /** The counts of a run. A file that could not be loaded and an error outside of any test count as failures. */
@@ -30,8 +32,10 @@ export default class ClosingLine implements Reporter {
     counts.failed += unhandled.length
     const times = [...this.#folders].map(([name, { began, ended }]) => `${name} ${seconds(ended - began)}`)
     if (modules.length > SLOWEST) console.log(`\nTime by folder: ${times.join(', ')}\nThe slowest files:\n${slowest(modules)}`)
+    const outside = unhandled.map((error) => failed('outside of any test', [error]))
+    const closing = [...failures(modules), ...outside, lineOf(counts)].join('\n')
     // At exit, so that nothing that ends after the tests has the last word.
-    process.once('exit', () => writeSync(1, `\n${lineOf(counts)}\n`))
+    process.once('exit', () => writeSync(1, `\n${closing}\n`))
   }
 }
 
@@ -56,6 +60,24 @@ function count(modules: readonly TestModule[]): Counts {
     counts.failed += module.state() === 'failed' ? Math.max(failedTests, 1) : failedTests
   }
   return counts
+}
+
+/** A line for each test that failed and for each file that did: where, what, and the first lines of why. */
+function failures(modules: readonly TestModule[]): string[] {
+  return modules.flatMap((module) => {
+    const file = relative(process.cwd(), module.moduleId)
+    const tests = [...module.children.allTests('failed')].map((test) => failed(`${file} > ${test.fullName}`, test.result().errors ?? []))
+    const suites = [...module.children.allSuites()].map((suite) => ({ name: suite.fullName, errors: suite.errors() }))
+    const hooks = [{ name: 'the file itself', errors: module.errors() }, ...suites].filter(({ errors }) => errors.length > 0)
+    return [...tests, ...hooks.map(({ name, errors }) => failed(`${file} > ${name}`, errors))]
+  })
+}
+
+const LONGEST_REASON = 400
+
+function failed(where: string, errors: readonly SerializedError[]): string {
+  const reason = stripVTControlCharacters(errors.map(({ message }) => message).join(' | ')).replaceAll(/\s+/g, ' ')
+  return `Failed: ${where}: ${reason.slice(0, LONGEST_REASON)}`
 }
 
 function lineOf({ passed, failed, skipped }: Counts): string {

@@ -9,8 +9,19 @@ import type { SessionState } from '../../src/session/state.ts'
 import { approvalLeftBehind } from '../../src/store/project/approvals.ts'
 import { LEFT_BEHIND, NEVER_SAID } from '../../src/store/project/left-behind.ts'
 import { type Move, newProjection, project, type Projection, type Rows, segmentsOf } from '../../src/store/project/projections.ts'
+import { WITH_OUTCOME } from '../../src/store/project/recoveries.ts'
 import { newSessionColumns, waitingCalls } from '../../src/store/project/session-columns.ts'
-import { APPROVALS, type Columns, ERRORS, EVENTS, MESSAGES, RECOVERIES, TOKEN_USAGE, TOOL_CALLS } from '../../src/store/write/tables.ts'
+import {
+  APPROVALS,
+  type Columns,
+  CUSTOM_EVENTS,
+  ERRORS,
+  EVENTS,
+  MESSAGES,
+  RECOVERIES,
+  TOKEN_USAGE,
+  TOOL_CALLS,
+} from '../../src/store/write/tables.ts'
 import { safeKey } from '../../src/store/postgres/sanitise.ts'
 
 /** A row as plain values: numbers, texts, parsed JSON; times in milliseconds since 1970. */
@@ -53,6 +64,7 @@ const SESSIONS = {
   turns: 'integer',
   open_seq: 'bigint',
   error: 'jsonb',
+  paused: 'jsonb',
   input_tokens: 'bigint',
   output_tokens: 'bigint',
   cache_creation_input_tokens: 'bigint',
@@ -88,6 +100,7 @@ export const COLUMNS = {
   usage_by_day: { day: 'date', model: 'text', ...SUMS },
   usage_by_session: SUMS,
   approvals: APPROVALS,
+  custom_events: CUSTOM_EVENTS,
   recoveries: RECOVERIES,
   checkpoints: CHECKPOINTS,
   sessions: SESSIONS,
@@ -124,6 +137,7 @@ export function projectedTables(stored: readonly StoredText[]): PlainTables {
     usage_by_day: usageBy(kept.usage, ({ at, model }) => ({ day: new Date(Number(at)).toISOString().slice(0, 10), model })),
     usage_by_session: usageBy(kept.usage, () => ({})),
     approvals: kept.approvals,
+    custom_events: kept.customEvents,
     recoveries: kept.recoveries,
     checkpoints: checkpointRows(events),
     sessions: head ? [sessionRow(projection, agentOf(events), head)] : [],
@@ -151,10 +165,20 @@ interface Kept {
   errors: PlainRow[]
   usage: PlainRow[]
   approvals: PlainRow[]
+  customEvents: PlainRow[]
   recoveries: PlainRow[]
 }
 
-const newKept = (): Kept => ({ messages: [], archived: [], calls: new Map(), errors: [], usage: [], approvals: [], recoveries: [] })
+const newKept = (): Kept => ({
+  messages: [],
+  archived: [],
+  calls: new Map(),
+  errors: [],
+  usage: [],
+  approvals: [],
+  customEvents: [],
+  recoveries: [],
+})
 
 function keep(kept: Kept, rows: Rows): void {
   kept.messages.push(...rows.messages.map((row) => plain(MESSAGES, row)))
@@ -165,10 +189,17 @@ function keep(kept: Kept, rows: Rows): void {
   for (const row of rows.toolCalls.values()) keepCall(kept.calls, plain(TOOL_CALLS, row))
   kept.errors.push(...rows.errors.map((row) => plain(ERRORS, row)))
   kept.usage.push(...rows.usage.map((row) => plain(TOKEN_USAGE, row)))
+  kept.customEvents.push(...rows.customEvents.map((row) => plain(CUSTOM_EVENTS, row)))
   kept.approvals.push(...rows.requests.map((row) => plain(APPROVALS, row)))
   for (const { call_id, ...decision } of rows.decisions) {
     const asked = kept.approvals.find((row) => row.call_id === call_id && row.status === 'requested')
     Object.assign(asked ?? {}, decision, { decided_at: new Date(String(decision.decided_at)).getTime() })
+  }
+  for (const row of kept.recoveries) {
+    if (rows.outcome && row.outcome === null && WITH_OUTCOME.includes(String(row.kind))) {
+      const { before: _, ...outcome } = rows.outcome
+      Object.assign(row, outcome, { ended_at: new Date(String(outcome.ended_at)).getTime() })
+    }
   }
   kept.recoveries.push(...rows.recoveries.map((row) => plain(RECOVERIES, row)))
 }
@@ -204,6 +235,10 @@ function move(kept: Kept, { event, run }: Move, epochs: ReadonlyMap<number, stri
   }
   switch (event.type) {
     case 'recovery_started':
+      if (event.strategy === 'selective') {
+        archive('recovered', (row) => row.kind === 'tool_results' && row.position === event.toSeq && Number(row.seq) < event.seq)
+        return
+      }
       archive(WHY_LEFT[event.strategy] ?? '', (row) => row.run === run && row.kind !== 'user' && Number(row.position) > (event.toSeq ?? 0))
       if (event.strategy === 'restart_run') waitAgain(kept.messages.filter((row) => row.run === run))
       return
@@ -222,7 +257,7 @@ function move(kept: Kept, { event, run }: Move, epochs: ReadonlyMap<number, stri
       return
     case 'forked':
       archive('forked', (row) => row.position === null && Number(row.seq) < event.seq)
-      Object.assign(kept, { calls: new Map(), errors: [], usage: [], approvals: [], recoveries: [] })
+      Object.assign(kept, { calls: new Map(), errors: [], usage: [], approvals: [], customEvents: [], recoveries: [] })
   }
 }
 
@@ -306,7 +341,7 @@ function agentOf(events: readonly SessionEvent[]): string {
 }
 
 function sessionRow({ session, openTurn }: Projection, agent: string, head: StoredText & { event: SessionEvent }): PlainRow {
-  const { status, run, currentRun, turns, error, usage, usd, model, provider, checkpoint, forkedFrom, updatedAt } = session
+  const { status, run, currentRun, turns, error, paused, usage, usd, model, provider, checkpoint, forkedFrom, updatedAt } = session
   return plain(SESSIONS, {
     agent,
     status,
@@ -318,6 +353,7 @@ function sessionRow({ session, openTurn }: Projection, agent: string, head: Stor
     turns,
     open_seq: openTurn?.seq ?? null,
     error,
+    paused,
     ...usage,
     usd,
     model: model === null ? null : safeKey(model),

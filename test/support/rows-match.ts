@@ -120,10 +120,12 @@ async function openLive({ temporalAddress: address, namespace }: SharedStack) {
 
 /** The stored texts are a whole chain of digests, and the workflow's events to the letter, as far back as it remembers. */
 /** Without the times, which a replay may give otherwise than the task did (see src/session/digest.ts). */
-const TIMES = new Set(['at', 'expiresAt', 'createdAt', 'updatedAt', 'startedAt'])
+const TIMES = new Set(['at', 'expiresAt', 'nextAttemptAt', 'times', 'createdAt', 'updatedAt', 'startedAt', 'pausedMs'])
 
 function timeless(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value), (key, one: unknown) => (TIMES.has(key) && typeof one === 'number' ? undefined : one))
+  return JSON.parse(JSON.stringify(value), (key, one: unknown) =>
+    TIMES.has(key) && (typeof one === 'number' || key === 'times') ? undefined : one,
+  )
 }
 
 function compareEvents(stored: readonly StoredText[], events: readonly SessionEvent[]): void {

@@ -31,9 +31,37 @@ describe('an HTTP error', () => {
     [402, 'billing_error'],
     [403, 'permission_error'],
     [404, 'not_found_error'],
-    [413, 'request_too_large'],
   ])('%i is not, as %s', (status, type) => {
     expect(modelErrorOf(httpError(status, type), 'claude', 'request')).toMatchObject({ code: type, status, retryable: false })
+  })
+
+  it.each([
+    [413, 'request_too_large', 'Request exceeds the maximum size'],
+    [413, undefined, 'Request Entity Too Large'],
+    [400, 'invalid_request_error', 'prompt is too long: 208310 tokens > 200000 maximum'],
+    [400, 'invalid_request_error', 'input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length'],
+  ])('%i %s ("%s") is an overflow of the context', (status, type, message) => {
+    const error = modelErrorOf(httpError(status, type, {}, message), 'claude', 'request')
+    expect(error).toMatchObject({ code: 'context_overflow', status, retryable: false, fallback: false })
+    expect(error.message).toContain('Abandon the run')
+  })
+
+  it('of another platform is an overflow of the context if it says so', () => {
+    const foreign = Object.assign(new Error('400 Input is too long for requested model.'), { status: 400 })
+    expect(modelErrorOf(foreign, 'claude', 'request').code).toBe('context_overflow')
+  })
+
+  it.each([
+    [401, 'authentication_error', 'because', true],
+    [402, 'billing_error', 'because', true],
+    [403, 'permission_error', 'because', true],
+    [404, 'not_found_error', 'because', true],
+    [400, 'invalid_request_error', 'Your credit balance is too low to access the Anthropic API.', true],
+    [400, 'invalid_request_error', 'because', false],
+    [429, 'rate_limit_error', 'because', true],
+    [529, 'overloaded_error', 'because', true],
+  ])('%i %s ("%s") may be answered by another model: %s', (status, type, message, fallback) => {
+    expect(modelErrorOf(httpError(status, type, {}, message), 'claude', 'request').fallback).toBe(fallback)
   })
 
   it('without a type, as from a proxy, is named by its status', () => {

@@ -133,6 +133,18 @@ describe('cache breakpoints', () => {
     expect(count(params)).toBe(4)
   })
 
+  it('stand before what changes from call to call, also where the user has said nothing else', () => {
+    const volatile = (content: ContentBlock[]): Message => ({ role: 'user', content: [...content, text('now')] })
+    const sent = (messages: Message[]) =>
+      paramsOf('claude', {}, { ...request(messages), volatileBlocks: 1 }).messages.map((one) => one.content)
+    expect(sent([user('a'), { role: 'assistant', content: [call('t')] }, volatile([result('t'), text('b')])])).toEqual([
+      [{ ...text('a'), ...breakpoint }],
+      [call('t')],
+      [result('t'), { ...text('b'), ...breakpoint }, text('now')],
+    ])
+    expect(sent([volatile([text(' ')])])).toEqual([[text('now')]])
+  })
+
   it('are not set when told so', () => {
     expect(count(paramsOf('claude', { cache: 'off' }, request([user('a')])))).toBe(0)
   })

@@ -43,6 +43,8 @@ describe('a typed line', () => {
   it('names a command, and its argument where it has one', () => {
     expect(commandOf('/state')).toEqual({ name: 'state' })
     expect(commandOf('/resume  abc ')).toEqual({ name: 'resume', id: 'abc' })
+    expect(commandOf('/interrupt')).toEqual({ name: 'interrupt' })
+    expect(commandOf('/interrupt  Look it  up instead ')).toEqual({ name: 'send', text: 'Look it  up instead', interrupt: true })
     expect(commandOf('/resume')).toMatchObject({ name: 'wrong', advice: expect.stringContaining('/resume <id>') })
     expect(commandOf('/sate')).toMatchObject({ name: 'wrong', advice: expect.stringContaining('/help') })
   })

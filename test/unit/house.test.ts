@@ -51,6 +51,8 @@ const VIOLATIONS: Record<string, string> = {
   'src/worker/executor/uses-store.ts': "export { part } from '../../store/part.ts'",
   'src/worker/executor/names-sdk.ts': "export type { Payload } from '@temporalio/common'",
   'src/worker/executor/uses-postgres.ts': "export { default } from 'pg'",
+  'src/worker/preflight/uses-executor.ts': "export { part } from '../executor/part.ts'",
+  'src/worker/preflight/uses-client.ts': "export { part } from '../../client/part.ts'",
   'src/worker/one-process/uses-parent.ts': "export { part } from '../parent/part.ts'",
   'src/worker/uses-client.ts': "export { part } from '../client/part.ts'",
   'src/worker/uses-workflows.ts': "export { part } from '../workflows/part.ts'",
@@ -87,6 +89,8 @@ const FINE: Record<string, string> = {
   'src/worker/executor/uses-jobs.ts': "export { part } from '../../jobs/part.ts'",
   'src/worker/one-process/uses-both.ts':
     "export { part } from '../orchestrator/part.ts'\nexport { part as other } from '../executor/part.ts'",
+  'src/worker/preflight/uses-others.ts':
+    "export { part } from '../orchestrator/part.ts'\nexport { part as other } from '../parent/part.ts'\nexport { part as third } from '../../store/part.ts'",
   'src/client/uses-store.ts': "export { part } from '../store/part.ts'",
   'src/client/names-agent.ts': "export type { Part } from '../agent/part.ts'",
   'src/cli/uses-local.ts': "export { part } from '../local/part.ts'",

@@ -26,7 +26,7 @@ describe('a watch over files', () => {
   const next = async (act: () => void): Promise<SavedFile[]> => {
     const before = told.length
     act()
-    await expect.poll(() => told.length, { timeout: 20_000 }).toBeGreaterThan(before)
+    await expect.poll(() => told.length).toBeGreaterThan(before)
     return told[before] ?? []
   }
 
@@ -101,7 +101,7 @@ describe('reloading on a save', () => {
   let outcomes: { resolve(): void; reject(error: unknown): void }[]
   let said: string[]
   const reload = () => new Promise<void>((resolve, reject) => outcomes.push({ resolve, reject }))
-  const reloading = (count: number) => expect.poll(() => outcomes.length, { timeout: 20_000 }).toBe(count)
+  const reloading = (count: number) => expect.poll(() => outcomes.length).toBe(count)
   const announcer = {
     reloading: () => undefined,
     progress: () => undefined,

@@ -106,7 +106,7 @@ async function carryOut(talk: Talk, command: Command): Promise<void> {
   if (!current) return
   switch (command.name) {
     case 'send':
-      return send(talk, current, command.text)
+      return send(talk, current, command)
     case 'state':
       return screen.print(linesOfState(await current.session.state()))
     case 'resume':
@@ -144,7 +144,11 @@ async function resume(talk: Talk, id: string): Promise<void> {
   const rows = await session.messages()
   const current = enter(talk, session, agent, lastSeqOf(rows))
   const error = state.error ? [problem(`error, ${state.error.code}: ${state.error.reason}`)] : []
-  talk.screen.print([note(`session ${id} with ${agent}, ${state.status}`), ...linesOfMessages(rows, agent), ...error])
+  talk.screen.print([
+    note(`session ${id} with ${agent}, ${state.status}${state.paused ? ', paused' : ''}`),
+    ...linesOfMessages(rows, agent),
+    ...error,
+  ])
   if (state.status === 'running' && state.current) follow(talk, current, state.current.messageId)
   reopen(talk, current)
 }
@@ -181,11 +185,11 @@ async function saySilence({ screen }: Talk, session: SessionHandle, isSilent: ()
   if (isSilent()) screen.print([note(why)])
 }
 
-async function send(talk: Talk, current: Current, text: string): Promise<void> {
+async function send(talk: Talk, current: Current, { text, interrupt }: Command & { name: 'send' }): Promise<void> {
   // The id must be known before the message is sent: its event may arrive before `send` returns.
   const messageId = crypto.randomUUID()
   current.own.add(messageId)
-  await current.session.send(text, { messageId })
+  await current.session.send(text, { messageId, ...defined({ interrupt }) })
   follow(talk, current, messageId)
   // At a terminal, the next message may be typed meanwhile and joins the run; a pipe's next line waits for the answer.
   if (!talk.screen.interactive) await current.shown

@@ -2,8 +2,9 @@
 import { type ContentBlock, textOf } from '../../session/content.ts'
 import type { EventOf, ResultContent, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
-import type { SessionError, SessionState } from '../../session/state.ts'
+import type { Paused, SessionError, SessionState } from '../../session/state.ts'
 import type { MessageRow } from '../../store/rows.ts'
+import { timeOf } from '../asking.ts'
 import { oneLine, paint, printable } from '../terminal.ts'
 
 /** The agent's name, and which messages were sent from this terminal. */
@@ -54,6 +55,10 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
       return [problem(`error, ${event.code}: ${event.reason}`), note(nextAfter(event))]
     case 'recovery_started':
       return [note(`(recovering: ${event.strategy})`)]
+    case 'session_paused':
+      return [note(`(session paused${byWhom(event.by)}${event.reason ? `: ${event.reason}` : ''}; messages wait until it is unpaused)`)]
+    case 'session_unpaused':
+      return [note(`(session unpaused${byWhom(event.by)})`)]
     case 'session_closed':
       return [note('(session closed; the next message opens it again)')]
     default:
@@ -84,9 +89,13 @@ export function linesOfState(state: SessionState): string[] {
     line('session', state.sessionId),
     line('agent', state.agent),
     line('status', state.status + (state.current ? `, run ${state.current.run}, turn ${state.current.turn}` : '')),
+    ...(state.paused ? [line('paused', pausedText(state.paused))] : []),
     ...(state.error
       ? [
           line('error', `${state.error.code}: ${state.error.reason}`),
+          ...(state.error.nextAttemptAt === undefined
+            ? []
+            : [line('next', `by itself, at ${new Date(state.error.nextAttemptAt).toISOString()}`)]),
           ...linesOfProgress(state.error),
           ...linesOfRecovery(state.sessionId, state.error),
         ]
@@ -99,7 +108,8 @@ export function linesOfState(state: SessionState): string[] {
   ]
 }
 
-function linesOfProgress({ progress }: Pick<SessionError, 'progress'>): string[] {
+/** What a failed run had done. */
+export function linesOfProgress({ progress }: Pick<SessionError, 'progress'>): string[] {
   if (!progress) return []
   const { completed, moreCompleted = 0, pending, unknown } = progress
   const line = (name: string, ids: readonly string[]): string[] =>
@@ -121,10 +131,16 @@ export function linesOfRecovery(sessionId: string, { strategy, options = [] }: P
   const possible = options
     .filter((option) => option !== 'manual')
     .sort((one, other) => Number(other === strategy) - Number(one === strategy))
-  return possible.map(
-    (option, index) =>
-      `  ${(index === 0 ? 'recover' : '').padEnd(11)} pawl recover ${sessionId} --strategy ${option}${option === strategy ? '  (suggested)' : ''}`,
-  )
+  return possible.map((option, index) => {
+    const how = option === 'selective' ? '--keep <calls> --skip <calls> --redo <calls>' : `--strategy ${option}`
+    return `  ${(index === 0 ? 'recover' : '').padEnd(11)} pawl recover ${sessionId} ${how}${option === strategy ? '  (suggested)' : ''}`
+  })
+}
+
+/** Since when a session is paused, by whom and why. */
+export function pausedText({ at, by, reason }: Paused): string {
+  const since = `since ${timeOf(new Date(at))}${by === undefined ? '' : ` by ${by}`}`
+  return reason === undefined ? since : `${since}: ${reason}`
 }
 
 /** A line that is not part of the conversation. */
@@ -202,6 +218,7 @@ function attemptLine(what: string, event: EventOf<'model_attempt_failed'> | Even
 }
 
 function nextAfter(event: EventOf<'error_entered'>): string {
+  if (event.nextAttemptAt !== undefined) return `(tried again in ${Math.ceil((event.nextAttemptAt - event.at) / 1_000)} s)`
   return event.strategy === 'automatic'
     ? '(the session continues by itself once the cause is gone)'
     : '(pawl recover … recovers the run; the next message starts a new one)'

@@ -2,7 +2,7 @@
 
 /** A parsed line. */
 export type Command =
-  | { name: 'send'; text: string }
+  | { name: 'send'; text: string; interrupt?: true }
   | { name: 'nothing' }
   | { name: 'state' | 'interrupt' | 'exit' | 'help' }
   | { name: 'resume'; id: string }
@@ -11,7 +11,7 @@ export type Command =
 /** The commands, for `/help`. */
 export const HELP: readonly string[] = [
   '  /state         show the state of the session',
-  '  /interrupt     stop the current run (also Ctrl-C)',
+  '  /interrupt     stop the current run (also Ctrl-C); with a text, say that instead: /interrupt <text>',
   '  /resume <id>   continue another session',
   '  /exit          leave; the session stays open (also Ctrl-D, and Ctrl-C without a run)',
   '  //text         send a message that begins with a slash',
@@ -24,9 +24,11 @@ export function commandOf(line: string): Command {
   if (text.startsWith('//')) return { name: 'send', text: text.slice(1) }
   if (!text.startsWith('/')) return { name: 'send', text }
   const [name = '', argument] = text.slice(1).split(/\s+/, 2)
+  const rest = text.slice(1 + name.length).trim()
   switch (name) {
-    case 'state':
     case 'interrupt':
+      return rest === '' ? { name } : { name: 'send', text: rest, interrupt: true }
+    case 'state':
     case 'exit':
     case 'help':
       return { name }

@@ -21,7 +21,7 @@ function answerOf(text: string): Json {
 function answer(sessionId: string, callId: string, result: Json, options: DecidingOptions): Promise<void> {
   const { by } = options
   return decide(options, sessionId, async (session) => {
-    await session.answer(callId, result, by === undefined ? {} : { by })
+    await session.answer(callId, result, { by })
     return { event: 'answered', callId, text: `${callId} is answered` }
   })
 }

@@ -4,7 +4,7 @@ import { Command } from 'commander'
 import { noteRunning, type ServedStack } from '../../connect/dev-stack.ts'
 import { announceAsJson, announceToPeople } from '../serving/announce.ts'
 import { findModule } from '../serving/module.ts'
-import { dataOption, jsonOption, processesOption, taskQueueOption } from '../options.ts'
+import { dataOption, jsonOption, LOG_HELP, processesOption, taskQueueOption } from '../options.ts'
 import { listenForStop } from '../serving/stop.ts'
 import { paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
@@ -27,6 +27,7 @@ export function devCommand(): Command {
     .addOption(dataOption())
     .option('--no-watch', 'do not reload the module when it or a file that it imports is saved')
     .addOption(jsonOption())
+    .addHelpText('after', LOG_HELP)
     .action(dev)
 }
 

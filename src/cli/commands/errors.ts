@@ -26,7 +26,7 @@ const COLUMNS: Column<ListedError>[] = [
   { name: 'at', of: (row) => timeOf(row.at) },
   { name: 'session', of: (row) => row.sessionId },
   { name: 'turn', of: (row) => (row.run === null ? null : [row.run, row.turn].filter(Boolean).join('.')) },
-  { name: 'context', of: (row) => row.context },
+  { name: 'context', of: (row) => (row.model === null ? row.context : `${row.context} ${row.model}`) },
   { name: 'attempt', of: (row) => row.attempt, right: true },
   { name: 'retryable', of: (row) => (row.retryable ? 'yes' : 'no') },
   { name: 'error', of: (row) => `${row.code ?? row.class}: ${row.message}` },

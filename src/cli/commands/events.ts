@@ -1,13 +1,25 @@
-// `pawl events`: the feed over all sessions.
+// `pawl events [session]`: the feed over all sessions, or the events of one.
 import type { Command } from 'commander'
 import type { FeedEvent } from '../../client/index.ts'
 import type { EventType } from '../../session/events.ts'
 import { listenForStop, stopSignalOf } from '../serving/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
-import { type AskingOptions, askingCommand, askStore, say, severalOf, timeOf } from '../asking.ts'
+import {
+  type AskingOptions,
+  askingCommand,
+  askStore,
+  say,
+  sessionIn,
+  type SessionOptions,
+  severalOf,
+  timeOf,
+  withSession,
+} from '../asking.ts'
+import { onDeployment } from '../connecting.ts'
+import { CliError } from '../errors.ts'
 import { defined } from '../../session/defined.ts'
 
-interface EventsOptions extends AskingOptions {
+interface EventsOptions extends AskingOptions, SessionOptions {
   type?: string[]
   agent?: string
   after?: string
@@ -16,30 +28,56 @@ interface EventsOptions extends AskingOptions {
 
 /** The command. */
 export function eventsCommand(): Command {
-  return askingCommand(
+  const command = askingCommand(
     'events',
-    'show the events of all sessions in the order of storage; each is shown at least once, and none is skipped',
+    'show the events of all sessions in the order of storage, or those of one session, from its workflow if Postgres is unavailable',
   )
+  return withSession(command)
     .option('--type <types>', 'only these types, such as error_entered, separated by commas', severalOf)
     .option('--agent <name>', "only this agent's sessions")
     .option('--after <cursor>', 'continue after this cursor; --json prints one with each event')
     .option('--follow', 'continue with new events until Ctrl-C')
-    .action(events)
+    .action((session: string | undefined, options: EventsOptions) => {
+      const { session: id } = sessionIn(session, options)
+      return id === undefined ? eventsOfAll(options) : eventsOf(id, options)
+    })
 }
 
-async function events(options: EventsOptions): Promise<void> {
-  const { type, agent, after, follow, json } = options
+async function eventsOfAll(options: EventsOptions): Promise<void> {
+  const { type, agent, after, follow } = options
   await askStore(options, async (asking) => {
     const feed = asking.events({
       ...(type && { types: type as EventType[] }),
       ...defined({ agent, after }),
       ...(follow && { follow, signal: stopSignalOf(listenForStop()) }),
     })
-    for await (const item of feed) say(json ? JSON.stringify(item) : lineOf(item))
+    for await (const item of feed) show(options, item)
   })
 }
 
-function lineOf({ sessionId, event }: FeedEvent): string {
+/** The cursor of a session's event is its `seq`. */
+async function eventsOf(sessionId: string, options: EventsOptions): Promise<void> {
+  const { type, agent, after = '0', follow } = options
+  const seq = Number(after)
+  if (agent !== undefined) throw new CliError('invalid_usage', 'A session has one agent: leave out --agent, or the session.')
+  if (!Number.isSafeInteger(seq) || seq < 0)
+    throw new CliError('invalid_usage', "The cursor of a session's events is a number, such as 12.")
+  await onDeployment(options, async (pawl) => {
+    const from = { after: seq, ...(follow && { follow, signal: stopSignalOf(listenForStop()) }) }
+    for await (const event of pawl.session(sessionId).events(from)) {
+      if (type && !type.includes(event.type)) continue
+      show(options, { sessionId, event, cursor: String(event.seq) })
+    }
+  })
+}
+
+type Shown = Pick<FeedEvent, 'sessionId' | 'event' | 'cursor'>
+
+function show({ json }: EventsOptions, item: Shown): void {
+  say(json ? JSON.stringify(item) : lineOf(item))
+}
+
+function lineOf({ sessionId, event }: Shown): string {
   const { v: _v, seq, at, type, ...rest } = event
   const head = `${timeOf(new Date(at))}  ${oneLine(sessionId)} ${String(seq).padStart(4)}  `
   return `${paint('dim', head)}${type.padEnd(20)} ${paint('dim', oneLine(JSON.stringify(rest), 160))}`

@@ -1,6 +1,7 @@
 // `pawl fork <session>`: creates a session that begins with another one's past.
 import { Command, Option } from 'commander'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
+import { byOption } from '../operator.ts'
 import { jsonOption } from '../options.ts'
 import { type TargetOptions, targetIn, withTarget } from '../target.ts'
 import { defined } from '../../session/defined.ts'
@@ -9,7 +10,7 @@ interface ForkCommandOptions extends DeploymentOptions, TargetOptions {
   id?: string
   keys: 'carried' | 'forgotten'
   interrupt: boolean
-  by?: string
+  by: string
   json?: true
 }
 
@@ -26,7 +27,7 @@ export function forkCommand(): Command {
         .default('carried'),
     )
     .option('--no-interrupt', 'do not interrupt a run in progress; the fork begins before it')
-    .option('--by <who>', 'who requests it; recorded')
+    .addOption(byOption())
     .addOption(jsonOption())
     .action(fork)
 }
@@ -39,7 +40,8 @@ async function fork(session: string, options: ForkCommandOptions): Promise<void>
       ...target,
       keys,
       interrupt,
-      ...defined({ id, by }),
+      by,
+      ...defined({ id }),
     })
     return made.id
   })

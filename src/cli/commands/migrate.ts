@@ -20,12 +20,12 @@ export function migrateCommand(): Command {
     .addOption(dataOption())
     .option('--schema <name>', "Postgres schema of the side store (default: 'pawl')")
     .option('--app-role <role>', "grant this role what workers need; workers then connect as it, with `migrate: 'check'`")
-    .option('--check', 'only list missing migrations; exit code 1 if there are any')
+    .option('--check', 'only list missing migrations, and newer ones that this release cannot write with; exit code 1 if there are any')
     .addOption(jsonOption())
     .action(migrate)
 }
 
-/** Exit code 1: `--check` found missing migrations. */
+/** Exit code 1: `--check` found migrations that are missing, or too new. */
 async function migrate({ appRole, check, json, ...where }: MigrateCommandOptions): Promise<void> {
   if (appRole !== undefined && check) throw new CliError('invalid_usage', '--check changes nothing: leave out --app-role.')
   const { postgres = process.env.DATABASE_URL, schema, onWait } = await connectOptions(where)
@@ -40,14 +40,18 @@ async function migrate({ appRole, check, json, ...where }: MigrateCommandOptions
     ...defined({ appRole }),
     ...(check && { check }),
   })
-  if (report.pending.length > 0) process.exitCode = 1
-  const { applied, pending, grantedTo } = report
+  const { applied, pending, tooNew, grantedTo } = report
+  if (pending.length + tooNew.length > 0) process.exitCode = 1
   const lines = [
     ...applied.map((name) => `applied ${name}`),
     ...pending.map((name) => `missing ${name}`),
-    ...(applied.length + pending.length === 0 ? [`The Postgres schema "${report.schema}" is up to date.`] : []),
+    ...tooNew.map((name) => `newer   ${name}`),
+    ...(applied.length + pending.length + tooNew.length === 0 ? [`The Postgres schema "${report.schema}" is up to date.`] : []),
     ...(grantedTo === undefined ? [] : [`Granted the role "${grantedTo}" the rights that workers need.`]),
     ...(pending.length > 0 ? ['Run `pawl migrate` without --check to apply what is missing.'] : []),
+    ...(tooNew.length > 0
+      ? ['Workers of this release must not write to these tables: use the release that has made the newer migrations.']
+      : []),
   ]
   process.stdout.write(
     json ? `${JSON.stringify({ event: check ? 'checked' : 'migrated', ...report })}\n` : lines.map((line) => `${line}\n`).join(''),

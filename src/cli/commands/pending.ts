@@ -14,6 +14,7 @@ import {
   withSession,
 } from '../asking.ts'
 import type { Column } from '../table.ts'
+import { argumentsOf } from './tools.ts'
 import { defined } from '../../session/defined.ts'
 
 interface PendingOptions extends ListingOptions, SessionOptions {
@@ -31,7 +32,7 @@ const COLUMNS: Column<ListedPending>[] = [
   { name: 'until', of: (row) => timeOf(row.expiresAt) },
   { name: 'digest', of: (row) => (row.kind === 'approval' ? row.digest : null) },
   { name: 'reason', of: (row) => row.reason },
-  { name: 'input', of: (row) => JSON.stringify(row.input) },
+  { name: 'input', of: argumentsOf },
 ]
 
 /** The command. */

@@ -2,6 +2,7 @@
 import { Command } from 'commander'
 import type { PruneReport } from '../../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
+import { byOption } from '../operator.ts'
 import { jsonOption } from '../options.ts'
 import { listenForStop, stopSignalOf } from '../serving/stop.ts'
 import type { Duration } from '../../session/duration.ts'
@@ -12,7 +13,7 @@ interface PruneCommandOptions extends DeploymentOptions {
   archiveRetention?: Duration
   batch?: string
   dryRun?: true
-  by?: string
+  by: string
   json?: true
 }
 
@@ -27,7 +28,7 @@ export function pruneCommand(): Command {
       .option('--archive-retention <age>', 'also delete messages that were archived longer ago than this (default: keep them)')
       .option('--batch <n>', 'sessions per transaction (default: 20)')
       .option('--dry-run', 'only count')
-      .option('--by <who>', 'who requests it; recorded in `audit`'),
+      .addOption(byOption()),
   )
     .addOption(jsonOption())
     .action(prune)
@@ -43,7 +44,7 @@ async function prune(options: PruneCommandOptions): Promise<void> {
       ...defined({ archiveRetention }),
       ...(batch !== undefined && { batch: Number(batch) }),
       ...(dryRun && { dryRun }),
-      ...defined({ by }),
+      by,
       signal: stopSignalOf(listenForStop()),
       onBatch: (soFar) => json && say(JSON.stringify({ event: 'batch', ...soFar })),
     }),

@@ -2,6 +2,7 @@
 import { Command } from 'commander'
 import type { RebuildReport, RebuiltSession } from '../../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
+import { byOption } from '../operator.ts'
 import { jsonOption } from '../options.ts'
 import { listenForStop, stopSignalOf } from '../serving/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
@@ -9,7 +10,7 @@ import { defined } from '../../session/defined.ts'
 
 interface RebuildCommandOptions extends DeploymentOptions {
   everyQueue?: true
-  by?: string
+  by: string
   json?: true
 }
 
@@ -23,7 +24,7 @@ export function rebuildCommand(): Command {
       .argument('[session]', 'only this session (default: all sessions of the task queue that Temporal still has)'),
   )
     .option('--every-queue', 'restore sessions of all task queues of the namespace')
-    .option('--by <who>', 'who requests it; recorded in `audit`')
+    .addOption(byOption())
     .addOption(jsonOption())
     .action(rebuild)
 }
@@ -36,7 +37,7 @@ async function rebuild(session: string | undefined, options: RebuildCommandOptio
     pawl.rebuild({
       ...defined({ session }),
       ...(everyQueue && { taskQueue: '*' }),
-      ...defined({ by }),
+      by,
       onSession: (done) => (json ? say(JSON.stringify({ event: 'session', ...done })) : linesOfSession(done).forEach(say)),
       signal: stopSignalOf(listenForStop()),
     }),

@@ -1,39 +1,51 @@
-// `pawl recover <session>`: takes a session out of its error.
+// `pawl recover <session>`: takes a session out of its error. With filters instead of a session: all sessions that they find.
 import { Command, Option } from 'commander'
+import { severalOf } from '../asking.ts'
 import { linesOfState } from '../chat/lines.ts'
-import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
+import { aboutDeployment, onDeployment } from '../connecting.ts'
+import { CliError } from '../errors.ts'
 import { jsonOption } from '../options.ts'
-import { operator } from '../operator.ts'
-import type { RecoverOptions } from '../../client/types.ts'
+import { byOption } from '../operator.ts'
 import { defined } from '../../session/defined.ts'
 import { RECOVERIES } from '../../session/recovery.ts'
-
-interface RecoverCommandOptions extends DeploymentOptions {
-  strategy?: NonNullable<RecoverOptions['strategy']>
-  by?: string
-  reason?: string
-  json?: true
-}
+import { bulkOptionsIn, type RecoverCommandOptions, recoverInBulk, withBulk } from './recover-in-bulk.ts'
 
 /** The command. */
 export function recoverCommand(): Command {
-  return aboutDeployment(
+  const command = aboutDeployment(
     new Command('recover')
-      .description('take a session out of its error; effects that its run completed are not repeated')
-      .argument('<session>', "the session's id"),
+      .description('take a session, or all sessions that a filter finds, out of error; effects that their runs completed are not repeated')
+      .argument('[session]', "the session's id; without it, the options below say which sessions"),
   )
     .addOption(new Option('--strategy <strategy>', 'how; default: as `pawl show` suggests for the error').choices(RECOVERIES))
-    .option('--by <who>', "who requests it; recorded (default: the operating system's user)")
+    .option('--keep <calls...>', 'selective: calls of the failed turn whose results stay', callsOf)
+    .option('--skip <calls...>', 'selective: calls that the model is told were skipped', callsOf)
+    .option('--redo <calls...>', 'selective: calls that are made again', callsOf)
+    .option('--force', 'selective: make even calls again whose effects have completed; recorded')
+    .addOption(byOption())
     .option('--reason <text>', 'the reason; recorded')
     .addOption(jsonOption())
-    .action(recover)
+  return withBulk(command).action(recover)
 }
 
-async function recover(session: string, options: RecoverCommandOptions): Promise<void> {
-  const { strategy, by = operator(), reason, json } = options
+/** Separated by spaces, or by commas as the values of other options are. */
+function callsOf(text: string, before: string[] = []): string[] {
+  return [...before, ...severalOf(text)]
+}
+
+async function recover(session: string | undefined, options: RecoverCommandOptions): Promise<void> {
+  if (session === undefined) return recoverInBulk(options)
+  const [bulk] = bulkOptionsIn(options)
+  if (bulk !== undefined) {
+    throw new CliError(
+      'invalid_usage',
+      `${bulk} is for recovering in bulk, and the command names a session: leave out one of them. \`pawl show ${session}\` says what is possible.`,
+    )
+  }
+  const { strategy, keep, skip, redo, force, by, reason, json } = options
   const state = await onDeployment(options, async (pawl) => {
     const handle = pawl.session(session)
-    await handle.recover(defined({ strategy, by, reason }))
+    await handle.recover(defined({ strategy, keep, skip, redo, force, by, reason }))
     return handle.state()
   })
   const lines = json ? [JSON.stringify({ event: 'recovered', ...state })] : linesOfState(state)

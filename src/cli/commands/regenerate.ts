@@ -2,11 +2,11 @@
 import { Command } from 'commander'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { jsonOption } from '../options.ts'
-import { operator } from '../operator.ts'
+import { byOption } from '../operator.ts'
 import { defined } from '../../session/defined.ts'
 
 interface RegenerateCommandOptions extends DeploymentOptions {
-  by?: string
+  by: string
   reason?: string
   json?: true
 }
@@ -18,15 +18,15 @@ export function regenerateCommand(): Command {
       .description("have the newest run's message answered again; effects that the run completed are replayed, not repeated")
       .argument('<session>', "the session's id"),
   )
-    .option('--by <who>', "who requests it; recorded (default: the operating system's user)")
+    .addOption(byOption())
     .option('--reason <text>', 'the reason; recorded')
     .addOption(jsonOption())
     .action(regenerate)
 }
 
 async function regenerate(session: string, options: RegenerateCommandOptions): Promise<void> {
-  const { by = operator(), reason, json } = options
-  const { messageId } = await onDeployment(options, (pawl) => pawl.session(session).regenerate(defined({ by, reason })))
+  const { by, reason, json } = options
+  const { messageId } = await onDeployment(options, (pawl) => pawl.session(session).regenerate({ by, ...defined({ reason }) }))
   const line = json
     ? JSON.stringify({ event: 'regenerated', sessionId: session, messageId })
     : `message ${messageId} of session ${session} is being answered again`

@@ -1,5 +1,6 @@
 // `pawl resume <session>`: reopens a session whose workflow has closed and continues its interrupted run.
 import { Command } from 'commander'
+import { leavesByItself } from '../../session/recovery.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { linesOfState } from '../chat/lines.ts'
 import { jsonOption } from '../options.ts'
@@ -24,5 +25,5 @@ async function resume(session: string, options: DeploymentOptions & { json?: tru
   const lines = options.json ? [JSON.stringify({ event: 'resumed', ...state })] : linesOfState(state)
   process.stdout.write(`${lines.join('\n')}\n`)
   // It is open, but nothing continues.
-  if (state.status === 'error' && state.error?.strategy !== 'automatic') process.exitCode = 1
+  if (state.status === 'error' && state.error && !leavesByItself(state.error)) process.exitCode = 1
 }

@@ -2,13 +2,14 @@
 import { Command, Option } from 'commander'
 import type { Moved } from '../../session/protocol.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
+import { byOption } from '../operator.ts'
 import { jsonOption } from '../options.ts'
 import { neededTarget, type TargetOptions, withTarget } from '../target.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
 
 interface RollbackCommandOptions extends DeploymentOptions, TargetOptions {
-  by?: string
+  by: string
   reason?: string
   keys?: 'kept' | 'forgotten'
   json?: true
@@ -20,7 +21,7 @@ export function rollbackCommand(): Command {
     .description('roll a session back to a point of its past; later messages are archived, and a run in progress is interrupted')
     .argument('<session>', "the session's id")
   return aboutDeployment(withTarget(command))
-    .option('--by <who>', 'who requests it; recorded')
+    .addOption(byOption())
     .option('--reason <text>', 'the reason; recorded')
     .addOption(
       new Option('--keys <keys>', 'forgotten: you have undone the effects after that point, so they may happen again').choices([
@@ -35,7 +36,7 @@ export function rollbackCommand(): Command {
 async function rollback(session: string, options: RollbackCommandOptions): Promise<void> {
   const { by, reason, keys, json } = options
   const target = neededTarget(options)
-  const moved = await onDeployment(options, (pawl) => pawl.session(session).rollback({ ...target, ...defined({ by, reason, keys }) }))
+  const moved = await onDeployment(options, (pawl) => pawl.session(session).rollback({ ...target, by, ...defined({ reason, keys }) }))
   const lines = json ? [JSON.stringify({ event: 'rolled_back', sessionId: session, ...moved })] : linesOfMove(session, moved)
   process.stdout.write(`${lines.join('\n')}\n`)
 }

@@ -20,6 +20,7 @@ import { defined } from '../../session/defined.ts'
 
 interface SessionsOptions extends ListingOptions, SpanOptions {
   status?: string[]
+  paused?: true
   agent?: string
   tag?: string[]
 }
@@ -27,7 +28,7 @@ interface SessionsOptions extends ListingOptions, SpanOptions {
 const COLUMNS: Column<ListedSession>[] = [
   { name: 'session', of: (row) => row.sessionId },
   { name: 'agent', of: (row) => row.agent },
-  { name: 'status', of: (row) => (row.error ? `${row.status} ${row.error.code}` : row.status) },
+  { name: 'status', of: statusOf },
   { name: 'runs', of: (row) => row.run, right: true },
   { name: 'turns', of: (row) => row.turns, right: true },
   { name: 'usd', of: (row) => dollarsOf(row.usd), right: true },
@@ -40,6 +41,7 @@ const COLUMNS: Column<ListedSession>[] = [
 export function sessionsCommand(): Command {
   return withSpan(listingCommand('sessions', 'list sessions, newest first'))
     .option('--status <status>', 'only these: idle, running, waiting, error, closed, separated by commas', severalOf)
+    .option('--paused', 'only sessions that are paused')
     .option('--agent <name>', 'only sessions of this agent')
     .option('--tag <tags>', 'only sessions that have all of these tags, separated by commas', severalOf)
     .action((options: SessionsOptions) =>
@@ -47,13 +49,17 @@ export function sessionsCommand(): Command {
     )
 }
 
+function statusOf({ status, error, paused }: ListedSession): string {
+  return [error ? `${status} ${error.code}` : status, ...(paused ? ['paused'] : [])].join(', ')
+}
+
 function filterOf(options: SessionsOptions) {
-  const { status, agent, tag } = options
+  const { status, paused, agent, tag } = options
   return {
     ...pageOf(options),
     ...spanOf(options),
     ...(status && { status: status as SessionStatus[] }),
-    ...defined({ agent }),
+    ...defined({ agent, paused }),
     ...(tag && { tags: tag }),
   }
 }

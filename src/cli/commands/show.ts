@@ -5,7 +5,7 @@ import type { ListedCheckpoint, ListedError, ListedSession, ListedToolCall } fro
 import { PawlError } from '../../session/errors.ts'
 import type { SessionState } from '../../session/state.ts'
 import { onDeployment } from '../connecting.ts'
-import { linesOfRecovery, linesOfState } from '../chat/lines.ts'
+import { linesOfRecovery, linesOfState, pausedText } from '../chat/lines.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { type AskingOptions, askingCommand, askStore, dollarsOf, say, timeOf } from '../asking.ts'
 import { linesOfTable } from '../table.ts'
@@ -93,6 +93,7 @@ function linesOf({ session, latestCheckpoint, openCalls, errors }: Glance): stri
     ['session', session.sessionId],
     ['agent', session.agent],
     ['status', session.status],
+    ['paused', session.paused && pausedText(session.paused)],
     ['error', session.error && `${session.error.code}: ${session.error.reason}`],
     ['forked', session.parent && `from ${session.parent}, after its event ${session.forkedSeq}`],
     ['runs', `${session.run}, turns ${session.turns}, events ${session.flushedSeq}`],

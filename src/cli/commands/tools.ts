@@ -23,6 +23,8 @@ import { defined } from '../../session/defined.ts'
 interface ToolsOptions extends ListingOptions, SessionOptions, SpanOptions {
   status?: string[]
   tool?: string
+  key?: string
+  effectId?: string
 }
 
 /** Of tool calls, here and in `pawl show`. */
@@ -35,7 +37,7 @@ export const CALL_COLUMNS: Column<ListedToolCall>[] = [
   { name: 'status', of: (row) => row.status },
   { name: 'attempt', of: (row) => row.attempt, right: true },
   { name: 'effect id', of: (row) => row.effectId },
-  { name: 'arguments, outcome', of: (row) => `${JSON.stringify(row.input)}${outcomeOf(row)}` },
+  { name: 'arguments, outcome', of: (row) => `${argumentsOf(row)}${outcomeOf(row)}` },
 ]
 
 /** The command. */
@@ -43,6 +45,8 @@ export function toolsCommand(): Command {
   return withSpan(withSession(listingCommand('tools', 'list tool calls, newest first')))
     .option('--status <status>', 'only these, such as unknown, running, failed or awaiting_approval, separated by commas', severalOf)
     .option('--tool <name>', 'only calls of this tool')
+    .option('--key <key>', 'only calls with this idempotency key')
+    .option('--effect-id <id>', "only the call whose effect has this id in the outside world, such as a refund's id")
     .action((session: string | undefined, options: ToolsOptions) =>
       askStore(options, (asking) =>
         showList(options, asking.toolCalls({ ...filterOf(options), ...sessionIn(session, options) }), CALL_COLUMNS),
@@ -51,13 +55,19 @@ export function toolsCommand(): Command {
 }
 
 function filterOf(options: ToolsOptions) {
-  const { status, tool } = options
+  const { status, tool, key, effectId } = options
   return {
     ...pageOf(options),
     ...spanOf(options),
     ...(status && { status: status as ToolCallStatus[] }),
-    ...defined({ tool }),
+    ...defined({ tool, key, effectId }),
   }
+}
+
+/** The arguments, and the model's own if a hook or a person has changed them. */
+export function argumentsOf({ input, modelInput }: Pick<ListedToolCall, 'input' | 'modelInput'>): string {
+  const own = modelInput === null ? '' : ` (the model's own: ${JSON.stringify(modelInput)})`
+  return `${JSON.stringify(input)}${own}`
 }
 
 function outcomeOf({ error, result, status }: ListedToolCall): string {

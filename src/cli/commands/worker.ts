@@ -4,7 +4,7 @@ import type { SuperviseOptions } from '../../worker/options.ts'
 import type { ServedStack } from '../../connect/dev-stack.ts'
 import { announceAsJson, announceToPeople } from '../serving/announce.ts'
 import { findModule } from '../serving/module.ts'
-import { executorMemoryOption, jsonOption, processesOption, taskQueueOption } from '../options.ts'
+import { executorMemoryOption, jsonOption, LOG_HELP, processesOption, taskQueueOption } from '../options.ts'
 import { listenForStop } from '../serving/stop.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -32,6 +32,7 @@ export function workerCommand(): Command {
         .default('auto'),
     )
     .addOption(jsonOption())
+    .addHelpText('after', LOG_HELP)
     .action(work)
 }
 

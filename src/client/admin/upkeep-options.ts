@@ -108,8 +108,10 @@ const name = where<string>(
   (value) => typeof value === 'string' && value.trim() !== '' && value.length <= MAX_NAME,
   `text of 1 to ${MAX_NAME} characters that says who wants it; it is kept in the audit row`,
 )
-const signal = where<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal')
-const flag = where<boolean>((value) => typeof value === 'boolean', 'true or false')
+/** Stops an operation. */
+export const signal = where<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal')
+/** Whether. */
+export const flag = where<boolean>((value) => typeof value === 'boolean', 'true or false')
 const age = duration({ most: OLDEST_MS, example: '90d', limits: 'above 0' })
 
 const REBUILD = options({

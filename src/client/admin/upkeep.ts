@@ -1,11 +1,16 @@
-// What operators do with a deployment's sessions as a whole: restore rows, prune, erase.
+// What operators do with a deployment's sessions as a whole: recover, restore rows, prune, erase.
 import type { Client } from '@temporalio/client'
 import { type Store, StoreError } from '../../store/index.ts'
+import { checkSession } from '../session/options.ts'
+import { sessionHandle, type SessionParts } from '../session/session.ts'
 import { erase } from './erasing.ts'
 import { SessionNotFound } from '../errors.ts'
 import { allExecutions, type Execution, listExecutions } from './executions.ts'
 import { prune } from './pruning.ts'
 import { type RebuiltSession, rebuilder } from './rebuild.ts'
+import { recoverInBulk } from './recovering.ts'
+import type { BulkRecoveryOptions, BulkRecoveryReport } from './recovery-options.ts'
+import { sideBySide } from './side-by-side.ts'
 import {
   checkedId,
   checkRebuild,
@@ -17,15 +22,13 @@ import {
   type RebuildReport,
 } from './upkeep-options.ts'
 
-/** What the operations work with. */
-export interface UpkeepParts {
-  client: Client
-  store: Store | undefined
-  taskQueue: string
-}
-
 /** What operators do. All of it rejects with `InvalidOption` and `StoreError` (`no_store`, `store_unavailable`, …). */
 export interface Upkeep {
+  /**
+   * Recovers sessions in `error` that a filter finds, each as `session.recover` does, at a limited rate. A session that is refused or does
+   * not answer is reported and does not stop the rest. One that was closed while in error is not found: recover it by its id.
+   */
+  recover(options: BulkRecoveryOptions): Promise<BulkRecoveryReport>
   /**
    * Restores rows of the side store from Temporal's histories, as after a `DROP SCHEMA`: of open sessions, and of closed ones that the
    * namespace still retains. Needs a worker on their task queue. Changes nothing that is there, and may be run at any time, again too.
@@ -46,21 +49,31 @@ const AT_ONCE = 4
 const NAMED = 100
 
 /** The operations over a deployment. */
-export function upkeepOf(parts: UpkeepParts): Upkeep {
+export function upkeepOf(parts: SessionParts): Upkeep {
   return {
+    recover: async (options) => recover(parts, storeOr(parts.store), options),
     rebuild: async (options) => rebuild(parts, storeOr(parts.store), options),
     prune: async (options) => prune(storeOr(parts.store), options),
     erase: async (sessionId, options) => erase(parts.client, storeOr(parts.store), sessionId, options),
   }
 }
 
-async function rebuild({ client, taskQueue: own }: UpkeepParts, store: Store, options: RebuildOptions | undefined): Promise<RebuildReport> {
+function recover(parts: SessionParts, { lists }: Store, options: BulkRecoveryOptions): Promise<BulkRecoveryReport> {
+  const sessionOf = (id: string) => sessionHandle(parts, id, checkSession(), { isNew: false })
+  return recoverInBulk({ find: (...page) => lists.inError(...page), recover: (id, how) => sessionOf(id).recover(how) }, options)
+}
+
+async function rebuild(
+  { client, taskQueue: own }: SessionParts,
+  store: Store,
+  options: RebuildOptions | undefined,
+): Promise<RebuildReport> {
   const { session: id, taskQueue = own, by, onSession, signal } = checkRebuild(options)
   const session = id === undefined ? undefined : checkedId(id)
   const known = session === undefined ? bySession(await listExecutions(client, { taskQueue })) : await alone(client, session)
   const { restore } = rebuilder(client, store, async (id) => known.get(id) ?? allExecutions(client, id))
   const report: RebuildReport = { sessions: 0, complete: 0, restored: 0, partial: 0, failed: 0, events: 0, incomplete: [], stopped: false }
-  await sideBySide([...known.keys()], async (id) => {
+  await sideBySide(known.keys(), AT_ONCE, async (id) => {
     if (signal?.aborted) {
       report.stopped = true
       return
@@ -81,14 +94,6 @@ async function alone(client: Client, sessionId: string): Promise<Map<string, Exe
   const executions = await allExecutions(client, sessionId)
   if (executions.length === 0) throw new SessionNotFound(sessionId)
   return new Map([[sessionId, executions]])
-}
-
-async function sideBySide(ids: readonly string[], work: (id: string) => Promise<void>): Promise<void> {
-  const queue = ids[Symbol.iterator]()
-  const lane = async (): Promise<void> => {
-    for (const id of { [Symbol.iterator]: () => queue }) await work(id)
-  }
-  await Promise.all(Array.from({ length: AT_ONCE }, lane))
 }
 
 /** Sessions with their executions, newest first; the oldest session first: those that forks were made from come before them. */

@@ -1,7 +1,11 @@
 // Asking over sessions: lists by page, sums, and the feed, from the side store alone.
 import type { SessionEvent, Target } from '../../session/events.ts'
+import type { MemoryBlock } from '../../session/memory.ts'
+import type { MemoryVersion } from '../../session/memory-history.ts'
+import type { PlanVersion } from '../../session/plan-history.ts'
 import {
   type ArchivedMessage,
+  type FailureReport,
   type Key,
   type ListedCheckpoint,
   type ListedError,
@@ -13,18 +17,24 @@ import {
   openStore,
   type Paging,
   type Rows,
+  type StatusOverview,
   type Store,
   StoreError,
   type UsageSum,
 } from '../../store/index.ts'
 import { SessionNotFound } from '../errors.ts'
+import { readMemory, readMemoryVersions, readPlans } from '../session/versions.ts'
 import { type FeedEvent, readFeed } from './feed.ts'
 import { type List, listOf } from './list.ts'
 import {
   errorFilter,
   type ErrorListOptions,
+  failureFilter,
+  type FailureOptions,
   feedOptions,
   type FeedOptions,
+  overviewFilter,
+  type OverviewOptions,
   paging,
   type PageOptions,
   pagingAt,
@@ -41,6 +51,8 @@ import {
 } from './list-options.ts'
 import { withValues } from '../session/large-content.ts'
 import { readAll, transcriptAt } from '../session/past.ts'
+import { readRunReport, type RunReport } from '../session/run-report.ts'
+import { readReport, type SessionReport } from '../session/status.ts'
 import type { ConnectOptions } from '../connect-options.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -57,12 +69,16 @@ export interface Asking {
     /** One session. @throws SessionNotFound `session_not_found`. */
     get(sessionId: string): Promise<ListedSession>
   }
+  /** The open sessions: those that need a person first, then those that are stuck, then the others; and how many there are. */
+  overview(options?: OverviewOptions): Promise<StatusOverview>
   /** The transcript of a session in order; messages that no turn has taken yet come last. */
   messages(options: SessionRowsOptions): List<ListedMessage>
   /** The checkpoints of a session, the newest first; `archivedSeq` says which lie in a past that was left. */
   checkpoints(options: SessionRowsOptions): List<ListedCheckpoint>
   /** Failed attempts, and failures of whole runs (without `attempt`), the newest first. */
   errors(options?: ErrorListOptions): List<ListedError>
+  /** Statistics of failures: error rate by agent, failures that repeat, what recoveries led to, and time in error. */
+  failures(options?: FailureOptions): Promise<FailureReport>
   /** Tool calls by when the model asked for them, the newest first. */
   toolCalls(options?: ToolCallListOptions): List<ListedToolCall>
   /** Calls that wait for a person or a client. */
@@ -92,8 +108,18 @@ export interface SessionAsking {
 
 /** What a store of its own can be asked, with no Temporal at hand. */
 export interface StoreAsking extends Asking {
-  session(sessionId: string): SessionAsking & { messagesUpTo(target: Target): Promise<MessageRow[]> }
+  session(sessionId: string): SessionAsking & StoredSession
   close(): Promise<void>
+}
+
+/** What the side store alone can tell of one session. */
+export interface StoredSession {
+  messagesUpTo(target: Target): Promise<MessageRow[]>
+  status(): Promise<SessionReport>
+  runReport(run?: number): Promise<RunReport>
+  plans(): Promise<PlanVersion[]>
+  memory(): Promise<MemoryBlock[]>
+  memoryVersions(): Promise<MemoryVersion[]>
 }
 
 const PAGE_LIMIT = 1_000
@@ -138,9 +164,11 @@ export function askingOf(store: Store | undefined): Asking {
         return found
       },
     },
+    overview: async (options) => lists().overview(overviewFilter(options)),
     messages: (options) => ofSession('messages', options, (sessionId, page) => lists().messages(sessionId, page)),
     checkpoints: (options) => ofSession('checkpoints', options, (sessionId, page) => lists().checkpoints(sessionId, page)),
     errors: (options) => overSessions('errors', options, errorFilter, (filter, page) => lists().errors(filter, page)),
+    failures: async (options) => lists().failures(failureFilter(options)),
     toolCalls: (options) => overSessions('toolCalls', options, toolCallFilter, (filter, page) => lists().toolCalls(filter, page)),
     pending: {
       list: (options) => overSessions('pending', options, pendingFilter, (filter, page) => lists().pending(filter, page)),
@@ -204,6 +232,11 @@ export function openAsking(options: AskingOptions = {}): StoreAsking {
       async messagesUpTo(target) {
         return transcriptOf(store, sessionId, await readAll((after) => store.events(sessionId, { after })), target)
       },
+      status: () => readReport({ sessionId, store }),
+      runReport: (run) => readRunReport({ sessionId, store }, run),
+      plans: () => readPlans(sessionId, (after) => store.events(sessionId, { after })),
+      memory: () => readMemory(sessionId, (after) => store.events(sessionId, { after })),
+      memoryVersions: () => readMemoryVersions(sessionId, (after) => store.events(sessionId, { after })),
     }),
     close: () => store.close(),
   }

@@ -1,8 +1,11 @@
 // Options of lists, checked where they come in: a misspelt one is refused, not left out.
 import { z } from 'zod'
+import { EVENT_TYPES } from '../../session/event-types.ts'
 import type { EventType, SessionStatus, ToolCallStatus } from '../../session/events.ts'
 import type {
   ErrorFilter,
+  FailureFilter,
+  OverviewFilter,
   Paging,
   PendingFilter,
   PendingKind,
@@ -37,6 +40,8 @@ export interface PageOptions {
 export interface SessionListOptions extends SpanOptions, PageOptions {
   /** In one of these states. Default: any. */
   status?: SessionStatus | SessionStatus[]
+  /** Only sessions that are paused, or only those that are not. Default: both. */
+  paused?: boolean
   /** With this agent. Default: any. */
   agent?: string
   /** Sessions that have this tag. */
@@ -59,6 +64,22 @@ export interface ErrorListOptions extends SpanOptions, PageOptions {
   context?: string
 }
 
+/** Which open sessions an overview has. */
+export interface OverviewOptions {
+  /** Sessions that are listed, 1 to 1,000. Default 50. */
+  limit?: number
+  /** Of this agent. Default: all. */
+  agent?: string
+}
+
+/** Which failures are counted. */
+export interface FailureOptions extends SpanOptions {
+  /** From then on. Default: the last 24 hours. */
+  since?: Moment
+  /** Of this agent. Default: all. */
+  agent?: string
+}
+
 /** Which tool calls: by when the model asked for them. */
 export interface ToolCallListOptions extends SpanOptions, PageOptions {
   /** Id of one session. Default: all. */
@@ -67,6 +88,10 @@ export interface ToolCallListOptions extends SpanOptions, PageOptions {
   status?: ToolCallStatus | ToolCallStatus[]
   /** Of this tool. Default: any. */
   tool?: string
+  /** With this idempotency key: the call that had the effect, and the calls that were answered from it. Default: any. */
+  key?: string
+  /** Whose effect has this id in the outside world, such as a refund's id. Default: any. */
+  effectId?: string
 }
 
 /** Which calls that wait for somebody. */
@@ -118,42 +143,11 @@ const CALL_STATUSES = [
   'replayed',
   'skipped',
 ] as const satisfies ToolCallStatus[]
-/** A record, so that none is left out. */
-const EVENT_TYPES: Record<EventType, true> = {
-  session_started: true,
-  session_resumed: true,
-  message_received: true,
-  message_rejected: true,
-  run_started: true,
-  turn_started: true,
-  model_attempt_failed: true,
-  model_completed: true,
-  tool_issued: true,
-  tool_attempt_failed: true,
-  tool_completed: true,
-  tool_failed: true,
-  tool_unknown: true,
-  tool_resolved: true,
-  tool_progress: true,
-  milestone_reached: true,
-  approval_requested: true,
-  approval_decided: true,
-  answer_requested: true,
-  answer_received: true,
-  checkpoint_made: true,
-  rolled_back: true,
-  forked: true,
-  run_completed: true,
-  run_interrupted: true,
-  error_entered: true,
-  recovery_started: true,
-  recovery_ended: true,
-  session_closed: true,
-}
 const PENDING_KINDS = ['approval', 'client', 'unknown'] as const satisfies PendingKind[]
 const SUMS = ['agent', 'day', 'model', 'session'] as const satisfies UsageBy[]
 const DEFAULT_LIMIT = 50
 const MAX_LIMIT = 1_000
+const DAY_MS = 86_400_000
 
 const someText = text()
 /** Postgres knows no year before -4713, and its ISO text none beyond four digits. */
@@ -166,23 +160,30 @@ const moment = z
       'a Date, milliseconds since 1970, or ISO text such as 2026-11-21T12:00:00Z',
     ),
   )
-const TAGS = {
+/** Options that filter by tags. */
+export const TAGS = {
   tag: someText.optional(),
   tags: where<string[]>(
     (value) => Array.isArray(value) && value.length > 0 && value.every(isText),
     'a list of texts that are not empty',
   ).optional(),
 }
-const SPAN = { since: moment.optional(), until: moment.optional() }
+/** Options of a span of time. */
+export const SPAN = { since: moment.optional(), until: moment.optional() }
 const PAGE = { limit: integer(1, MAX_LIMIT).optional(), cursor: someText.optional() }
 
-const SESSIONS = options({ status: someOf(STATUSES).optional(), agent: someText.optional(), ...TAGS, ...SPAN, ...PAGE })
+const flag = where<boolean>((value) => typeof value === 'boolean', 'true or false').optional()
+const SESSIONS = options({ status: someOf(STATUSES).optional(), paused: flag, agent: someText.optional(), ...TAGS, ...SPAN, ...PAGE })
 const SESSION_ROWS = options({ session: where<string>(isText, 'the id of a session'), ...PAGE })
 const ERRORS = options({ session: someText.optional(), context: someText.optional(), ...SPAN, ...PAGE })
+const OVERVIEW = options({ limit: integer(1, MAX_LIMIT).optional(), agent: someText.optional() })
+const FAILURES = options({ agent: someText.optional(), ...SPAN })
 const TOOL_CALLS = options({
   session: someText.optional(),
   status: someOf(CALL_STATUSES).optional(),
   tool: someText.optional(),
+  key: someText.optional(),
+  effectId: someText.optional(),
   ...SPAN,
   ...PAGE,
 })
@@ -195,17 +196,17 @@ const PENDING = options({
 })
 const USAGE = options({ by: oneOf(...SUMS), session: someText.optional(), ...SPAN, ...PAGE })
 const FEED = options({
-  types: someOf(Object.keys(EVENT_TYPES) as EventType[]).optional(),
+  types: someOf(EVENT_TYPES).optional(),
   agent: someText.optional(),
   after: someText.optional(),
-  follow: where<boolean>((value) => typeof value === 'boolean', 'true or false').optional(),
+  follow: flag,
   signal: where<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal').optional(),
 })
 
 /** Which sessions. @throws InvalidOption `invalid_option`; so do all of these. */
 export function sessionFilter(given: unknown = {}): SessionFilter {
-  const { since, until, status, agent, tag, tags } = checkOptions(SESSIONS, given)
-  return defined({ since, until, status, agent, tags: tagsOf(tag, tags) })
+  const { since, until, status, paused, agent, tag, tags } = checkOptions(SESSIONS, given)
+  return defined({ since, until, status, paused, agent, tags: tagsOf(tag, tags) })
 }
 
 /** The session that a list is of. */
@@ -219,10 +220,22 @@ export function errorFilter(given: unknown = {}): ErrorFilter {
   return defined({ since, until, session, context })
 }
 
+/** Which open sessions. */
+export function overviewFilter(given: unknown = {}): OverviewFilter {
+  const { limit = DEFAULT_LIMIT, agent } = checkOptions(OVERVIEW, given)
+  return { limit, ...defined({ agent }) }
+}
+
+/** Which failures. */
+export function failureFilter(given: unknown = {}): FailureFilter {
+  const { since = new Date(Date.now() - DAY_MS), until, agent } = checkOptions(FAILURES, given)
+  return { since, ...defined({ until, agent }) }
+}
+
 /** Which tool calls. */
 export function toolCallFilter(given: unknown = {}): ToolCallFilter {
-  const { since, until, session, status, tool } = checkOptions(TOOL_CALLS, given)
-  return defined({ since, until, session, status, tool })
+  const { since, until, session, status, tool, key, effectId } = checkOptions(TOOL_CALLS, given)
+  return defined({ since, until, session, status, tool, key, effectId })
 }
 
 /** Which calls that wait. */
@@ -252,7 +265,8 @@ export function pagingAt(limit: number, after: Paging['after']): Paging {
   return { limit, ...(after && { after }) }
 }
 
-function tagsOf(tag: string | undefined, tags: string[] = []): string[] | undefined {
+/** All tags that a filter names. */
+export function tagsOf(tag: string | undefined, tags: string[] = []): string[] | undefined {
   const all = [...tags, ...(tag === undefined ? [] : [tag])]
   return all.length > 0 ? all : undefined
 }

@@ -2,7 +2,10 @@
 import { type Client, type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client'
 import { onTemporal } from '../../connect/deadline.ts'
 import { workflowIdOf } from '../../session/protocol.ts'
+import type { PendingStep } from '../../session/waits.ts'
 import { SessionNotFound, SessionUnavailable } from '../errors.ts'
+import { msOf, pendingStepsOf } from './pending-steps.ts'
+import { defined } from '../../session/defined.ts'
 
 /** Why an open session does not get further. */
 export interface HoldUp {
@@ -12,23 +15,33 @@ export interface HoldUp {
   advice: string
   /** A worker is at it: no reason to give up. */
   passing?: true
+  /** Since when, in milliseconds since 1970, if the server says so. */
+  since?: number
 }
 
-/** An open session, and what holds it up, if anything does; a closed one is not open. */
-type Standing = { open: false } | { open: true; taskQueue: string; holdUp?: HoldUp }
+/** An open session, what holds it up, if anything does, and its pending steps; a closed one is not open. */
+export type Standing = { open: false } | { open: true; taskQueue: string; holdUp?: HoldUp; steps: PendingStep[] }
 
+/** A worker usually takes a step up within milliseconds. */
+const TAKEN_UP_WITHIN_MS = 2_000
 /** The server's word for a workflow task that no worker has taken up. */
 const SCHEDULED = 1
 /** How long a request waits for a session that is held up by something that may last. */
 const HELD_UP_MS = 30_000
 
 /** How the newest execution of a session stands. @throws WorkflowNotFoundError, ConnectError. */
-async function standingOf(client: Client, sessionId: string): Promise<Standing> {
+export async function standingOf(client: Client, sessionId: string): Promise<Standing> {
   const description = await onTemporal(client, () => client.workflow.getHandle(workflowIdOf(sessionId)).describe())
   const { status, taskQueue } = description
   if (status.name !== 'RUNNING') return { open: false }
   const holdUp = waitingTask(description) ?? loadingPast(description)
-  return { open: true, taskQueue, ...(holdUp && { holdUp }) }
+  return { open: true, taskQueue, ...(holdUp && { holdUp }), steps: pendingStepsOf(description) }
+}
+
+/** What holds it up, unless that has only just begun. */
+export function lastingHoldUp({ holdUp }: { holdUp?: HoldUp }): HoldUp | undefined {
+  const { since = 0, passing } = holdUp ?? {}
+  return passing || Date.now() - since < TAKEN_UP_WITHIN_MS ? undefined : holdUp
 }
 
 /** No worker has taken it up, or none could carry it out. */
@@ -134,11 +147,13 @@ function firstSentenceOf(text: string): string {
 function waitingTask({ raw, taskQueue }: WorkflowExecutionDescription): HoldUp | undefined {
   const { pendingWorkflowTask: task } = raw
   const attempt = Number(task?.attempt ?? 1)
+  const since = defined({ since: msOf(task?.originalScheduledTime) })
   if (attempt > 1) {
     return {
       waitsFor: `a worker on task queue "${taskQueue}" that completes its next step (attempt ${attempt})`,
       advice: 'The log of its workers says why none has.',
+      ...since,
     }
   }
-  return task?.state === SCHEDULED ? noWorkerOn(taskQueue) : undefined
+  return task?.state === SCHEDULED ? { ...noWorkerOn(taskQueue), ...since } : undefined
 }

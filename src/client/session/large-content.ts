@@ -91,16 +91,34 @@ export async function withValues(store: Store | undefined, sessionId: string, ev
   const refs = events.flatMap((event) => blobOf(event) ?? [])
   if (!store || refs.length === 0) return [...events]
   const texts = await store.blobs.get(sessionId, refs).catch(() => new Map<string, string>())
-  return events.map((event) => {
-    const json = texts.get(blobOf(event)?.sha256 ?? '')
-    return json === undefined ? event : withBlob(event, JSON.parse(json) as Json)
-  })
+  return events.map((event) => put(texts, event))
+}
+
+/** The same for those of the events whose values are needed: they must be readable. @throws StoreError `no_store`, `store_unavailable`. */
+export async function withRestored(
+  store: Store | undefined,
+  sessionId: string,
+  events: readonly SessionEvent[],
+  isNeeded: (event: SessionEvent) => boolean,
+): Promise<SessionEvent[]> {
+  const refs = events.filter(isNeeded).flatMap((event) => blobOf(event) ?? [])
+  if (refs.length === 0) return [...events]
+  if (!store) throw noStore()
+  const texts = await store.blobs.get(sessionId, refs)
+  return events.map((event) => put(texts, event))
+}
+
+function put(texts: ReadonlyMap<string, string>, event: SessionEvent): SessionEvent {
+  const json = texts.get(blobOf(event)?.sha256 ?? '')
+  return json === undefined ? event : withBlob(event, JSON.parse(json) as Json)
 }
 
 /** A large value of the session by its sha256: JSON text. Null: it is not, or no more, there. @throws StoreError. */
 export async function readBlob(store: Store | undefined, sessionId: string, sha256: string): Promise<string | null> {
-  if (!store) {
-    throw new StoreError('no_store', 'This client has no side store to ask: set DATABASE_URL, or give Pawl.connect({ postgres }).')
-  }
+  if (!store) throw noStore()
   return (await store.blobs.get(sessionId, [{ sha256, bytes: 0 }])).get(sha256) ?? null
+}
+
+function noStore(): StoreError {
+  return new StoreError('no_store', 'This client has no side store to ask: set DATABASE_URL, or give Pawl.connect({ postgres }).')
 }

@@ -18,6 +18,10 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
     if (leftAfter !== undefined) {
       rows = rows.filter(({ kind }, index) => kind === 'user' || (seqs[index] ?? 0) <= leftAfter)
     }
+    if (event.type === 'recovery_started' && event.strategy === 'selective') {
+      const { run, turn } = event
+      rows = rows.filter((row) => row.kind !== 'tool_results' || row.run !== run || row.turn !== turn)
+    }
     const before = rows.length
     if (event.type === 'message_received') {
       const { messageId, seq, content, metadata, at } = event
@@ -39,33 +43,30 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
     if (transcript.messages.length < before)
       for (const row of rows.splice(transcript.messages.length))
         if (row.kind === 'user') received.set(row.messageId, { ...row, run: null, turn: null })
-    const added = transcript.messages.slice(before)
+    if (event.type === 'model_completed') place = { run: event.run, turn: event.turn }
+    const kind = event.type === 'model_completed' ? 'assistant' : 'tool_results'
     // Results that were still missing are closed by the turn that follows: they are the turn's before.
-    const results = added.length - taken.length
-    for (const [index, message] of added.entries()) {
-      if (event.type === 'turn_started' && index >= results) {
-        const messageId = taken[index - results] ?? ''
-        const row = received.get(messageId)
-        received.delete(messageId)
-        if (row) rows.push({ ...row, run: event.run, turn: event.turn })
-        continue
-      }
-      if (event.type === 'model_completed') place = { run: event.run, turn: event.turn }
-      const kind = message.role === 'assistant' ? 'assistant' : 'tool_results'
+    if (transcript.messages.length > before + taken.length) {
+      const at = kind === 'assistant' ? before : resultsIndex(rows, place)
+      const message = transcript.messages[at]
       const messageId = kind === 'assistant' ? answerIdOf(place) : resultsIdOf(place)
-      rows.push({
-        messageId,
-        seq: event.seq,
-        ...place,
-        role: message.role,
-        kind,
-        content: message.content,
-        metadata: null,
-        at: new Date(event.at),
-      })
+      const { role = 'user', content = '' } = message ?? {}
+      rows.splice(at, 0, { messageId, seq: event.seq, ...place, role, kind, content, metadata: null, at: new Date(event.at) })
+    }
+    if (event.type !== 'turn_started') continue
+    for (const messageId of taken) {
+      const row = received.get(messageId)
+      received.delete(messageId)
+      if (row) rows.push({ ...row, run: event.run, turn: event.turn })
     }
   }
   // What was left behind waits for nobody.
   const waiting = [...received.values()].filter((row) => transcript.waiting.has(row.messageId))
   return [...rows, ...waiting.sort((a, b) => a.seq - b.seq)]
+}
+
+/** Results come right after their answer, even if a later turn has taken messages since. */
+function resultsIndex(rows: readonly MessageRow[], place: { run: number; turn: number }): number {
+  const answer = answerIdOf(place)
+  return rows.findLastIndex(({ kind, messageId }) => kind === 'assistant' && messageId === answer) + 1
 }

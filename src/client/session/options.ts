@@ -45,16 +45,21 @@ export function checkSession(given: unknown = {}): Opening {
   }
 }
 
+const flag = where<boolean>((value) => typeof value === 'boolean', 'true or false').optional()
+
 /** Id and metadata are checked with the message. */
 const SEND = options({
   messageId: z.unknown().optional(),
   metadata: z.unknown().optional(),
-  isNew: where<boolean>((value) => typeof value === 'boolean', 'true or false').optional(),
+  deadline: duration({ example: '5m' }).optional(),
+  isNew: flag,
+  interrupt: flag,
 })
 
 /** What is said of a message. @throws InvalidOption. */
-export function checkSend(given: unknown = {}): SendOptions {
-  return checkOptions(SEND, given) as SendOptions
+export function checkSend(given: unknown = {}): Omit<SendOptions, 'deadline'> & { deadlineMs?: number } {
+  const { deadline: deadlineMs, ...sent } = checkOptions(SEND, given)
+  return { ...(sent as SendOptions), ...defined({ deadlineMs }) }
 }
 
 const WAIT = options({

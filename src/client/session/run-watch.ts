@@ -3,7 +3,8 @@ import type { AssistantBlock } from '../../session/content.ts'
 import { textOf } from '../../session/content.ts'
 import type { SessionEvent } from '../../session/events.ts'
 import { apply, initialState } from '../../session/fold.ts'
-import type { SessionState } from '../../session/state.ts'
+import { leavesByItself } from '../../session/recovery.ts'
+import type { SessionError, SessionState } from '../../session/state.ts'
 import { withCallIds } from '../../session/transcript.ts'
 import type { RunSettled } from '../types.ts'
 import { type RunWaiting, waitingRun } from './waiting.ts'
@@ -50,7 +51,7 @@ function withCallsOf({ current: told }: SessionState, state: SessionState): Sess
 export function watchRun(messageId: string): RunWatch {
   let run: number | undefined
   let receivedAt: number | undefined
-  let answer: AssistantBlock[] = []
+  let answer: { content: AssistantBlock[]; model: string } = { content: [], model: '' }
   const watched = initialState({ ...BEFORE, tags: [] })
 
   return {
@@ -82,12 +83,13 @@ export function watchRun(messageId: string): RunWatch {
   }
 
   function standing(): string {
-    const { status, error, current } = watched
+    const { status, error, current, paused } = watched
     if (run === undefined && receivedAt === undefined) {
       return 'No event of the message has come yet: session.state() says what the session waits for.'
     }
+    if (paused) return `The session is paused${paused.by === undefined ? '' : ` by ${paused.by}`}: unpause it.`
     if (run === undefined || current?.run !== run) return 'The message waits for its turn.'
-    if (status === 'error' && error) return `Run ${run} is held up by ${error.code}: ${error.reason}`
+    if (status === 'error' && error) return `Run ${run} is held up by ${error.code}: ${error.reason}${nextIn(error)}`
     return status === 'waiting' ? `Run ${run} waits for a person or a client.` : `Run ${run} is in turn ${current.turn}.`
   }
 
@@ -118,18 +120,19 @@ export function watchRun(messageId: string): RunWatch {
         if (event.takes.includes(messageId)) run = event.run
         return undefined
       case 'model_completed':
-        if (event.run === run) answer = withCallIds(event.content, event.run, event.turn)
+        if (event.run === run) answer = { content: withCallIds(event.content, event.run, event.turn), model: event.model }
         return undefined
       case 'run_completed': {
         if (event.run !== run) return undefined
         const { stopReason, usage } = event
-        return { status: 'completed', run, text: textOf(answer), message: { role: 'assistant', content: answer }, stopReason, usage }
+        const { content, model } = answer
+        return { status: 'completed', run, text: textOf(content), message: { role: 'assistant', content }, stopReason, model, usage }
       }
       case 'run_interrupted':
         if (event.run !== run) return undefined
         return { status: 'interrupted', run, ...defined({ reason: event.reason }) }
       case 'error_entered': {
-        if (event.run !== run || event.strategy === 'automatic') return undefined
+        if (event.run !== run || leavesByItself(event)) return undefined
         const { code, reason, strategy } = event
         return { status: 'failed', code, reason, strategy, ...defined({ run }) }
       }
@@ -137,4 +140,9 @@ export function watchRun(messageId: string): RunWatch {
         return undefined
     }
   }
+}
+
+/** When pawl tries again. */
+function nextIn({ nextAttemptAt }: SessionError): string {
+  return nextAttemptAt === undefined ? '' : ` (tried again by itself at ${new Date(nextAttemptAt).toISOString()})`
 }

@@ -1,6 +1,8 @@
 // A session as a backend holds it.
 import { randomUUID } from 'node:crypto'
 import { type Client, WorkflowNotFoundError } from '@temporalio/client'
+import type { Slice } from '../../agent/slice.ts'
+import type { Logger } from '../../agent/tool.ts'
 import { onTemporal } from '../../connect/deadline.ts'
 import type { TellWait } from '../../connect/waits.ts'
 import type { UserBlock } from '../../session/content.ts'
@@ -26,9 +28,13 @@ import { checkStart, readBlob, signalOf } from './large-content.ts'
 import { inTurn } from './large-requests.ts'
 import { checkSend, type Opening } from './options.ts'
 import { readAll } from './past.ts'
+import { memoryOf, readMemoryVersions, readPlans } from './versions.ts'
 import { runHandle } from './run.ts'
 import { allEvents, type EventSource, followBatches, readEvents, readMessages } from './events.ts'
+import { readRunReport } from './run-report.ts'
 import { readState } from './state.ts'
+import { checkReading, readMoments, readSlice } from './slice.ts'
+import { readReport } from './status.ts'
 import type { RunHandle, SendOptions, SessionHandle } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -39,6 +45,8 @@ export interface SessionParts {
   taskQueue: string
   /** Told what a request waits for. */
   tell?: TellWait | undefined
+  /** Told of events that a slice skipped. */
+  logger?: Logger | undefined
 }
 
 /** The handle of a session. `known`: whether its id was just made, so that it cannot exist yet. */
@@ -52,12 +60,13 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
   const asked: Asked = { client, sessionId: id, taskQueue: options.taskQueue ?? parts.taskQueue, settings: options.settings, tell }
 
   async function send(content: string | UserBlock[], sendOptions?: SendOptions): Promise<RunHandle> {
-    const { messageId = randomUUID(), metadata, isNew = known.isNew } = checkSend(sendOptions)
+    const { messageId = randomUUID(), metadata, deadlineMs, isNew = known.isNew, interrupt } = checkSend(sendOptions)
     const message: MessageSignal = {
       messageId,
       content,
       ...(metadata && { metadata }),
-      ...defined({ agent: options.agent }),
+      ...defined({ agent: options.agent, deadlineMs }),
+      ...(interrupt && { interrupt }),
     }
     checkStart(options)
     const signal = await signalOf(store, id, message)
@@ -104,17 +113,43 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     }
   }
 
+  /** A session that has closed need not be told to. */
+  async function close(details: object): Promise<void> {
+    try {
+      await stop(SIGNALS.close, details)
+    } catch (cause) {
+      const stored = cause instanceof SessionNotFound ? await store?.lists.session(id).catch(() => null) : null
+      if (!stored) throw cause
+      if (stored.status === 'closed') return
+      const text = `The workflow of session "${id}" ended while the session was ${stored.status}: open it again with resume, then close it.`
+      throw new RequestRefused('not_open', text, { cause })
+    }
+  }
+
+  async function slice(definition: Slice, given?: object): Promise<unknown> {
+    const { at, all } = checkReading(definition, given)
+    const from = { ...source, logger: parts.logger }
+    return all ? readMoments(from, definition) : readSlice(from, definition, at)
+  }
+
   return {
     id,
     send,
     run: (messageId) => runHandle(source, messageId),
     state: () => readState(source),
+    status: () => readReport(source),
+    runReport: (run) => readRunReport(source, run),
     messages: () => readMessages(source),
+    plan: async () => (await readState(source)).plan?.current ?? null,
+    plans: () => readPlans(id, (after) => readEvents(source, after)),
+    memory: async () => memoryOf(await readState(source)),
+    memoryVersions: () => readMemoryVersions(id, (after) => readEvents(source, after)),
     ...sessionAskingOf(store, id),
     async messagesUpTo(target) {
       return transcriptOf(store, id, await readAll((after) => readEvents(source, after)), target)
     },
     blob: (sha256) => readBlob(store, id, sha256),
+    slice: slice as SessionHandle['slice'],
     async *events({ after = 0, follow, signal } = {}) {
       if (follow) {
         for await (const batch of followBatches(source, after, signal ?? new AbortController().signal)) {
@@ -145,12 +180,14 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     deny: (callId, decision) => request(UPDATES.deny, { callId, ...decision }),
     resolve: (callId, resolution, said = {}) => request(UPDATES.resolve, { callId, resolution, ...said }),
     answer: (callId, result, said = {}) => request(UPDATES.answer, { callId, result, ...said }),
+    pause: ({ by, reason } = {}) => request(UPDATES.pause, defined({ by, reason })),
+    unpause: ({ by, reason } = {}) => request(UPDATES.unpause, defined({ by, reason })),
     interrupt: async (details = {}) => stop(SIGNALS.interrupt, checkSaid(details)),
-    close: async (details = {}) => stop(SIGNALS.close, checkSaid(details)),
+    close: async (details = {}) => close(checkSaid(details)),
     async recover(recovery = {}) {
-      const { strategy, by, reason } = checkSaid(recovery)
+      const { strategy, keep, skip, redo, force, by, reason } = checkSaid(recovery)
       try {
-        await request(UPDATES.recover, defined({ strategy, by, reason }))
+        await request(UPDATES.recover, defined({ strategy, keep, skip, redo, force, by, reason }))
       } catch (cause) {
         throw cause instanceof RequestRefused ? new RecoveryRefused(cause.code, cause.message, { cause }) : cause
       }

@@ -10,7 +10,9 @@ import type { EventSource } from './events.ts'
 const QUERY_TIMEOUT_MS = 5_000
 
 /** What the workflow answered. */
-type Live = { state: SessionState } | { state?: undefined; failed?: unknown; error?: SessionError }
+export type Live =
+  | { state: SessionState; failed?: undefined; error?: undefined }
+  | { state?: undefined; failed?: unknown; error?: SessionError }
 
 /** The state, from wherever it can be had. @throws SessionNotFound, SessionUnavailable. */
 export async function readState(source: EventSource): Promise<SessionState> {
@@ -26,7 +28,8 @@ export async function readState(source: EventSource): Promise<SessionState> {
   throw await whyUnavailable(source, live)
 }
 
-async function queryState({ client, sessionId }: EventSource): Promise<Live> {
+/** Asks the workflow. */
+export async function queryState({ client, sessionId }: Pick<EventSource, 'client' | 'sessionId'>): Promise<Live> {
   try {
     const answer = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
       client.workflow.getHandle(workflowIdOf(sessionId)).query<SessionState | Unopened>(QUERIES.state),

@@ -45,10 +45,13 @@ function archiveUrl(): URL {
 }
 
 async function open(url: URL): Promise<Response> {
-  const noAnswer = new AbortController()
-  const timer = setTimeout(() => noAnswer.abort(new Error(`no answer from ${url.host} within ${ANSWER_MS / 1_000} s`)), ANSWER_MS)
+  const stop = new AbortController()
+  const timer = setTimeout(() => stop.abort(new Error(`no answer from ${url.host} within ${ANSWER_MS / 1_000} s`)), ANSWER_MS)
   try {
-    return await fetch(url, { signal: AbortSignal.any([noAnswer.signal, AbortSignal.timeout(DOWNLOAD_MS)]) })
+    const response = await fetch(url, { signal: stop.signal })
+    // Not AbortSignal.timeout: as a source of AbortSignal.any, it may be collected before it aborts.
+    setTimeout(() => stop.abort(new Error(`the download took longer than ${DOWNLOAD_MS / 60_000} min`)), DOWNLOAD_MS).unref()
+    return response
   } finally {
     clearTimeout(timer)
   }

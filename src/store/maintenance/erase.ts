@@ -37,6 +37,7 @@ const CONTENT = [
   'checkpoints',
   'approvals',
   'recoveries',
+  'custom_events',
   'commits',
   'blobs',
 ] as const
@@ -53,8 +54,8 @@ export async function eraseSession(database: Database, schema: Schema, request: 
       for (const table of CONTENT) rows[table] = await deleteRows(tx, schema, table, [key])
       // The head stays: a late flush is refused, and a new start continues the numbers.
       await tx.query(
-        `update ${schema.table('sessions')} set status = 'closed', context = null, tags = '{}', error = null, error_raw = null, raw = null,
-           current_run = null, open_seq = null, waiting = 0, erased_at = now() where session_id = $1`,
+        `update ${schema.table('sessions')} set status = 'closed', context = null, tags = '{}', error = null, error_raw = null, paused = null, paused_raw = null,
+           raw = null, current_run = null, open_seq = null, waiting = 0, erased_at = now() where session_id = $1`,
         [key],
       )
       const forks = await forksOf(tx, schema, key)

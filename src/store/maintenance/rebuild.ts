@@ -2,6 +2,7 @@
 import type { SessionState } from '../../session/state.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import type { Schema } from '../postgres/schema.ts'
+import { pausedColumns } from '../project/session-columns.ts'
 import { soundState } from '../project/sound-events.ts'
 import type { StoredHead } from '../rows.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
@@ -27,7 +28,7 @@ export async function adoptSession(database: Database, schema: Schema, sessionId
 }
 
 async function insertSession(tx: Queryable, schema: Schema, key: string, { epoch, state, digest }: Adopted): Promise<boolean> {
-  const { agent, context, tags, status, run, current, turns, error, usage, createdAt, updatedAt, forkedFrom, checkpoint } =
+  const { agent, context, tags, status, run, current, turns, error, paused, usage, createdAt, updatedAt, forkedFrom, checkpoint } =
     soundState(state)
   const { seq } = state
   const safe = sanitiser()
@@ -48,6 +49,7 @@ async function insertSession(tx: Queryable, schema: Schema, key: string, { epoch
     tags: tags.map((tag) => safe.key(tag)),
     error: failure && safeError.json(failure),
     error_raw: failure && safeError.raw(failure),
+    ...pausedColumns(paused ?? null),
     ...usage,
     parent: forkedFrom ? safeKey(forkedFrom.sessionId) : null,
     forked_seq: forkedFrom?.seq ?? null,

@@ -20,12 +20,15 @@ const EVERY_SESSION = '*'
 const EVERY_BELL = bellOf(EVERY_SESSION)
 const FIRST_RETRY_MS = 250
 const LAST_RETRY_MS = 30_000
-/** How long the connection stays open after its last watcher: runs are often watched one after another. */
+/** How long the connection of a reader stays open after its last watcher: runs are often watched one after another. */
 const LINGER_MS = 5_000
 const GOODBYE_MS = 1_000
 
-/** Connects with the first watcher. If LISTEN is not possible, nobody is woken: watchers also poll. */
-export function listenerOn(channel: string, newClient: () => Client, logger: Logger | undefined): Listener {
+/**
+ * Connects with the first watcher and disconnects `lingerMs` after the last one. If LISTEN is not possible, nobody is woken: watchers
+ * also poll.
+ */
+export function listenerOn(channel: string, newClient: () => Client, logger: Logger | undefined, lingerMs = LINGER_MS): Listener {
   const watchers = new Map<string, Set<() => void>>()
   let client: Client | undefined
   let timer: NodeJS.Timeout | undefined
@@ -61,7 +64,7 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     client = undefined
     void which.end().catch(() => {})
     if (closed || watchers.size === 0) return
-    if (failures++ === 0) logger?.debug({ err: error }, 'pawl: the LISTEN connection was lost; watchers poll until it is back')
+    if (failures++ === 0) logger?.debug({ err: error }, 'the LISTEN connection was lost; watchers poll until it is back')
     later(connect, Math.min(FIRST_RETRY_MS * 2 ** failures, LAST_RETRY_MS))
   }
 
@@ -70,7 +73,7 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
       try {
         wake()
       } catch (error) {
-        logger?.warn({ err: error }, 'pawl: a watcher threw')
+        logger?.warn({ err: error }, 'a watcher threw')
       }
     }
   }
@@ -99,7 +102,7 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     const wakes = watchers.get(bell)
     wakes?.delete(wake)
     if (wakes?.size === 0) watchers.delete(bell)
-    if (watchers.size === 0 && !closed) later(() => void disconnect(), LINGER_MS)
+    if (watchers.size === 0 && !closed && Number.isFinite(lingerMs)) later(() => void disconnect(), lingerMs)
   }
 
   return {

@@ -18,11 +18,23 @@ export async function pendingMigrations(database: Queryable, schema: Schema): Pr
   return (await migrationNames()).filter((name) => !applied.has(name))
 }
 
+/** The migrations that the Postgres schema lacks, and breaking ones that this release does not have. */
+export async function compareMigrations(database: Queryable, schema: Schema): Promise<{ pending: string[]; tooNew: string[] }> {
+  const names = await migrationNames()
+  const applied = await appliedMigrations(database, schema)
+  const breaking =
+    applied.length > 0 ? await database.query(`select name from ${schema.table('migrations')} where breaking order by name`) : []
+  return {
+    pending: names.filter((name) => !applied.includes(name)),
+    tooNew: breaking.map(({ name }) => name ?? '').filter((name) => !names.includes(name)),
+  }
+}
+
 /** Applies missing migrations; returns their names. Any number of processes may do so in parallel. */
 export async function migrate(database: Database, schema: Schema, logger?: Logger): Promise<string[]> {
   if ((await pendingMigrations(database, schema)).length === 0) return []
   const applied = await database.transaction((tx) => migrateLocked(tx, schema), { timeoutMs: MIGRATION_MS })
-  if (applied.length > 0) logger?.info({ schema: schema.name, migrations: applied }, 'pawl: migrated the side store')
+  if (applied.length > 0) logger?.info({ schema: schema.name, migrations: applied }, 'migrated the side store')
   return applied
 }
 

@@ -4,7 +4,7 @@ import type { TellWait } from '../../connect/waits.ts'
 import { databaseAt } from './database.ts'
 import { StoreError } from '../errors.ts'
 import { grantTo } from './grants.ts'
-import { migrate, pendingMigrations } from './migrate.ts'
+import { compareMigrations, migrate } from './migrate.ts'
 import { schemaOf } from './schema.ts'
 
 /** Options of `migrateStore`. */
@@ -31,6 +31,8 @@ export interface MigrateReport {
   applied: string[]
   /** Names of missing migrations; only with `check`. */
   pending: string[]
+  /** Names of breaking migrations of newer releases, because of which workers of this release do not write; only with `check`. */
+  tooNew: string[]
   /** The role that was granted what workers and clients need. */
   grantedTo?: string
 }
@@ -51,11 +53,11 @@ export async function migrateStore({
   const schema = schemaOf(name)
   const database = databaseAt(postgres, { logger, onWait })
   try {
-    if (check) return { schema: name, applied: [], pending: await pendingMigrations(database, schema) }
-    const applied = await migrate(database, schema, logger)
-    if (appRole === undefined) return { schema: name, applied, pending: [] }
+    if (check) return { schema: name, applied: [], ...(await compareMigrations(database, schema)) }
+    const report = { schema: name, applied: await migrate(database, schema, logger), pending: [], tooNew: [] }
+    if (appRole === undefined) return report
     await database.transaction((tx) => grantTo(tx, schema, appRole))
-    return { schema: name, applied, pending: [], grantedTo: appRole }
+    return { ...report, grantedTo: appRole }
   } finally {
     await database.close()
   }

@@ -3,7 +3,6 @@
 import type { Logger } from '../../agent/tool.ts'
 import { shortHash } from '../../session/digest.ts'
 import type { Database } from './database.ts'
-import type { Schema } from './schema.ts'
 
 /** Notifies. */
 export interface Notifier {
@@ -34,8 +33,8 @@ export function bellsIn(payload: string): string[] {
   return payload.split(' ')
 }
 
-/** A notifier of commits to the Postgres schema. Failed notifications are dropped, because watchers also poll. */
-export function notifierOn(database: Pick<Database, 'query'>, schema: Schema, logger: Logger | undefined): Notifier {
+/** A notifier on a channel. Failed notifications are dropped, because watchers also poll. */
+export function notifierOn(database: Pick<Database, 'query'>, channel: string, logger: Logger | undefined): Notifier {
   const rung = new Set<string>()
   let sending: Promise<void> | undefined
   let isClosing = false
@@ -49,7 +48,7 @@ export function notifierOn(database: Pick<Database, 'query'>, schema: Schema, lo
       try {
         for (let at = 0; at < bells.length; at += BELLS) await notify(bells.slice(at, at + BELLS))
       } catch (err) {
-        logger?.debug({ err }, 'pawl: a notification could not be sent; watchers poll')
+        logger?.debug({ err }, 'a notification could not be sent; watchers poll')
       }
       if (!isClosing) await pause()
     }
@@ -68,7 +67,7 @@ export function notifierOn(database: Pick<Database, 'query'>, schema: Schema, lo
 
   /** A lost notification does no harm, so the commit need not wait for the disk while it holds the lock. */
   async function notify(bells: readonly string[]): Promise<void> {
-    await database.query(`select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`, [schema.channel, bells.join(' ')])
+    await database.query(`select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`, [channel, bells.join(' ')])
   }
 
   return {

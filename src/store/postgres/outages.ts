@@ -67,7 +67,7 @@ export function watchOutages({ address, newClient, logger, when }: WatchOptions)
       retries = 0
       logger.warn(
         { postgres: address },
-        `pawl: Postgres at ${address} does not answer (${reasonOf(error)}). Live sessions continue, and pending writes are stored when it is back.`,
+        `Postgres at ${address} does not answer (${reasonOf(error)}). Live sessions continue, and pending writes are stored when it is back.`,
       )
     }
     later(Math.min(FIRST_RETRY_MS * 2 ** retries++, LAST_RETRY_MS))
@@ -79,7 +79,7 @@ export function watchOutages({ address, newClient, logger, when }: WatchOptions)
       const seconds = Math.round((Date.now() - lostAt) / 1_000)
       lostAt = undefined
       // A warning, so that it is visible wherever the first line was.
-      logger.warn({ postgres: address }, `pawl: Postgres at ${address} answers again, after ${seconds} s.`)
+      logger.warn({ postgres: address }, `Postgres at ${address} answers again, after ${seconds} s.`)
     }
     if (when === 'always') later(IDLE_MS)
   }

@@ -1,4 +1,4 @@
-// The Postgres schema that the store lives in: its name, quoted, and the channel of its notifications.
+// The Postgres schema that the store lives in: its name, quoted, and the channels of its notifications.
 import { StoreError } from '../errors.ts'
 
 /** The Postgres schema of the store's tables. */
@@ -6,6 +6,8 @@ export interface Schema {
   readonly name: string
   /** NOTIFY channel of commits. */
   readonly channel: string
+  /** NOTIFY channel of stops: interrupts that concern calls of other workers. */
+  readonly stops: string
   /** The qualified, quoted name of a table: no statement relies on `search_path`. */
   table(name: string): string
   /** Replaces the placeholder `{schema}` by the quoted name. */
@@ -27,6 +29,8 @@ export function schemaOf(name: string): Schema {
   return {
     name,
     channel: `pawl_${name}`,
+    // Not the channel of another schema: no name contains a dot.
+    stops: `pawl_${name}.stops`,
     table: (table) => `${quoted}.${table}`,
     fill: (sql) => sql.replaceAll('{schema}', quoted),
   }

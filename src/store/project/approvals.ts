@@ -17,12 +17,18 @@ export interface ApprovalRows {
 
 /** Applies one event to the rows; `open` are the newest turn's calls as they were before it. */
 export function projectApproval(rows: ApprovalRows, event: SessionEvent, open: ReadonlyMap<string, OpenCall>): void {
+  // A hook has changed the arguments that a person gave: what is requested is another approval.
+  if (event.type === 'tool_issued' && open.get(event.callId)?.status === 'awaiting_approval') {
+    decide(rows, decisionRow({ callId: event.callId, at: event.at }, SUPERSEDED))
+  }
   if (event.type === 'approval_requested') rows.requests.push(requestRow(event))
   if (event.type === 'approval_decided') decide(rows, decisionRow(event, verdictOf(event)))
   for (const [callId, { status }] of callsLeftBehind(event, open)) {
     if (status === 'awaiting_approval') decide(rows, decisionRow({ callId, at: event.at }, LEFT_BEHIND.code))
   }
 }
+
+const SUPERSEDED = 'superseded'
 
 function decide(rows: ApprovalRows, decision: RowOf<typeof DECISIONS>): void {
   const request = rows.requests.findLast((row) => row.call_id === decision.call_id && row.status === 'requested')

@@ -1,8 +1,8 @@
 // The projection of `tool_calls`: makes a tool call's row from its events.
-import type { EventOf, SessionEvent, ToolCallStatus } from '../../session/events.ts'
+import { type EventOf, requestIdOf, type SessionEvent, type ToolCallStatus } from '../../session/events.ts'
 import type { Json, JsonObject } from '../../session/json.ts'
 import { approvalLeftBehind, approvalPatch } from './approvals.ts'
-import { callsLeftBehind, LEFT_BEHIND, NEVER_SAID } from './left-behind.ts'
+import { callsLeftBehind, LEFT_BEHIND, MADE_AGAIN, NEVER_SAID } from './left-behind.ts'
 import type { OpenCall } from './session-columns.ts'
 import type { RowOf, TOOL_CALLS } from '../write/tables.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
@@ -35,6 +35,7 @@ export function projectCall(
   switch (event.type) {
     case 'tool_issued':
       issue(recordOf(records, event), event)
+      noteOwnArguments(recordOf(records, event), open.get(event.callId))
       return
     case 'tool_attempt_failed':
       noteFailedAttempt(recordOf(records, event), event)
@@ -57,6 +58,9 @@ export function projectCall(
     case 'approval_requested':
     case 'approval_decided':
       noteApproval(recordOf(records, event), event)
+      if (event.type === 'approval_decided' && event.input !== undefined) {
+        noteOwnArguments(recordOf(records, event), { asked: open.get(event.callId)?.asked ?? null, isChanged: true })
+      }
       return
     case 'answer_requested':
       wait(recordOf(records, event), 'awaiting_answer', event.expiresAt)
@@ -89,6 +93,7 @@ function newRecord({ callId, run, turn, tool }: Place, issuedAt: string): ToolCa
     idempotency_key: null,
     input: null,
     input_digest: null,
+    model_input: null,
     status: null,
     attempt: 0,
     worker: null,
@@ -115,7 +120,7 @@ function newRecord({ callId, run, turn, tool }: Place, issuedAt: string): ToolCa
 }
 
 function indexOf(callId: string): number {
-  const index = Number(callId.split('_')[3])
+  const index = Number(requestIdOf(callId).split('_')[3])
   return Number.isSafeInteger(index) ? index : 0
 }
 
@@ -134,6 +139,11 @@ function issue(record: ToolCallRecord, event: EventOf<'tool_issued'>): void {
     raw_intent: safe.raw({ tool, key, input }),
   } satisfies Partial<ToolCallRecord>)
   setStatus(record, 'issued')
+}
+
+/** The model's own arguments, beside those that the call is executed with. */
+function noteOwnArguments(record: ToolCallRecord, call: Pick<OpenCall, 'asked' | 'isChanged'> | undefined): void {
+  if (call?.isChanged) record.model_input = sanitiser().json(call.asked)
 }
 
 /** A status with the end of the call's wait: only two statuses wait. */
@@ -191,11 +201,14 @@ function reopen(record: ToolCallRecord, event: EventOf<'tool_resolved'>): void {
   record.completed_at = null
 }
 
-function leaveBehind(records: Map<string, ToolCallRecord>, { at, seq }: SessionEvent, callId: string, call: OpenCall): void {
+const ASKED_NO_LONGER: Outcome = { status: 'unknown', error: MADE_AGAIN }
+
+function leaveBehind(records: Map<string, ToolCallRecord>, event: SessionEvent, callId: string, call: OpenCall): void {
+  const { at, seq } = event
   const [, run = 0, turn = 0] = callId.split('_').map(Number)
   const record = recordOf(records, { callId, run, turn, tool: call.tool, at })
   if (call.status === 'awaiting_approval') patchApproval(record, approvalLeftBehind(at))
-  end(record, { at, seq }, outcomeLeftBehind(call))
+  end(record, { at, seq }, event.type === 'recovery_started' && event.strategy === 'selective' ? ASKED_NO_LONGER : outcomeLeftBehind(call))
 }
 
 /** It is unknown whether the call was executed. An idempotent call counts as failed, because it can be repeated with its key. */

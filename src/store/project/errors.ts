@@ -22,7 +22,7 @@ export function projectError(event: SessionEvent): RowOf<typeof ERRORS> | undefi
 type AttemptEvent = EventOf<'model_attempt_failed' | 'tool_attempt_failed'>
 
 function attemptRow(event: AttemptEvent, context: string, callId: string | null): RowOf<typeof ERRORS> {
-  const { attempt, class: className, code = null, message, retryable, nextDelayMs = null, worker = null } = event.error
+  const { attempt, class: className, code = null, message, retryable, nextDelayMs = null, worker = null, model = null } = event.error
   const safe = sanitiser()
   return {
     seq: event.seq,
@@ -37,8 +37,9 @@ function attemptRow(event: AttemptEvent, context: string, callId: string | null)
     retryable,
     next_delay_ms: nextDelayMs === null ? null : Math.round(nextDelayMs),
     worker: safe.text(worker),
+    model: safe.text(model),
     at: new Date(event.at).toISOString(),
-    raw: safe.raw({ context, callId, class: className, code, message, worker }),
+    raw: safe.raw({ context, callId, class: className, code, message, worker, model }),
   }
 }
 
@@ -58,8 +59,9 @@ function runRow(event: EventOf<'error_entered'>): RowOf<typeof ERRORS> {
     retryable: event.strategy === 'automatic',
     next_delay_ms: null,
     worker: null,
+    model: null,
     at: new Date(event.at).toISOString(),
-    raw: safe.raw({ context: 'run', callId: null, class: 'RunFailed', code, message: reason, worker: null }),
+    raw: safe.raw({ context: 'run', callId: null, class: 'RunFailed', code, message: reason, worker: null, model: null }),
   }
 }
 
@@ -103,7 +105,8 @@ function checkpointRow(
     retryable: true,
     next_delay_ms: null,
     worker: null,
+    model: null,
     at: new Date(at).toISOString(),
-    raw: safe.raw({ context: 'checkpoint', callId: null, ...said, worker: null }),
+    raw: safe.raw({ context: 'checkpoint', callId: null, ...said, worker: null, model: null }),
   }
 }

@@ -15,10 +15,20 @@ export const NEVER_SAID = {
   message: 'The run was stopped or rolled back before the outcome of this call was resolved.',
 } as const
 
+/** The error of a call that was waiting for a person when a recovery had it made again. */
+export const MADE_AGAIN = {
+  code: 'outcome_unknown',
+  message: 'A person had this call made again before its outcome was resolved.',
+} as const
+
 const OPEN: readonly OpenCall['status'][] = ['issued', 'awaiting_approval', 'awaiting_answer', 'awaiting_resolution']
 
 /** The newest turn's calls, as they were before the event, that the event leaves behind. */
 export function callsLeftBehind(event: SessionEvent, calls: ReadonlyMap<string, OpenCall>): [callId: string, call: OpenCall][] {
+  if (event.type === 'recovery_started' && event.strategy === 'selective') {
+    const again = new Set((event.redo ?? []).flatMap(({ callId, as }) => (as === callId ? [] : [callId])))
+    return [...calls].filter(([callId, call]) => again.has(callId) && OPEN.includes(call.status))
+  }
   return endsTurn(event) ? [...calls].filter(([, call]) => OPEN.includes(call.status)) : []
 }
 

@@ -2,7 +2,7 @@
 import type { ContentBlock } from '../../session/content.ts'
 import { answerIdOf, type BlobRef, type EventOf, resultsIdOf, type SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
-import { addToTranscript, emptyTranscript, type Transcript } from '../../session/transcript.ts'
+import { addToTranscript, emptyTranscript, newestOf, type Transcript } from '../../session/transcript.ts'
 import type { MESSAGES, RowOf, TAKEN } from '../write/tables.ts'
 import { jsonText, safeKey, sanitiser } from '../postgres/sanitise.ts'
 
@@ -51,27 +51,35 @@ export function projectMessages(projection: MessageProjection, rows: MessageRows
 export function growTranscript(projection: MessageProjection, event: SessionEvent): MessageRow[] {
   // User messages are rows before a run takes them, so the transcript does not get them.
   if (event.type === 'message_received') return []
-  const { transcript, openTurn, blobs } = projection
+  const { transcript, blobs } = projection
+  const openTurn = turnOpenedBy(event) ?? projection.openTurn
   noteBlob(blobs, event)
   addToTranscript(transcript, stackSafe(event))
   const made = transcript.messages.splice(0)
   transcript.seqs.length = 0
   transcript.newestRun.from = 0
-  if (event.type === 'model_completed') projection.openTurn = { seq: event.seq, run: event.run, turn: event.turn }
-  if (transcript.open === null) projection.openTurn = null
-  return made.flatMap((message) => {
-    const isAnswer = event.type === 'model_completed'
-    const place = isAnswer ? event : openTurn
-    if (!place) return []
-    const { run, turn } = place
-    return messageRow(event, {
+  projection.openTurn = transcript.open === null ? null : openTurn
+  if (!openTurn) return []
+  const { run, turn, seq: position } = openTurn
+  const blobOf = (request: string): BlobRef | undefined => blobs.get(transcript.closed ? newestOf(transcript.closed, request) : request)
+  const isAnswer = event.type === 'model_completed'
+  return made.map((message) =>
+    messageRow(event, {
       messageId: isAnswer ? answerIdOf({ run, turn }) : resultsIdOf({ run, turn }),
       kind: isAnswer ? 'assistant' : 'tool_results',
-      place: { run, turn, position: place.seq, ordinal: isAnswer ? 0 : 1 },
+      place: { run, turn, position, ordinal: isAnswer ? 0 : 1 },
       message,
-      ...callsIn(message.content, blobs),
-    })
-  })
+      ...callsIn(message.content, blobOf),
+    }),
+  )
+}
+
+/** The turn whose calls are open after the event because of it. */
+function turnOpenedBy(event: SessionEvent): OpenTurn | undefined {
+  if (event.type === 'model_completed') return event
+  if (event.type !== 'recovery_started' || event.strategy !== 'selective') return undefined
+  const { run = 0, turn = 0, toSeq: seq = 0 } = event
+  return { run, turn, seq }
 }
 
 /** The reference to a call's result, also for one that repeats another's. */
@@ -93,14 +101,17 @@ function stackSafe(event: SessionEvent): SessionEvent {
 }
 
 /** The tool calls that blocks request or answer, and which of the answers are in `blobs`. */
-function callsIn(content: string | readonly ContentBlock[], results: ReadonlyMap<string, BlobRef>): Pick<NewMessage, 'callIds' | 'blobs'> {
+function callsIn(
+  content: string | readonly ContentBlock[],
+  blobOf: (request: string) => BlobRef | undefined,
+): Pick<NewMessage, 'callIds' | 'blobs'> {
   const callIds: string[] = []
   const blobs: StoredBlob[] = []
   for (const [block, one] of typeof content === 'string' ? [] : content.entries()) {
     if (one.type === 'tool_use') callIds.push(one.id)
     if (one.type !== 'tool_result') continue
     callIds.push(one.tool_use_id)
-    const blob = results.get(one.tool_use_id)
+    const blob = blobOf(one.tool_use_id)
     if (blob) blobs.push(storedBlob(block, blob))
   }
   return { ...(callIds.length > 0 && { callIds }), ...(blobs.length > 0 && { blobs }) }

@@ -1,14 +1,16 @@
 // The projections: make the store's rows from a session's events. Pure, so that flushes and rebuilds share them.
-import type { EventOf, SessionEvent } from '../../session/events.ts'
+import { type EventOf, requestIdOf, type SessionEvent } from '../../session/events.ts'
 import { leavesTurns } from '../../session/recovery.ts'
+import { newestOf } from '../../session/transcript.ts'
 import { priceOf, providerOf } from './prices.ts'
 import { type ApprovalRows, projectApproval } from './approvals.ts'
 import { projectCall, type ToolCallRecord } from './calls.ts'
 import { projectError } from './errors.ts'
 import { growTranscript, type MessageProjection, type MessageRows, newMessageProjection, projectMessages } from './messages.ts'
-import { projectRecovery } from './recoveries.ts'
+import { projectRecovery, type RecoveryRows } from './recoveries.ts'
 import { applyToSession, asInherited, type SessionColumns, trackCalls } from './session-columns.ts'
-import type { ERRORS, RECOVERIES, RowOf, TOKEN_USAGE } from '../write/tables.ts'
+import type { CUSTOM_EVENTS, ERRORS, RowOf, TOKEN_USAGE } from '../write/tables.ts'
+import { customEventRow } from './custom-events.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 
 /** The state that projecting an event needs. */
@@ -17,11 +19,11 @@ export interface Projection extends MessageProjection {
 }
 
 /** The rows that a segment of events makes. */
-export interface Rows extends MessageRows, ApprovalRows {
+export interface Rows extends MessageRows, ApprovalRows, RecoveryRows {
   toolCalls: Map<string, ToolCallRecord>
   errors: RowOf<typeof ERRORS>[]
   usage: RowOf<typeof TOKEN_USAGE>[]
-  recoveries: RowOf<typeof RECOVERIES>[]
+  customEvents: RowOf<typeof CUSTOM_EVENTS>[]
   /** The segment's last event archives rows: to be applied after the rows above. */
   move: Move | null
 }
@@ -39,7 +41,7 @@ export function newProjection(session: SessionColumns): Projection {
   return { session, ...newMessageProjection() }
 }
 
-/** Adds stored events to a projection: those of the open turn, and results that are replayed. */
+/** Adds stored events to a projection: those of the open turn, or of one that is reopened, and results that are replayed. */
 export function recall(projection: Projection, events: Iterable<SessionEvent>): void {
   for (const event of events) {
     try {
@@ -98,9 +100,11 @@ function noRows(): Rows {
     toolCalls: new Map(),
     errors: [],
     usage: [],
+    customEvents: [],
     requests: [],
     decisions: [],
     recoveries: [],
+    outcome: null,
     move: null,
   }
 }
@@ -111,9 +115,9 @@ function projectCounted(projection: Projection, rows: Rows, event: SessionEvent)
   projectApproval(rows, event, projection.session.calls)
   const error = projectError(event)
   if (error) rows.errors.push(error)
-  const recovery = projectRecovery(event)
-  if (recovery) rows.recoveries.push(recovery)
+  projectRecovery(rows, event, projection.session.error)
   if (event.type === 'model_completed') rows.usage.push(usageRow(event))
+  if (event.type === 'emitted') rows.customEvents.push(customEventRow(event))
 }
 
 /** Calls whose results the events replay without including them. */
@@ -125,13 +129,16 @@ export function replayedCalls(events: Iterable<SessionEvent>): string[] {
 
 /** Whether the event archives messages. */
 function moves(event: SessionEvent): event is MovingEvent {
-  if (event.type === 'recovery_started') return leavesTurns(event)
+  if (event.type === 'recovery_started') return leavesTurns(event) || event.strategy === 'selective'
   if (event.type === 'session_started') return event.after !== undefined
   return event.type === 'rolled_back' || event.type === 'forked'
 }
 
 function callIsOpen({ transcript: { open } }: Projection): (callId: string) => boolean {
-  return (callId) => open !== null && open.callIds.includes(callId) && !open.results.has(callId)
+  return (callId) => {
+    const request = requestIdOf(callId)
+    return open !== null && open.callIds.includes(request) && newestOf(open, request) === callId && !open.results.has(request)
+  }
 }
 
 function usageRow(event: EventOf<'model_completed'>): Rows['usage'][number] {

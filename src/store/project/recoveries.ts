@@ -1,32 +1,98 @@
-// The projection of `recoveries`: recoveries, resumptions, rollbacks and resolutions, and who made them.
-import type { SessionEvent } from '../../session/events.ts'
+// The projection of `recoveries`: what took a session out of an error or back to an earlier point, who did it, and what came of it.
+import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import type { RECOVERIES, RowOf } from '../write/tables.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
+import { defined } from '../../session/defined.ts'
 
-/** The row of `recoveries` that an event makes, if any. */
-export function projectRecovery(event: SessionEvent): RowOf<typeof RECOVERIES> | undefined {
+type Row = RowOf<typeof RECOVERIES>
+
+/** The rows of recoveries that events make. */
+export interface RecoveryRows {
+  recoveries: Row[]
+  /** The first event that ended what stored recoveries had started. */
+  outcome: (Outcome & { before: number }) | null
+}
+
+/** What came of a recovery. */
+type Outcome = Pick<Row, 'outcome' | 'outcome_code' | 'ended_at'>
+
+/** Kinds of rows with an outcome: that of the run that they led to. */
+export const WITH_OUTCOME: readonly string[] = ['recovery_started', 'run_started']
+
+/** Applies one event to the rows. `error`: the one that the session was in before it. */
+export function projectRecovery(rows: RecoveryRows, event: SessionEvent, error: { code: string } | null): void {
+  const outcome = outcomeOf(event)
+  if (outcome) end(rows, event.seq, outcome)
+  const row = rowOf(event, error)
+  if (row) rows.recoveries.push(row)
+}
+
+function end(rows: RecoveryRows, before: number, outcome: Outcome): void {
+  for (const row of rows.recoveries) {
+    if (row.outcome === null && WITH_OUTCOME.includes(String(row.kind))) Object.assign(row, outcome)
+  }
+  rows.outcome ??= { ...outcome, before }
+}
+
+/** How the run ended that a recovery led to; undefined where the event ends none. */
+function outcomeOf(event: SessionEvent): Outcome | undefined {
+  const as = (outcome: string, code: string | null = null): Outcome => {
+    return { outcome, outcome_code: sanitiser().text(code), ended_at: new Date(event.at).toISOString() }
+  }
+  switch (event.type) {
+    case 'run_completed':
+      return as('completed')
+    case 'run_interrupted':
+      return as('interrupted')
+    case 'error_entered':
+      // The run still goes on, once the cause is gone.
+      return event.strategy === 'automatic' ? undefined : as('failed', event.code)
+    case 'rolled_back':
+      return event.keepsRun ? undefined : as('rolled_back')
+    default:
+      return undefined
+  }
+}
+
+/** The row that an event makes, if any. */
+function rowOf(event: SessionEvent, error: { code: string } | null): Row | undefined {
   switch (event.type) {
     case 'recovery_started':
-      return rowOf(event, { strategy: event.strategy, by: event.by })
+      return startedRow(event, error)
     case 'recovery_ended':
-      return rowOf(event, { strategy: event.strategy })
+      // Of an error that pawl leaves once its cause is gone; any other recovery ends as it starts.
+      return event.strategy === 'automatic' ? row(event, { strategy: event.strategy }) : undefined
+    case 'recovery_refused': {
+      const { strategy, by, reason: note, code, message } = event
+      return row(event, { strategy, by, note, details: { code, message } })
+    }
+    case 'run_started':
+      return error ? row(event, { details: { code: error.code, messageId: event.messageId } }) : undefined
     case 'rolled_back': {
       const { v: _v, seq: _seq, at: _at, type: _type, by, reason, ...details } = event
-      return rowOf(event, { by, note: reason, details: details as unknown as Json })
+      return row(event, { by, note: reason, details: details as unknown as Json })
     }
     case 'session_resumed':
-      return rowOf(event, { details: { fromEpoch: event.fromEpoch, executionId: event.executionId } })
+      return row(event, { details: { fromEpoch: event.fromEpoch, executionId: event.executionId } })
     case 'session_started':
-      return event.after && rowOf(event, { details: { after: event.after as unknown as Json, executionId: event.executionId } })
+      return event.after && row(event, { details: { after: event.after as unknown as Json, executionId: event.executionId } })
     case 'tool_resolved': {
       if (event.by !== 'person') return undefined
       const { callId, tool, happened, decision = null } = event
-      return rowOf(event, { by: event.decidedBy, note: event.note, details: { callId, tool, happened, decision } })
+      return row(event, { by: event.decidedBy, note: event.note, details: { callId, tool, happened, decision } })
     }
     default:
       return undefined
   }
+}
+
+/** Who or what started a recovery, by which strategy, after which error. The outcome of a run that is abandoned is known at once. */
+function startedRow(event: EventOf<'recovery_started'>, error: { code: string } | null): Row {
+  const { strategy, by, reason: note, automatic, toSeq, turn, keep, skip, redo, force } = event
+  const details = { code: error?.code ?? null, automatic: automatic ?? false, ...defined({ toSeq, turn, keep, skip, redo, force }) }
+  const started = row(event, { strategy, by, note, details })
+  return strategy === 'abandon' ? { ...started, outcome: 'abandoned', ended_at: started.at } : started
 }
 
 interface Said {
@@ -36,18 +102,21 @@ interface Said {
   details?: Json
 }
 
-function rowOf(event: SessionEvent, { strategy, by, note, details = null }: Said): RowOf<typeof RECOVERIES> {
+function row(event: SessionEvent, { strategy, by, note, details = null }: Said): Row {
   const safe = sanitiser()
   const said = { by: by ?? null, note: note ?? null, details }
   return {
     seq: event.seq,
     run: ('run' in event && event.run) || null,
     kind: event.type,
-    strategy: strategy ?? null,
+    strategy: safe.text(strategy ?? null),
     by: safe.text(said.by),
     note: safe.text(said.note),
     details: details === null ? null : safe.json(details),
     at: new Date(event.at).toISOString(),
+    outcome: null,
+    outcome_code: null,
+    ended_at: null,
     raw: safe.raw(said),
   }
 }

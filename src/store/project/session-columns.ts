@@ -2,8 +2,12 @@
 import { addUsage, NO_USAGE, type Usage } from '../../session/content.ts'
 import { callIdOf, type Effect, type EventOf, type Resolution, type SessionEvent, type SessionStatus } from '../../session/events.ts'
 import { isWaiting, waitForSomebody } from '../../session/fold-calls.ts'
+import { stayOpen } from '../../session/pause.ts'
+import { saidBy } from '../../session/hooks.ts'
+import type { Json } from '../../session/json.ts'
 import { leavesTurns } from '../../session/recovery.ts'
 import type { CallState } from '../../session/state.ts'
+import { sanitiser } from '../postgres/sanitise.ts'
 import { exactUsd, priceOf, providerOf } from './prices.ts'
 import type { SessionRow } from '../rows.ts'
 import { defined } from '../../session/defined.ts'
@@ -17,6 +21,7 @@ export interface SessionColumns {
   currentRun: number | null
   turns: number
   error: SessionRow['error']
+  paused: SessionRow['paused']
   usage: Usage
   /** Null while no call's price is known. */
   usd: number | null
@@ -26,7 +31,7 @@ export interface SessionColumns {
   /** Version of the newest checkpoint. */
   checkpoint: number
   forkedFrom: { sessionId: string; seq: number } | null
-  /** The calls of the newest turn during the run. Not a column: derived from the open turn's events. */
+  /** The calls of the newest answer during the run. Not a column: derived from the open turn's events. */
   calls: Map<string, OpenCall>
   updatedAt: number
 }
@@ -38,8 +43,12 @@ export interface OpenCall {
   effect: Effect
   /** A client answers it. */
   isClient: boolean
+  /** The model's own arguments. */
+  asked: Json
   /** Its effect may have happened without an event: an attempt was cut off or failed. */
   mayHaveBegun?: true
+  /** A hook has changed its arguments. */
+  isChanged?: true
 }
 
 /** The columns before any event of the session was applied. */
@@ -47,10 +56,11 @@ export function newSessionColumns(): SessionColumns {
   return { ...nothingSaid(), ...nothingSpent(), model: null, provider: null, checkpoint: 0, forkedFrom: null, run: 0, updatedAt: 0 }
 }
 
-const nothingSaid = (): Pick<SessionColumns, 'status' | 'currentRun' | 'error' | 'calls'> => ({
+const nothingSaid = (): Pick<SessionColumns, 'status' | 'currentRun' | 'error' | 'paused' | 'calls'> => ({
   status: 'idle',
   currentRun: null,
   error: null,
+  paused: null,
   calls: new Map(),
 })
 
@@ -59,6 +69,12 @@ const nothingSpent = (): Pick<SessionColumns, 'turns' | 'usage' | 'usd'> => ({ t
 /** An inherited past does not count in sums and is idle. */
 export function asInherited(session: SessionColumns): void {
   Object.assign(session, nothingSaid(), nothingSpent())
+}
+
+/** A pause as the row has it. */
+export function pausedColumns(paused: SessionRow['paused']): { paused: string | null; paused_raw: string | null } {
+  const safe = sanitiser()
+  return paused ? { paused: safe.json({ ...paused }), paused_raw: safe.raw({ ...paused }) } : { paused: null, paused_raw: null }
 }
 
 /** How many calls wait for a person or a client. */
@@ -141,6 +157,19 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
       asInherited(session)
       session.forkedFrom = event.from
       return
+    case 'session_paused': {
+      const { at, by, reason } = event
+      session.paused = { at, ...defined({ by, reason }) }
+      stayOpen(session)
+      return
+    }
+    case 'session_unpaused':
+      session.paused = null
+      stayOpen(session)
+      return
+    case 'message_received':
+      if (session.paused) stayOpen(session)
+      return
     case 'session_closed':
       session.status = 'closed'
       return
@@ -149,8 +178,9 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
   }
 }
 
-function errorOf({ code, reason, run, turn, at, strategy, options }: EventOf<'error_entered'>): NonNullable<SessionRow['error']> {
-  return { code, reason, ...defined({ run, turn, options }), at, strategy }
+function errorOf(event: EventOf<'error_entered'>): NonNullable<SessionRow['error']> {
+  const { code, reason, run, turn, at, strategy, options, nextAttemptAt, attempts, progress } = event
+  return { code, reason, at, strategy, ...defined({ run, turn, options, nextAttemptAt, attempts, progress }) }
 }
 
 function countCall(session: SessionColumns, event: EventOf<'model_completed'>): void {
@@ -167,11 +197,13 @@ function countCall(session: SessionColumns, event: EventOf<'model_completed'>): 
 export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void {
   switch (event.type) {
     case 'model_completed':
-      calls.clear()
-      for (const { index, tool, effect, client } of event.calls) {
-        calls.set(callIdOf(event.run, event.turn, index), { status: 'requested', tool, effect, isClient: client !== undefined })
-      }
+      requestCalls(calls, event)
       return
+    case 'hook_answered': {
+      const call = event.callId === undefined ? undefined : calls.get(event.callId)
+      if (call && saidBy(event, 'modify')) call.isChanged = true
+      return
+    }
     case 'tool_issued':
       setStatus(calls, event, 'issued')
       resolveAnew(calls, event)
@@ -210,7 +242,6 @@ export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void
       return
     case 'session_started':
     case 'run_started':
-    case 'turn_started':
     case 'run_completed':
     case 'run_interrupted':
     case 'rolled_back':
@@ -219,9 +250,32 @@ export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void
       return
     case 'recovery_started':
       if (leavesTurns(event)) calls.clear()
+      if (event.strategy === 'selective') redoCalls(calls, event)
       return
     default:
       return
+  }
+}
+
+function requestCalls(calls: SessionColumns['calls'], event: EventOf<'model_completed'>): void {
+  calls.clear()
+  const asked = event.content.flatMap((block) => (block.type === 'tool_use' ? [block.input] : []))
+  for (const { index, tool, effect, client } of event.calls) {
+    const call = { status: 'requested', tool, effect, isClient: client !== undefined, asked: asked[index] ?? null } as const
+    calls.set(callIdOf(event.run, event.turn, index), call)
+  }
+}
+
+/** Calls that are made again take the places of what they were. */
+function redoCalls(calls: SessionColumns['calls'], { redo = [], skip = [] }: EventOf<'recovery_started'>): void {
+  const again = new Map(redo.map(({ callId, as }) => [callId, as]))
+  const before = [...calls]
+  calls.clear()
+  for (const [callId, call] of before) {
+    const as = again.get(callId) ?? callId
+    const { mayHaveBegun: _, ...fresh } = call
+    const isWithdrawn = as !== callId || (call.status === 'failed' && skip.includes(callId))
+    calls.set(as, isWithdrawn ? { ...fresh, status: 'requested' } : call)
   }
 }
 

@@ -45,7 +45,15 @@ const USAGE = record({
   cache_creation_input_tokens: tokens,
   cache_read_input_tokens: tokens,
 })
-const RESOLUTION = record({ index: count, tool: text, effect: text, key: optional(text), inputDigest: text })
+const RESOLUTION = record({
+  index: count,
+  tool: text,
+  effect: text,
+  generation: optional(count),
+  key: optional(text),
+  firstKey: optional(text),
+  inputDigest: text,
+})
 const BLOB = record({ sha256: text, bytes: large, preview: text })
 const FAILED_ATTEMPT = record({
   attempt: count,
@@ -55,6 +63,7 @@ const FAILED_ATTEMPT = record({
   retryable: flag,
   nextDelayMs: optional(duration),
   worker: optional(text),
+  model: optional(text),
 })
 const AFTER = record({ run: count, checkpoint: count })
 const PLACE = record({ sessionId: text, seq: large })
@@ -74,10 +83,20 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     after: optional(AFTER),
   },
   session_resumed: { executionId: text, fromEpoch: text, coreVersion: count, resetOf: optional(text) },
-  message_received: { messageId: text, content, metadata: anything, blob: optional(BLOB) },
+  message_received: { messageId: text, content, metadata: anything, blob: optional(BLOB), deadlineMs: optional(duration) },
   message_rejected: { messageId: optional(text), code: text, reason: text },
   run_started: { run: count, messageId: text, intent: optional(count) },
   turn_started: { ...TURN, takes: list(text) },
+  agent_declared: {
+    digest: text,
+    limits: anything,
+    sessionLimits: anything,
+    checkpoint: anything,
+    recovery: anything,
+    plan: optional(flag),
+    memory: anything,
+    endHooks: optional(flag),
+  },
   model_attempt_failed: { ...TURN, error: FAILED_ATTEMPT },
   model_completed: {
     ...TURN,
@@ -87,10 +106,22 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     stopReason: anything,
     usage: USAGE,
     calls: list(RESOLUTION),
-    limits: anything,
-    checkpoint: anything,
     metadata: anything,
+    promptDigest: optional(text),
   },
+  hook_answered: {
+    ...TURN,
+    on: text,
+    hook: text,
+    attempt: count,
+    callId: optional(text),
+    tool: optional(text),
+    args: anything,
+    answer: optional(record({ stop: optional(text), systemMessage: optional(text), appendContext: optional(text), deny: optional(text) })),
+    error: anything,
+    overruled: optional(flag),
+  },
+  hooks_ended: { ...TURN, error: anything },
   tool_issued: {
     ...CALL,
     index: count,
@@ -122,6 +153,9 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
   },
   tool_progress: { ...CALL, attempt: count, value: json },
   milestone_reached: { ...CALL, name: text },
+  plan_changed: { ...CALL, version: count, change: anything },
+  memory_changed: { ...CALL, version: count, change: anything },
+  emitted: { ...CALL, attempt: count, name: text, data: anything },
   approval_requested: { ...CALL, digest: text, reason: optional(text), expiresAt: time, onExpiry: text },
   approval_decided: {
     ...CALL,
@@ -156,7 +190,8 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     moreEffects: anything,
     keys: optional(text),
     removed: optional(list(text)),
-    again: anything,
+    again: optional(record({ messages: list(record({ messageId: text })), intent: count })),
+    restored: anything,
   },
   forked: {
     sessionId: text,
@@ -170,9 +205,42 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
   },
   run_completed: { run: count, turns: count, stopReason: anything, usage: anything },
   run_interrupted: { run: count, reason: optional(text), by: optional(text) },
-  error_entered: { run: optional(count), turn: optional(count), code: text, reason: text, strategy: text, options: optional(list(text)) },
-  recovery_started: { run: optional(count), strategy: text, toSeq: optional(count), by: optional(text), reason: optional(text) },
+  error_entered: {
+    run: optional(count),
+    turn: optional(count),
+    code: text,
+    reason: text,
+    strategy: text,
+    options: optional(list(text)),
+    nextAttemptAt: optional(time),
+    attempts: optional(count),
+    progress: anything,
+  },
+  recovery_started: {
+    run: optional(count),
+    strategy: text,
+    automatic: optional(flag),
+    toSeq: optional(count),
+    turn: optional(count),
+    keep: optional(list(text)),
+    skip: optional(list(text)),
+    redo: optional(list(record({ callId: text, as: text }))),
+    force: optional(flag),
+    by: optional(text),
+    reason: optional(text),
+    restored: anything,
+  },
+  recovery_refused: {
+    run: optional(count),
+    strategy: optional(text),
+    code: text,
+    message: text,
+    by: optional(text),
+    reason: optional(text),
+  },
   recovery_ended: { run: optional(count), strategy: text },
+  session_paused: { by: optional(text), reason: optional(text) },
+  session_unpaused: { by: optional(text), reason: optional(text) },
   session_closed: { reason: text, by: optional(text) },
 }
 
@@ -191,6 +259,7 @@ const STATE_MEMBERS: Members = {
   current: (value, member, adjusted) => (value === null ? value : record({ run: count, turn: count })(value, member, adjusted)),
   error: (value, member, adjusted) =>
     value === null ? value : record({ code: text, reason: text, run: optional(count) })(value, member, adjusted),
+  paused: optional(record({ at: time, by: optional(text), reason: optional(text) })),
   createdAt: time,
   updatedAt: time,
   lastMessageId: optional(text),

@@ -32,7 +32,7 @@ export async function readSession(database: Queryable, schema: Schema, sessionId
 
 /** The columns that `sessionOf` reads. */
 export const SESSION_COLUMNS = `session_id, agent, status, epoch, run, turns, context, to_json(tags) as tags,
-  coalesce(error_raw, error::text) as error, flushed_seq, raw,
+  coalesce(error_raw, error::text) as error, coalesce(paused_raw, paused::text) as paused, flushed_seq, raw,
   input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, ${ms('created_at')}, ${ms('updated_at')}`
 
 /** A row of `sessions`. */
@@ -50,6 +50,7 @@ export function sessionOf(row: TextRow): SessionRow {
     run: Number(row.run),
     turns: Number(row.turns),
     error: jsonIn(row, 'error') as SessionRow['error'],
+    paused: jsonIn(row, 'paused') as SessionRow['paused'],
     usage: usageOf(row),
     flushedSeq: Number(row.flushed_seq),
     createdAt: dateIn(row, 'created_at'),
@@ -160,7 +161,7 @@ export function messageOf(row: TextRow): MessageRow {
 }
 
 /** The columns that `toolCallOf` reads. */
-export const CALL_COLUMNS = `call_id, run, turn, call_index, tool, effect, idempotency_key, input, status, attempt, worker, result, error,
+export const CALL_COLUMNS = `call_id, run, turn, call_index, tool, effect, idempotency_key, input, model_input, status, attempt, worker, result, error,
   effect_id, replay_of, raw_intent, raw_outcome, ${ms('issued_at')}, ${ms('completed_at')}`
 
 /** A row of `tool_calls`. */
@@ -176,6 +177,7 @@ export function toolCallOf(row: TextRow): ToolCallRow {
       key: row.idempotency_key ?? null,
       input: jsonIn(row, 'input'),
     })),
+    modelInput: row.model_input == null ? null : jsonIn(row, 'model_input'),
     status: textIn(row, 'status') as ToolCallStatus,
     attempt: Number(row.attempt),
     worker: row.worker ?? null,
@@ -191,7 +193,7 @@ export function toolCallOf(row: TextRow): ToolCallRow {
 }
 
 /** The columns that `errorOf` reads. */
-export const ERROR_COLUMNS = `seq, run, turn, context, call_id, attempt, class, code, message, retryable::text as retryable, worker, raw,
+export const ERROR_COLUMNS = `seq, run, turn, context, call_id, attempt, class, code, message, retryable::text as retryable, worker, model, raw,
   ${ms('at')}`
 
 /** A row of `errors`. */
@@ -203,13 +205,14 @@ export function errorOf(row: TextRow): ErrorRow {
     attempt: numberIn(row, 'attempt'),
     retryable: row.retryable === 'true',
     at: dateIn(row, 'at'),
-    ...exactOr<Pick<ErrorRow, 'context' | 'callId' | 'class' | 'code' | 'message' | 'worker'>>(row.raw, () => ({
+    ...exactOr<Pick<ErrorRow, 'context' | 'callId' | 'class' | 'code' | 'message' | 'worker' | 'model'>>(row.raw, () => ({
       context: textIn(row, 'context'),
       callId: row.call_id ?? null,
       class: textIn(row, 'class'),
       code: row.code ?? null,
       message: textIn(row, 'message'),
       worker: row.worker ?? null,
+      model: row.model ?? null,
     })),
   }
 }

@@ -3,7 +3,7 @@ import { shortHash } from '../../session/digest.ts'
 import { ACCEPTED_KEPT } from '../../session/fold.ts'
 import type { SessionState } from '../../session/state.ts'
 import { exactOr, textIn } from '../postgres/columns.ts'
-import type { Queryable } from '../postgres/database.ts'
+import type { Queryable, TextRow } from '../postgres/database.ts'
 import { readSession } from './reader.ts'
 import type { Schema } from '../postgres/schema.ts'
 import { findState } from './states.ts'
@@ -14,21 +14,43 @@ import { safeKey } from '../postgres/sanitise.ts'
 export async function resume(database: Queryable, schema: Schema, sessionId: string, executionId?: string): Promise<Resumed | null> {
   const key = safeKey(sessionId)
   await markLoaded(database, schema, key, executionId)
-  const [row] = await database.query(
-    `select flushed_seq, digest, run, checkpoint, coalesce(forked_seq, 0) as forked_seq, (erased_at is not null)::text as erased
-     from ${schema.table('sessions')} where session_id = $1`,
-    [key],
-  )
-  if (!row || Number(row.flushed_seq) === 0) return null
-  const { seq, digest } = { seq: Number(row.flushed_seq), digest: textIn(row, 'digest') }
-  const found = await findState(database, schema, { sessionId, key, head: { seq, digest }, forkedSeq: Number(row.forked_seq) })
-  const { state, warnings } = found
+  const at = await headOf(database, schema, key)
+  if (!at) return null
+  const { row, seq, digest } = at
+  const { state, warnings } = await stateAt(database, schema, sessionId, at)
   if (state) return { state: { ...state, accepted: await acceptedOf(database, schema, key, state) }, seq, digest, warnings }
   const session = await readSession(database, schema, sessionId)
   if (!session) return null
   const { agent, context, tags } = session
   const lost = { agent, context, tags, run: Number(row.run), checkpoint: Number(row.checkpoint), seq, digest, warnings }
   return { lost: true, ...(row.erased === 'true' && { erased: true as const }), ...lost }
+}
+
+/** See `Store.state`. */
+export async function readStoredState(database: Queryable, schema: Schema, sessionId: string): Promise<SessionState | null> {
+  const at = await headOf(database, schema, safeKey(sessionId))
+  return (at && (await stateAt(database, schema, sessionId, at)).state) ?? null
+}
+
+interface Head {
+  key: string
+  row: TextRow
+  seq: number
+  digest: string
+}
+
+async function headOf(database: Queryable, schema: Schema, key: string): Promise<Head | undefined> {
+  const [row] = await database.query(
+    `select flushed_seq, digest, run, checkpoint, coalesce(forked_seq, 0) as forked_seq, (erased_at is not null)::text as erased
+     from ${schema.table('sessions')} where session_id = $1`,
+    [key],
+  )
+  const seq = Number(row?.flushed_seq ?? 0)
+  return row && seq > 0 ? { key, row, seq, digest: textIn(row, 'digest') } : undefined
+}
+
+function stateAt(database: Queryable, schema: Schema, sessionId: string, { key, row, seq, digest }: Head): ReturnType<typeof findState> {
+  return findState(database, schema, { sessionId, key, head: { seq, digest }, forkedSeq: Number(row.forked_seq) })
 }
 
 /** SQLSTATE of a write to a read-only database, in which nothing is pruned either. */

@@ -179,7 +179,7 @@ async function append(
   }
   const entries = fresh.map((entry) => parsed(entry, problem))
   const projection = newProjection(session.columns)
-  recall(projection, await recalledEvents(tx, schema, key, session.openSeq, entries))
+  recall(projection, await recalledEvents(tx, schema, key, reopenedSeq(head, entries) ?? session.openSeq, entries))
   const inherited = options.inherited !== undefined
   const forkedSeq = inherited ? Number.MAX_SAFE_INTEGER : (session.columns.forkedFrom?.seq ?? 0)
   const folding = await beginFolding(tx, schema, kept, { of: { sessionId, key, head, forkedSeq }, entries, guarded })
@@ -220,6 +220,13 @@ async function append(
     else await leave()
   }
   return { head: last, strays: [], folding, failures: all, entries }
+}
+
+/** The stored answer whose turn these events reopen, if they do: it is the newest one. */
+function reopenedSeq(head: StoredHead, entries: readonly ParsedEntry[]): number | undefined {
+  const { event } = entries.find((entry) => entry.event.type === 'recovery_started' && entry.event.strategy === 'selective') ?? {}
+  const toSeq = event?.type === 'recovery_started' ? event.toSeq : undefined
+  return toSeq !== undefined && toSeq <= head.seq ? toSeq : undefined
 }
 
 function gap(head: number, first: number): StoreError {

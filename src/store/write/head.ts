@@ -31,6 +31,7 @@ export async function lockSession(
   const [row] = await tx.query(
     `select breaking.names as unknown, held.* from (${breakingMigrations(schema, '$2')}) breaking left join lateral (
        select agent, status, epoch, flushed_seq, digest, run, current_run, turns, open_seq, coalesce(error_raw, error::text) as error,
+         coalesce(paused_raw, paused::text) as paused,
          input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, usd, model, provider, checkpoint,
          parent, forked_seq, (erased_at is not null)::text as erased
        from ${schema.table('sessions')} where session_id = $1 for update
@@ -54,6 +55,7 @@ function lockedOf(row: TextRow): LockedSession {
       currentRun: row.current_run == null ? null : Number(row.current_run),
       turns: Number(row.turns),
       error: row.error ? (JSON.parse(row.error) as SessionRow['error']) : null,
+      paused: row.paused ? (JSON.parse(row.paused) as SessionRow['paused']) : null,
       usage: {
         input_tokens: Number(row.input_tokens),
         output_tokens: Number(row.output_tokens),

@@ -12,6 +12,7 @@ import { sanitiser } from '../postgres/sanitise.ts'
 export async function applyMove(tx: Queryable, schema: Schema, key: string, { event, run }: Move): Promise<void> {
   switch (event.type) {
     case 'recovery_started':
+      if (event.strategy === 'selective') return takeResultsOut(tx, schema, key, event)
       return leaveTurns(tx, schema, key, run, event)
     case 'rolled_back':
       return rollBack(tx, schema, key, event)
@@ -24,7 +25,7 @@ export async function applyMove(tx: Queryable, schema: Schema, key: string, { ev
 
 /** Marks the checkpoints that the session has gone back behind. */
 export async function leaveCheckpoints(tx: Queryable, schema: Schema, key: string, { event, run }: Move): Promise<void> {
-  if (event.type === 'forked') return
+  if (event.type === 'forked' || (event.type === 'recovery_started' && event.strategy === 'selective')) return
   const toSeq = event.type === 'session_started' ? 0 : event.toSeq
   const runStart = `(select max(seq) from ${schema.table('events')} where session_id = $1 and type = 'run_started' and run = $3::int)`
   const [above, value] = toSeq === undefined ? [runStart, run] : ['$3::bigint', toSeq]
@@ -43,6 +44,12 @@ async function leaveTurns(tx: Queryable, schema: Schema, key: string, run: numbe
   const why = WHY_LEFT[strategy as keyof typeof WHY_LEFT] ?? strategy
   await archive(tx, schema, { key, seq, why, which: `run = $4 and kind <> 'user' and position > $5`, values: [run, toSeq] })
   if (strategy === 'restart_run') await waitAgain(tx, schema, key, 'run = $2', run)
+}
+
+/** The turn whose calls are chosen anew gets another message with results. */
+async function takeResultsOut(tx: Queryable, schema: Schema, key: string, event: EventOf<'recovery_started'>): Promise<void> {
+  const { seq, toSeq = 0 } = event
+  await archive(tx, schema, { key, seq, why: 'recovered', which: `kind = 'tool_results' and position = $4 and seq < $2`, values: [toSeq] })
 }
 
 async function rollBack(tx: Queryable, schema: Schema, key: string, event: EventOf<'rolled_back'>): Promise<void> {
@@ -96,7 +103,7 @@ async function leaveCalls(tx: Queryable, schema: Schema, key: string, { seq, at 
 async function becomeFork(tx: Queryable, schema: Schema, key: string, event: EventOf<'forked'>): Promise<void> {
   const { seq, tags, at } = event
   await archive(tx, schema, { key, seq, why: 'forked', which: 'position is null and seq < $4', values: [seq] })
-  const counted = ['tool_calls', 'errors', 'token_usage', 'approvals', 'recoveries']
+  const counted = ['tool_calls', 'errors', 'token_usage', 'approvals', 'recoveries', 'custom_events']
   const deletes = counted.map((table) => `${table}_left as (delete from ${schema.table(table)} where session_id = $1)`)
   await tx.query(`with ${deletes.join(', ')} select 1`, [key])
   const [row] = await tx.query(`select agent, context, to_json(tags) as tags, raw from ${schema.table('sessions')} where session_id = $1`, [

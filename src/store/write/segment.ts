@@ -5,12 +5,14 @@ import type { Queryable } from '../postgres/database.ts'
 import type { ParsedEntry } from './entries.ts'
 import type { ToolCallRecord } from '../project/calls.ts'
 import type { Projection, Rows } from '../project/projections.ts'
+import { WITH_OUTCOME } from '../project/recoveries.ts'
 import type { Schema } from '../postgres/schema.ts'
-import { waitingCalls } from '../project/session-columns.ts'
+import { pausedColumns, waitingCalls } from '../project/session-columns.ts'
 import type { StoredHead } from '../rows.ts'
 import {
   APPROVALS,
   CHECKPOINTS,
+  CUSTOM_EVENTS,
   DECISIONS,
   ERRORS,
   EVENTS,
@@ -51,12 +53,20 @@ export async function writeSegment(tx: Queryable, schema: Schema, segment: Segme
   insertRows(statement, schema, { table: 'messages', columns: MESSAGES, rows: rows.messages, fixed })
   insertRows(statement, schema, { table: 'errors', columns: ERRORS, rows: rows.errors, fixed, onConflict: 'on conflict do nothing' })
   insertRows(statement, schema, { table: 'token_usage', columns: TOKEN_USAGE, rows: rows.usage, fixed })
+  insertRows(statement, schema, { table: 'custom_events', columns: CUSTOM_EVENTS, rows: rows.customEvents, fixed })
   insertRows(statement, schema, { table: 'approvals', columns: APPROVALS, rows: rows.requests, fixed })
-  insertRows(statement, schema, { table: 'recoveries', columns: RECOVERIES, rows: rows.recoveries, fixed })
+  insertRows(statement, schema, {
+    table: 'recoveries',
+    columns: RECOVERIES,
+    rows: rows.recoveries,
+    fixed,
+    onConflict: 'on conflict do nothing',
+  })
   insertCheckpoints(statement, schema, fixed, checkpoints)
   mergeCalls(statement, schema, fixed, [...rows.toolCalls.values()])
   if (rows.taken.length > 0) statement.part(takeMessages(statement, schema, key, rows.taken))
   if (rows.decisions.length > 0) statement.part(decide(statement, schema, key, rows.decisions))
+  if (rows.outcome) statement.part(endRecoveries(statement, schema, key, rows.outcome))
   if (segment.commitsFrom !== undefined) statement.part(commit(statement, schema, key, segment.commitsFrom, head.seq))
   statement.part(updateSession(statement, schema, segment))
   await tx.query(textOfStatement(statement, 'select 1'), [...statement.values])
@@ -86,7 +96,18 @@ function mergeCalls(statement: Statement, schema: Schema, fixed: Record<string, 
   insertRows(statement, schema, { ...insert, rows: untold, onConflict })
 }
 
-const FILLED_IN = ['worker', 'started_at', 'effect', 'idempotency_key', 'input', 'input_digest', 'issued_seq', 'resolved_by', 'note']
+const FILLED_IN = [
+  'worker',
+  'started_at',
+  'effect',
+  'idempotency_key',
+  'input',
+  'input_digest',
+  'model_input',
+  'issued_seq',
+  'resolved_by',
+  'note',
+]
 const OUTCOME = ['result', 'error', 'effect_id', 'replay_of', 'result_blob', 'completed_at', 'raw_outcome', 'outcome_seq']
 
 /** Merges a call's row: an outcome replaces the previous one as a whole; other columns are filled in. */
@@ -133,6 +154,15 @@ function decide(statement: Statement, schema: Schema, key: string, decisions: Ro
     where stored.session_id = ${statement.value(key)} and stored.call_id = given.call_id and stored.status = 'requested'`
 }
 
+/** What came of the recoveries of earlier segments. */
+function endRecoveries(statement: Statement, schema: Schema, key: string, ended: NonNullable<Rows['outcome']>): string {
+  const { before, outcome, outcome_code, ended_at } = ended
+  return `update ${schema.table('recoveries')}
+    set outcome = ${statement.value(outcome)}, outcome_code = ${statement.value(outcome_code)}, ended_at = ${statement.value(ended_at)}
+    where session_id = ${statement.value(key)} and seq < ${statement.value(before)} and outcome is null
+      and kind in (${WITH_OUTCOME.map((kind) => `'${kind}'`).join(', ')})`
+}
+
 /** The transaction's id is the column's default. */
 function commit(statement: Statement, schema: Schema, key: string, first: number, last: number): string {
   const values = [statement.value(key), `${statement.value(first)}::bigint`, `${statement.value(last)}::bigint`]
@@ -141,7 +171,7 @@ function commit(statement: Statement, schema: Schema, key: string, first: number
 
 function updateSession(statement: Statement, schema: Schema, { key, projection, head, executionId }: Segment): string {
   const { session, openTurn } = projection
-  const { status, run, currentRun, turns, error, usage, usd, model, provider, checkpoint, forkedFrom, updatedAt } = session
+  const { status, run, currentRun, turns, error, paused, usage, usd, model, provider, checkpoint, forkedFrom, updatedAt } = session
   const safe = sanitiser()
   const set: Record<string, unknown> = {
     status,
@@ -153,8 +183,9 @@ function updateSession(statement: Statement, schema: Schema, { key, projection, 
     current_run: currentRun,
     turns,
     open_seq: openTurn?.seq ?? null,
-    error: error && safe.json(error),
-    error_raw: error && safe.raw(error),
+    error: error && safe.json(error as unknown as Json),
+    error_raw: error && safe.raw(error as unknown as Json),
+    ...pausedColumns(paused),
     ...usage,
     usd,
     model: model === null ? null : safeKey(model),

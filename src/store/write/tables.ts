@@ -58,6 +58,7 @@ export const TOOL_CALLS = {
   idempotency_key: 'text',
   input: 'jsonb',
   input_digest: 'text',
+  model_input: 'jsonb',
   status: 'text',
   attempt: 'integer',
   worker: 'text',
@@ -95,6 +96,7 @@ export const ERRORS = {
   retryable: 'boolean',
   next_delay_ms: 'bigint',
   worker: 'text',
+  model: 'text',
   at: 'timestamptz',
   raw: 'text',
 } as const satisfies Columns
@@ -147,6 +149,19 @@ export const APPROVALS = {
   raw_decision: 'text',
 } as const satisfies Columns
 
+export const CUSTOM_EVENTS = {
+  seq: 'bigint',
+  run: 'integer',
+  turn: 'integer',
+  call_id: 'text',
+  tool: 'text',
+  attempt: 'integer',
+  name: 'text',
+  data: 'jsonb',
+  at: 'timestamptz',
+  raw: 'text',
+} as const satisfies Columns
+
 /** Decisions on stored requests. */
 export const DECISIONS = {
   call_id: 'text',
@@ -166,5 +181,8 @@ export const RECOVERIES = {
   note: 'text',
   details: 'jsonb',
   at: 'timestamptz',
+  outcome: 'text',
+  outcome_code: 'text',
+  ended_at: 'timestamptz',
   raw: 'text',
 } as const satisfies Columns

@@ -81,13 +81,13 @@ async function transact(needs: WriteNeeds, flush: Flush, manner: Manner): Promis
 }
 
 function warnOf(logger: Logger | undefined, sessionId: string, { folding, failures, entries }: Applied): void {
-  for (const warning of folding?.warnings ?? []) logger?.warn({ sessionId }, `pawl: ${warning}`)
+  for (const warning of folding?.warnings ?? []) logger?.warn({ session: sessionId }, warning)
   for (const { event, error } of failures) {
-    logger?.warn({ sessionId, version: event.version, err: error }, 'pawl: a checkpoint was not written; the next one covers it')
+    logger?.warn({ session: sessionId, checkpoint: event.version, err: error }, 'a checkpoint was not written; the next one covers it')
   }
   const adjusted = entries.filter((entry) => entry.adjusted.length > 0)
   const [first] = adjusted
   if (!first) return
-  const about = { sessionId, seq: first.seq, type: first.event.type, adjusted: first.adjusted, events: adjusted.length }
-  logger?.warn(about, 'pawl: events contain values that their rows cannot hold: `events.adjusted` has the stored values')
+  const about = { session: sessionId, seq: first.seq, type: first.event.type, adjusted: first.adjusted, events: adjusted.length }
+  logger?.warn(about, 'events contain values that their rows cannot hold: `events.adjusted` has the stored values')
 }

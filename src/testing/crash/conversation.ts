@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { messageRowsOf } from '../../client/session/message-rows.ts'
 import type { Pawl } from '../../client/pawl.ts'
 import type { RunHandle, SessionHandle } from '../../client/types.ts'
+import { blobOf, withBlob } from '../../session/blobs.ts'
 import type { SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import type { MessageRow } from '../../store/rows.ts'
@@ -169,9 +170,14 @@ async function stopped<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return Promise.race([work, stop])
 }
 
+/** The session's events with their large values. */
 async function eventsOf(session: SessionHandle): Promise<SessionEvent[]> {
   const events: SessionEvent[] = []
-  for await (const event of session.events()) events.push(event)
+  for await (const event of session.events()) {
+    const blob = blobOf(event)
+    const json = blob && (await session.blob(blob.sha256))
+    events.push(json == null ? event : withBlob(event, JSON.parse(json) as Json))
+  }
   return events
 }
 

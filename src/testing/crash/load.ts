@@ -3,12 +3,13 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { WorkerError } from '../../worker/index.ts'
+import { loadTypescript } from '../../worker/typescript-loader.ts'
 import { CrashTestError } from './errors.ts'
 import type { CrashTestOptions } from './types.ts'
 
 /**
  * The options that the module exports as default, or that the function which it exports gives.
- * @throws WorkerError `module_not_found`; CrashTestError `no_crash_test`, `crash_test_failed_to_load`.
+ * @throws WorkerError `module_not_found`, `no_typescript_loader`; CrashTestError `no_crash_test`, `crash_test_failed_to_load`.
  */
 export async function loadCrashTest(path: string): Promise<CrashTestOptions> {
   const file = resolve(path)
@@ -22,7 +23,7 @@ export async function loadCrashTest(path: string): Promise<CrashTestOptions> {
 }
 
 async function importModule(file: string): Promise<unknown> {
-  if (/\.[mc]?tsx?$/.test(file)) await loadTypescript(file)
+  await loadTypescript(file)
   try {
     const { default: exported } = (await import(pathToFileURL(file).href)) as { default?: unknown }
     return typeof exported === 'function' ? await exported() : exported
@@ -30,20 +31,4 @@ async function importModule(file: string): Promise<unknown> {
     const message = cause instanceof Error ? cause.message : String(cause)
     throw new CrashTestError('crash_test_failed_to_load', `${file} could not be loaded: ${message}. Fix the module.`, { cause })
   }
-}
-
-/** What worker processes are started with for a TypeScript module. Without the optional package, Node may know TypeScript itself. */
-async function loadTypescript(file: string): Promise<void> {
-  if ((process.features as { typescript?: unknown }).typescript) return
-  const loader = 'tsx'
-  try {
-    await import(loader)
-  } catch (cause) {
-    throw new CrashTestError(
-      'crash_test_failed_to_load',
-      `${file} is TypeScript and the optional package tsx is not installed: npm install tsx, or use a compiled module.`,
-      { cause },
-    )
-  }
-  await import('../../worker/executor/typescript.ts')
 }

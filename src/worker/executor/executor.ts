@@ -2,7 +2,7 @@
 import { hostname } from 'node:os'
 import type { Agent } from '../../agent/agent.ts'
 import type { AnyServices, Logger } from '../../agent/tool.ts'
-import type { JobOrder, Outcome } from '../../jobs/contract.ts'
+import type { JobLink, JobOrder, ModelAnswer, Outcome } from '../../jobs/contract.ts'
 import { AttemptLost, TryAgain } from '../../jobs/errors.ts'
 import { carryOut } from '../../jobs/index.ts'
 import { largeValues } from '../../jobs/large-values.ts'
@@ -44,6 +44,7 @@ interface Held {
   begun: boolean
   entered?: { at: number; timeoutMs: number }
   progress?: Json
+  answer?: ModelAnswer
   outcome?: Outcome
   /** How long an outcome is still kept while an orchestrator is connected. Without one, it is kept. */
   keepMs: number
@@ -54,6 +55,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
   const held = new Map<string, Held>()
   const line = orchestratorLine()
   const worker = `${hostname()}:${process.pid}`
+  const models = new Map(agents.flatMap(({ name, model }) => nameOf(model).map((known) => [name, known])))
   const values = largeValues(
     {
       put: (sessionId, ref, json, waitMs) => line.ask({ ask: 'put_value', sessionId, ref, json, ...defined({ waitMs }) }),
@@ -61,10 +63,17 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
     },
     logger,
   )
+  const byName = new Map(agents.map((agent) => [agent.name, agent]))
   const needs: JobNeeds = {
-    agents: new Map(agents.map((agent) => [agent.name, agent])),
+    agents: byName,
     services,
-    views: sessionViews((target, from) => line.ask({ ask: 'entries', target, from }), values),
+    views: sessionViews({
+      read: (target, from) => line.ask({ ask: 'entries', target, from }),
+      values,
+      slicesOf: (agent) => byName.get(agent)?.slices ?? [],
+      hasHooks: (agent) => (byName.get(agent)?.hooks.length ?? 0) > 0,
+      logger,
+    }),
     values,
     logger,
     worker,
@@ -106,6 +115,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
           attempt: order.attempt,
           link: linkOf(job, one),
           ...(along && { along }),
+          ...(order.answer && { answer: order.answer }),
         },
         order.input,
       ),
@@ -115,7 +125,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
     if (!ownProcess) held.delete(job)
   }
 
-  function linkOf(job: string, one: Held) {
+  function linkOf(job: string, one: Held): JobLink {
     return {
       signal: one.stop.signal,
       async begin() {
@@ -130,17 +140,21 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
         one.progress = value
         line.post({ type: 'progress', job, value })
       },
+      answered(answer) {
+        one.answer = answer
+        line.post({ type: 'answered', job, answer })
+      },
       stillMine: () => line.ask({ ask: 'still_mine', job }),
     }
   }
 
   function holdings(): Holding[] {
-    return [...held].map(([job, { order, begun, entered, progress, outcome }]) => ({
+    return [...held].map(([job, { order, begun, entered, progress, answer, outcome }]) => ({
       job,
       order,
       begun,
       ...(entered && { entered: { agoMs: Date.now() - entered.at, timeoutMs: entered.timeoutMs } }),
-      ...defined({ progress }),
+      ...defined({ progress, answer }),
       ...(outcome && { outcome }),
     }))
   }
@@ -152,9 +166,15 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
       connected = channel
       // Reported again: the countdown restarts with the new orchestrator.
       for (const one of held.values()) one.keepMs = keepMsOf(one.order)
-      line.connect(channel, { type: 'hello', executor: id, pid: process.pid, worker, holding: holdings() })
+      line.connect(channel, { type: 'hello', executor: id, pid: process.pid, worker, models, holding: holdings() })
     },
   }
+}
+
+/** The model's name, unless it is chosen for each call. */
+function nameOf(model: Agent['model']): string[] {
+  if (typeof model === 'function') return []
+  return [typeof model === 'string' ? model : model.name]
 }
 
 const keepMsOf = ({ ticket }: JobOrder): number => (ticket.once ? KEEP_ANSWER_MS.external : KEEP_ANSWER_MS.repeatable)

@@ -1,10 +1,11 @@
 // The process of an executor: loads the user's module, then connects to the orchestrator that its parent names.
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { openLogger } from '../../log/logger.ts'
+import { type SentLine, sendingLogger } from '../../log/sending-logger.ts'
 import { crossing } from '../errors.ts'
 import { socketChannel } from '../channel.ts'
-import { defaultLogger } from '../logger.ts'
-import type { ExecutorToParent, FromExecutor, ParentToExecutor, ToExecutor } from '../protocol.ts'
+import type { ExecutorProcessOptions, ExecutorToParent, FromExecutor, ParentToExecutor, ToExecutor } from '../protocol.ts'
 import { startExecutor } from './executor.ts'
 import { loadWorkerModule } from './load-module.ts'
 import { folderOfMissing, reportLoadedFiles } from './loaded-files.ts'
@@ -28,7 +29,7 @@ async function main(id: number, module: string): Promise<void> {
       reconnect()
     })
   })
-  const logger = defaultLogger()
+  const logger = openLogger({ redact, ...(toParent && { to: sendingLogger(sendLine) }) })
   const { agents, services: declared } = await loadWorkerModule(module)
   const { services, dispose } = await makeServices(declared)
   const executor = startExecutor({ id, agents, services, logger, ownProcess: true })
@@ -40,6 +41,7 @@ async function main(id: number, module: string): Promise<void> {
   void post({ pawl: 'loaded' })
   await shutdown
   await dispose().catch((err: unknown) => logger.error({ err }, 'the services could not be disposed of'))
+  await lastLine
 }
 
 /** Connects, with retries for as long as that orchestrator is the newest. */
@@ -73,14 +75,23 @@ function post(message: ExecutorToParent): Promise<void> {
   })
 }
 
-const [id = '0', module = '', reports] = process.argv.slice(2)
+const [id = '0', module = '', options = ''] = process.argv.slice(2)
+const {
+  reportsFiles,
+  log: { redact, toParent },
+} = JSON.parse(options) as ExecutorProcessOptions
+/** The newest log line on its way to the parent. */
+let lastLine = Promise.resolve()
+const sendLine = (line: SentLine): void => {
+  lastLine = post({ pawl: 'log', ...line })
+}
 const tellFile = (path: string): void => void post({ pawl: 'files', files: [path] })
-const tellLoaded = reports === undefined ? () => undefined : reportLoadedFiles(tellFile)
+const tellLoaded = reportsFiles ? reportLoadedFiles(tellFile) : () => undefined
 try {
   await main(Number(id), module)
   process.exit(0)
 } catch (error) {
-  if (reports !== undefined) tellMissing(error)
+  if (reportsFiles) tellMissing(error)
   await post({ pawl: 'start_failed', error: crossing(error) })
   process.exit(1)
 }

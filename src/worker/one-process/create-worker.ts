@@ -1,16 +1,16 @@
 // A worker in the caller's own process: an orchestrator and one executor, without a process boundary between them.
-import { DefaultLogger, type LogEntry, Runtime } from '@temporalio/worker'
-import type { Logger } from '../../agent/tool.ts'
 import { resolveTemporal, warnIfAssumed } from '../../connect/temporal.ts'
+import { openLogger } from '../../log/logger.ts'
+import { userLogger } from '../../log/user-logger.ts'
 import { openStore } from '../../store/index.ts'
 import { startApiKeys } from '../api-keys.ts'
 import { loopback } from '../channel.ts'
 import { checkAgents } from '../definition.ts'
 import { startExecutor } from '../executor/executor.ts'
 import { makeServices } from '../executor/services.ts'
-import { defaultLogger } from '../logger.ts'
 import type { CreateWorkerOptions, PawlWorker } from '../options.ts'
 import { createOrchestrator } from '../orchestrator/orchestrator.ts'
+import { installRuntime } from '../orchestrator/sdk-runtime.ts'
 import { connectNative } from '../orchestrator/temporal.ts'
 import type { FromExecutor, ToExecutor } from '../protocol.ts'
 import { storeOptions } from '../store-options.ts'
@@ -19,9 +19,9 @@ import { startHeartbeatThread } from './threaded-heartbeats.ts'
 /** See `createWorker` of `pawl/worker`. */
 export async function createWorker(options: CreateWorkerOptions): Promise<PawlWorker> {
   const { agents } = checkAgents(options)
+  const logger = openLogger({ to: options.logger && userLogger(options.logger), redact: options.redact })
   const { dispose, services } = await makeServices(options.services)
-  const logger = options.logger ?? defaultLogger()
-  quietRuntime(logger)
+  const sdk = installRuntime(logger)
   const store = openStore({ ...storeOptions(options), logger, watch: 'always' })
   if (!options.connection) warnIfAssumed(options.temporal, logger)
   const { apiKey, ...where } = resolveTemporal(options.temporal)
@@ -37,9 +37,11 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
   const { worker, connect, settle } = await createOrchestrator({
     ...options,
     connection,
+    ...(!options.connection && { address: where.address }),
     namespace,
     store,
     logger,
+    sdk,
     ...(thread && { heartbeats: thread.heartbeats }),
   })
   const [orchestratorEnd, executorEnd] = loopback<FromExecutor, ToExecutor>()
@@ -69,18 +71,5 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
     status() {
       return { state: worker.state(), ...worker.status() }
     },
-  }
-}
-
-/** Passes the SDK's warnings and errors to the logger; by default, the SDK prints a line for each step of a worker. */
-function quietRuntime(logger: Logger): void {
-  const tell = ({ level, message, meta }: LogEntry): void => {
-    // The worker for pawl's own activities has no workflows on purpose.
-    if (!message.startsWith('No workflows registered')) logger[level === 'ERROR' ? 'error' : 'warn']({ ...meta }, message)
-  }
-  try {
-    Runtime.install({ logger: new DefaultLogger('WARN', tell) })
-  } catch {
-    // The caller has installed its own runtime, or has a worker already.
   }
 }

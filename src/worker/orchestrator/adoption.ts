@@ -34,7 +34,9 @@ export function adoptionBy(client: Client, logger: Logger): (held: Holding, runn
           )
         },
       )
-      .catch((err: unknown) => logger.warn({ err, call: ticket.call }, 'the answer of a call could not be sent to the server'))
+      .catch((err: unknown) =>
+        logger.warn({ err, session: ticket.sessionId, call: ticket.call }, 'the answer of a call could not be sent to the server'),
+      )
   }
 }
 

@@ -1,11 +1,46 @@
 // The workflow bundle: the prebuilt one, or one bundled at the start for another SDK version or the user's own converter or interceptors.
+import { createHash } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { bundleWorkflowCode, type WorkflowBundleOption } from '@temporalio/worker'
+import type { DataConverter } from '@temporalio/common'
+import { bundleWorkflowCode, type WorkerInterceptors, type WorkflowBundleOption } from '@temporalio/worker'
+import { absoluteConverter } from '../../connect/data-converter.ts'
 import { defined } from '../../session/defined.ts'
+import { totalCodecs } from './details.ts'
+
+/**
+ * Time limit of one activation of a workflow. The SDK's 5 s are too short for a busy machine, or for a session that gets a thousand
+ * messages at once, and exceeding the limit ends the whole process (Node finds its async hooks corrupted).
+ */
+export const ACTIVATION_TIMEOUT = '60s'
+
+/** The workflow code of this build, and the data converter that belongs to it. */
+export interface WorkflowCode {
+  workflowBundle: WorkflowBundleOption
+  dataConverter: DataConverter
+}
+
+/** What workers run, and what a preflight replays. `buildId`: the name of this build, for operators. */
+export async function workflowCode(user: {
+  dataConverter?: DataConverter | undefined
+  interceptors?: WorkerInterceptors | undefined
+}): Promise<WorkflowCode & { buildId: string }> {
+  const given = user.dataConverter && absoluteConverter(user.dataConverter)
+  const {
+    workflowBundle: bundle,
+    payloadConverterPath,
+    buildId,
+  } = await workflowBundle({
+    payloadConverterPath: given?.payloadConverterPath,
+    failureConverterPath: given?.failureConverterPath,
+    workflowInterceptors: user.interceptors?.workflowModules,
+  })
+  const payloadCodecs = given?.payloadCodecs && totalCodecs(given.payloadCodecs)
+  return { workflowBundle: bundle, buildId, dataConverter: { ...given, payloadConverterPath, ...defined({ payloadCodecs }) } }
+}
 
 /** The options that decide whether the prebuilt bundle can be used. */
 export interface BundleOptions {
@@ -22,15 +57,22 @@ const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
 /** Path of pawl's own payload converter. */
 const TOTAL_CONVERTER = here(`../../workflows/payload-converter.${extension}`)
 
-/** The bundle to run, and the payload converter that the worker must use with it. */
-export async function workflowBundle(
-  options: BundleOptions,
-): Promise<{ workflowBundle: WorkflowBundleOption; payloadConverterPath: string }> {
+/** The bundle to run, the payload converter that the worker must use with it, and the name of this build for operators. */
+export interface Bundle {
+  workflowBundle: WorkflowBundleOption
+  payloadConverterPath: string
+  buildId: string
+}
+
+/** Makes or finds the bundle. */
+export async function workflowBundle(options: BundleOptions): Promise<Bundle> {
   const { failureConverterPath } = options
+  const prebuilt = await prebuiltBundle()
   const own =
     options.payloadConverterPath !== undefined || failureConverterPath !== undefined || (options.workflowInterceptors?.length ?? 0) > 0
-  if (!own && (await prebuiltFits())) {
-    return { workflowBundle: { codePath: here('../../workflow-bundle.js') }, payloadConverterPath: TOTAL_CONVERTER }
+  if (!own && prebuilt?.fits) {
+    const buildId = buildIdOf(prebuilt.digest, prebuilt.version)
+    return { workflowBundle: { codePath: here('../../workflow-bundle.js') }, payloadConverterPath: TOTAL_CONVERTER, buildId }
   }
   const folder = await mkdtemp(join(tmpdir(), 'pawl-bundle-'))
   try {
@@ -44,20 +86,26 @@ export async function workflowBundle(
       workflowInterceptorModules: [here(`../../workflows/resets.${extension}`), ...(options.workflowInterceptors ?? [])],
       logger: SILENT,
     })
-    return { workflowBundle: { code }, payloadConverterPath: options.payloadConverterPath ?? TOTAL_CONVERTER }
+    const buildId = buildIdOf(createHash('sha256').update(code).digest('hex').slice(0, 8), prebuilt?.version)
+    return { workflowBundle: { code }, payloadConverterPath: options.payloadConverterPath ?? TOTAL_CONVERTER, buildId }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-/** The SDK refuses a bundle that was made by another version. */
-async function prebuiltFits(): Promise<boolean> {
+/** Shown by Temporal for the worker, and in the history of each workflow task: the release, and the workflow code. */
+function buildIdOf(digest: string, version = 'unreleased'): string {
+  return `pawl@${version}+${digest}`
+}
+
+/** What `npm run build` has noted of its bundle; undefined: there is none. The SDK refuses one that was made by another version (`fits`). */
+async function prebuiltBundle(): Promise<{ version: string; digest: string; fits: boolean } | undefined> {
   try {
-    const { sdk } = JSON.parse(await readFile(here('../../workflow-bundle.json'), 'utf8')) as { sdk: string }
-    const { version } = createRequire(import.meta.url)('@temporalio/worker/package.json') as { version: string }
-    return sdk === version
+    const made = JSON.parse(await readFile(here('../../workflow-bundle.json'), 'utf8')) as { sdk: string; version: string; digest: string }
+    const { version: sdk } = createRequire(import.meta.url)('@temporalio/worker/package.json') as { version: string }
+    return { version: made.version, digest: made.digest, fits: made.sdk === sdk }
   } catch {
-    return false
+    return undefined
   }
 }
 

@@ -1,9 +1,11 @@
 // Dispatches jobs: each has a lease from the start, is assigned to one executor after another until one accepts it, and ends with the
 // activity's result.
+import type { ApplicationFailure } from '@temporalio/common'
 import type { JobListener } from '../../activities/needs.ts'
 import type { JobOrder } from '../../jobs/contract.ts'
 import type { Holding } from '../protocol.ts'
 import type { AssignmentEnd, Executor } from './executors.ts'
+import { afterDeath, withAnswer } from './answered.ts'
 import { failureOf, givenUpMoving, stoppedUnbegun, workerDied } from './failures.ts'
 import type { Lease, Leases } from './leases.ts'
 import type { Given, Placed, Pool } from './pool.ts'
@@ -11,6 +13,8 @@ import { defined } from '../../session/defined.ts'
 
 /** How often a job is assigned to executors that die or freeze before they accept it. */
 const MOST_PLACINGS = 5
+/** How long a model's answer is kept while no executor accepts jobs: that is how long they may take to start. */
+const KEEP_ANSWER_MS = 30_000
 
 /** The activity's result; undefined if no executor could accept the job. */
 export type Answer = { result: unknown } | undefined
@@ -30,6 +34,8 @@ interface Underway extends Given {
   isStopped: boolean
   /** Whether an executor had accepted it before it was withdrawn. */
   mayHaveBegun: boolean
+  /** The newest death of an executor after which the job was kept for another one. */
+  died?: ApplicationFailure
 }
 
 /** Dispatches jobs to the executors of a pool. */
@@ -73,15 +79,24 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
 
   async function carry(job: Underway): Promise<Answer> {
     for (let placings = 0; placings < MOST_PLACINGS; placings++) {
-      await pool.someone()
-      if (job.isStopped) throw job.mayHaveBegun ? workerDied(job.order, job.lease.report, 'neighbour') : stoppedUnbegun()
+      await someone(job)
+      if (job.isStopped) throw job.died ?? (job.mayHaveBegun ? workerDied(job.order, job.lease.report, 'neighbour') : stoppedUnbegun())
       const placed = pool.give(job)
-      if (!placed) return undefined
+      if (!placed) {
+        if (job.died) throw job.died
+        return undefined
+      }
       job.at = placed
       const answer = await resultOf(await placed.ended, job)
       if (answer !== 'again') return answer
     }
-    throw givenUpMoving(job.order)
+    throw job.died ?? givenUpMoving(job.order)
+  }
+
+  async function someone(job: Underway): Promise<void> {
+    const until = Date.now() + (job.order.answer ? KEEP_ANSWER_MS : 0)
+    let isThere = await pool.someone(job.order)
+    while (!isThere && !job.isStopped && Date.now() < until) isThere = await pool.someone(job.order)
   }
 
   return { dispatch, adopt }
@@ -91,6 +106,7 @@ const announce = (lease: Lease): Promise<void> => lease.announce().catch(() => u
 
 /** The activity's result, or `again` if another executor must get the job. */
 async function resultOf(how: AssignmentEnd, job: Underway): Promise<{ result: unknown } | 'again'> {
+  job.order = withAnswer(job.order, job.at?.assignment)
   const { order, lease } = job
   job.mayHaveBegun ||= job.at?.assignment.isAccepted === true
   switch (how.end) {
@@ -99,9 +115,17 @@ async function resultOf(how: AssignmentEnd, job: Underway): Promise<{ result: un
       throw await failureOf(how.outcome, lease)
     case 'moved':
       return 'again'
-    case 'died':
+    case 'died': {
       if (!how.isAccepted) return 'again'
-      throw workerDied(order, { ...lease.report, worker: how.worker }, how.cause)
+      const died = workerDied(order, { ...lease.report, worker: how.worker }, how.cause)
+      const next = afterDeath(order, how)
+      if (!next) throw died
+      job.died = died
+      job.order = next
+      // Unrecorded, this death would be lost if the orchestrator died next.
+      await lease.record({ attempt: next.attempt.number, failed: next.attempt.failed }).catch(() => undefined)
+      return 'again'
+    }
     case 'stopped':
       throw stoppedUnbegun()
   }

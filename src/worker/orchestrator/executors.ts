@@ -1,7 +1,7 @@
 // The orchestrator's view of its executors: their reports and their assignments.
 import { LRUCache } from 'lru-cache'
 import type { JobListener } from '../../activities/needs.ts'
-import type { JobOrder, Outcome } from '../../jobs/contract.ts'
+import type { JobOrder, ModelAnswer, Outcome } from '../../jobs/contract.ts'
 import type { DeathReport } from '../../session/attempts.ts'
 import type { Watermark } from '../../session/events.ts'
 import type { Channel } from '../channel.ts'
@@ -32,6 +32,8 @@ export interface Assignment {
   isAccepted: boolean
   /** When its body was entered, and how many milliseconds it may take. */
   entered?: { at: number; timeoutMs: number }
+  /** Of a model call: the answer, once its executor has received it completely. */
+  answer?: ModelAnswer
   stoppedAt?: number
   settle(end: AssignmentEnd): void
 }
@@ -42,6 +44,8 @@ export interface Executor {
   pid: number
   /** `host:pid`, as people see it. */
   worker: string
+  /** The models of its agents, where they are fixed. */
+  models: ReadonlyMap<string, string>
   channel: Channel<FromExecutor, ToExecutor>
   assignments: Map<string, Assignment>
   /** The sessions that it has folded, and up to where. */
@@ -60,11 +64,11 @@ export interface Executor {
 /** An executor that has just sent its hello. */
 export function newExecutor(
   channel: Executor['channel'],
-  { executor: id, pid, worker }: Pick<FromExecutor & { type: 'hello' }, 'executor' | 'pid' | 'worker'>,
+  { executor: id, pid, worker, models }: Omit<FromExecutor & { type: 'hello' }, 'type' | 'holding'>,
 ): Executor {
   const now = Date.now()
   const views = new LRUCache<string, Watermark>({ max: VIEWS_REMEMBERED })
-  return { id, pid, worker, channel, assignments: new Map(), views, aliveAt: now, turningSince: now, isSilent: false }
+  return { id, pid, worker, models, channel, assignments: new Map(), views, aliveAt: now, turningSince: now, isSilent: false }
 }
 
 /** Notes that a message came. */
@@ -88,5 +92,7 @@ export function causeOfDeath({ killed }: Executor, { id }: Assignment): DeathRep
 
 /** The session whose folded events the job needs, if any. */
 export function viewKey({ kind, input, ticket }: JobOrder): string | undefined {
-  return kind === 'callModel' || kind === 'resolveTool' ? `${ticket.sessionId}\n${(input as { epoch: string }).epoch}` : undefined
+  return kind === 'callModel' || kind === 'resolveTool' || kind === 'endHooks'
+    ? `${ticket.sessionId}\n${(input as { epoch: string }).epoch}`
+    : undefined
 }

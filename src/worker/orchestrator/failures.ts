@@ -1,7 +1,8 @@
 // The failures of activities, made from the outcomes of their jobs.
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
-import type { JobKind, JobOrder, Outcome } from '../../jobs/contract.ts'
+import type { JobKind, JobOrder, Outcome, Ticket } from '../../jobs/contract.ts'
 import type { AttemptReport, DeathReport, Thrown } from '../../session/attempts.ts'
+import type { FailedAttempt } from '../../session/events.ts'
 import type { Lease } from './leases.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -30,9 +31,25 @@ export function workerDied({ kind, ticket }: JobOrder, report: AttemptReport, ca
   return ApplicationFailure.create({
     type: 'WorkerDied',
     nonRetryable: !isQuestion(kind),
-    message: `Worker ${report.worker} died (${cause}) during ${ticket.call}.`,
+    message: deathIn(ticket, report.worker, cause),
     details: [details],
   })
+}
+
+/** The same as a failed attempt, of a call that another executor continues. */
+export function deadAttempt({ attempt, ticket }: JobOrder, worker: string, cause: DeathReport['cause']): FailedAttempt {
+  return {
+    attempt: attempt.number,
+    class: 'WorkerDied',
+    message: deathIn(ticket, worker, cause),
+    retryable: true,
+    worker,
+    ...(cause !== 'crash' && { code: cause }),
+  }
+}
+
+function deathIn({ call }: Ticket, worker: string, cause: DeathReport['cause']): string {
+  return `Worker ${worker} died (${cause}) during ${call}.`
 }
 
 /**
@@ -47,8 +64,8 @@ export function neverGiven(kind: JobKind): ApplicationFailure {
   })
 }
 
-/** A sender waits for the answer: Temporal retries the activity. */
-const isQuestion = (kind: JobKind): boolean => kind === 'resolveTool' || kind === 'checkAnswer'
+/** Only Temporal retries the activity: a sender waits for the answer, or nothing else does. */
+const isQuestion = (kind: JobKind): boolean => kind === 'resolveTool' || kind === 'checkAnswer' || kind === 'endHooks'
 
 /** Each executor died or froze before it accepted the job. */
 export function givenUpMoving({ ticket }: JobOrder): ApplicationFailure {

@@ -6,6 +6,7 @@ import type { Client } from '@temporalio/client'
 import { CancelledFailure } from '@temporalio/common'
 import type { ActivityInterceptorsFactory, NativeConnection } from '@temporalio/worker'
 import type { Logger } from '../../agent/tool.ts'
+import { sessionIdOf } from '../../session/protocol.ts'
 import { offer } from './adoption.ts'
 import { effectIn, tellLateResult } from './late-results.ts'
 
@@ -21,13 +22,13 @@ export function lateAnswers({ connection, client, logger }: LateAnswersOptions):
   const { activity } = client
 
   /** Sends the answer in spite of core, whose timer has aborted RPCs of the attempt on the worker's connection. */
-  async function tell(send: () => Promise<void>, whenGivenUp: () => Promise<void> = async () => undefined): Promise<never> {
+  async function tell(about: object, send: () => Promise<void>, whenGivenUp: () => Promise<void> = async () => undefined): Promise<never> {
     try {
       await connection.withAbortSignal(new AbortController().signal, async () => {
         if ((await offer(send)) === 'given_up') await whenGivenUp()
       })
     } catch (err) {
-      logger.warn({ err }, 'the answer of an attempt did not reach the server')
+      logger.warn({ ...about, err }, 'the answer of an attempt did not reach the server')
     }
     throw new CompleteAsyncError()
   }
@@ -39,16 +40,21 @@ export function lateAnswers({ connection, client, logger }: LateAnswersOptions):
         const waitedMs = Math.max(0, Date.now() - currentAttemptScheduledTimestampMs)
         const startedAt = performance.now()
         const isLate = (): boolean => performance.now() - startedAt + waitedMs > (heartbeatTimeoutMs ?? Number.POSITIVE_INFINITY)
+        const { workflowId = '' } = workflowExecution ?? {}
+        const about = { session: sessionIdOf(workflowId), activity: activityType }
         let result: unknown
         try {
           result = await next(input)
         } catch (error) {
           if (!isLate()) throw error
-          return tell(() => (error instanceof CancelledFailure ? activity.reportCancellation(taskToken) : activity.fail(taskToken, error)))
+          return tell(about, () =>
+            error instanceof CancelledFailure ? activity.reportCancellation(taskToken) : activity.fail(taskToken, error),
+          )
         }
-        const givenUp = { activity: activityType, workflowId: workflowExecution?.workflowId ?? '', input: input.args[0], result }
+        const givenUp = { activity: activityType, workflowId, input: input.args[0], result }
         if (!isLate() && !effectIn(givenUp)) return result
         return tell(
+          about,
           () => activity.complete(taskToken, result),
           () => tellLateResult(client, givenUp, logger),
         )

@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client'
 import type { ExecuteToolInput, ExecuteToolResult } from '../../activities/contract.ts'
 import type { Logger } from '../../agent/tool.ts'
 import { callIdOf } from '../../session/events.ts'
-import { type LateResultSignal, SIGNALS } from '../../session/protocol.ts'
+import { type LateResultSignal, sessionIdOf, SIGNALS } from '../../session/protocol.ts'
 import { defined } from '../../session/defined.ts'
 
 /** An activity that the server gave up, and its result. */
@@ -20,13 +20,13 @@ export function effectIn({ activity, input, result }: GivenUp): LateResultSignal
   const { kind } = result as ExecuteToolResult
   const { run, turn, resolution } = input as ExecuteToolInput
   if (kind !== 'completed' || resolution.effect !== 'external') return undefined
-  const { attempt, startedAt, worker, value, content, blob, effectId } = result as ExecuteToolResult & { kind: 'completed' }
+  const { attempt, startedAt, worker, value, content, blob, effectId, emitted } = result as ExecuteToolResult & { kind: 'completed' }
   return {
-    callId: callIdOf(run, turn, resolution.index),
+    callId: callIdOf(run, turn, resolution.index, resolution.generation),
     attempt,
     startedAt,
     worker,
-    ...defined({ value, content, blob, effectId }),
+    ...defined({ value, content, blob, effectId, emitted }),
   }
 }
 
@@ -38,6 +38,9 @@ export async function tellLateResult(client: Client, givenUp: GivenUp, logger: L
   try {
     await client.workflow.getHandle(workflowId).signal(SIGNALS.lateResult, effect)
   } catch (err) {
-    logger.warn({ err, workflowId, callId: effect.callId }, 'the late result of a call could not be sent to its session')
+    logger.warn(
+      { err, session: sessionIdOf(workflowId), call: effect.callId },
+      'the late result of a call could not be sent to its session',
+    )
   }
 }

@@ -22,12 +22,17 @@ export interface Lease {
   release(): void
 }
 
+/** Calls back when the session's attempts may have been asked to stop, until the returned function is called. */
+export type WatchStops = (sessionId: string, wake: () => void) => () => void
+
 /** The leases of one orchestrator. */
 export interface Leases {
   /** Acquires a lease; `onStop` is called once if the attempt must stop. */
   take(ticket: Ticket, onStop: (why: 'cancelled' | 'lost') => void): Lease
   /** Accepts a message of the sending half. */
   receive(message: FromSender): void
+  /** The session's attempts may have been asked to stop: asks the server as soon as it can know. */
+  askForStops(sessionId: string): void
 }
 
 /** Heartbeats within one timeout. */
@@ -36,10 +41,19 @@ const HEARTBEATS_IN_TIMEOUT = 3.3
 const JUST_NOW_MS = 3_000
 const MAX_ASKS = 5
 const ENCODE_RETRY_MS = 500
+/** When to ask the server: the workflow task that requests a stop completes a moment after its hint, later on a busy server. */
+const ASK_AFTER_MS = [30, 150, 600]
 
-/** Leases whose heartbeats are sent by `post`; `encode` encodes a report with the worker's converter and codec. */
-export function startLeases(post: (message: ToSender) => void, encode: (report: AttemptReport) => Promise<Payload[]>): Leases {
-  const stops = new Map<number, (why: 'cancelled' | 'lost') => void>()
+/**
+ * Leases whose heartbeats are sent by `post`; `encode` encodes a report with the worker's converter and codec. `watchStops`: of sessions
+ * whose workflows run in other orchestrators.
+ */
+export function startLeases(
+  post: (message: ToSender) => void,
+  encode: (report: AttemptReport) => Promise<Payload[]>,
+  watchStops: WatchStops,
+): Leases {
+  const taken = new Map<number, { sessionId: string; stop(why: 'cancelled' | 'lost'): void; askSoon(): void }>()
   const requests = new Map<number, { resolve(answer: HeartbeatAnswer): void; reject(error: PawlError): void }>()
   let lastId = 0
   let lastRequest = 0
@@ -60,7 +74,32 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
     /** Reports are encoded one after another, so that an older one cannot overtake a newer one. */
     let encoding: Promise<unknown> = Promise.resolve()
     let isNoting = false
-    stops.set(id, onStop)
+    let asks = 0
+
+    /** Asks are not repeated while some are due: a stop may be reported on both ways. */
+    const askSoon = (): void => {
+      if (asks > 0) return
+      for (const ms of ASK_AFTER_MS) {
+        asks += 1
+        setTimeout(() => {
+          asks -= 1
+          if (taken.has(id)) void stillMine()
+        }, ms).unref()
+      }
+    }
+    const unwatch = watchStops(ticket.sessionId, askSoon)
+    const end = (): void => {
+      taken.delete(id)
+      unwatch()
+    }
+    taken.set(id, {
+      sessionId: ticket.sessionId,
+      askSoon,
+      stop(why) {
+        end()
+        onStop(why)
+      },
+    })
 
     const start = (details: Payload[]): void => {
       if (isStarted || isReleased) return
@@ -96,6 +135,15 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
       return encodeReport()
     }
 
+    const stillMine = async (): Promise<boolean> => {
+      // The server then also knows everything that the body reported before.
+      const details = await encodeReport().catch(() => undefined)
+      return ask(id, details ? { details } : {}).then(
+        (answer) => answer !== 'lost',
+        () => false,
+      )
+    }
+
     return {
       get report() {
         return report
@@ -121,17 +169,10 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
           )
       },
       record: (next) => tell(change(next)),
-      stillMine: async () => {
-        // The server then also knows everything that the body reported before.
-        const details = await encodeReport().catch(() => undefined)
-        return ask(id, details ? { details } : {}).then(
-          (answer) => answer !== 'lost',
-          () => false,
-        )
-      },
+      stillMine,
       release() {
         isReleased = true
-        stops.delete(id)
+        end()
         post({ type: 'end', id })
       },
     }
@@ -142,7 +183,7 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
     receive(message) {
       switch (message.type) {
         case 'stop':
-          return stops.get(message.id)?.(message.why)
+          return taken.get(message.id)?.stop(message.why)
         case 'told':
           requests.get(message.request)?.resolve(message.answer)
           break
@@ -153,6 +194,9 @@ export function startLeases(post: (message: ToSender) => void, encode: (report: 
         }
       }
       requests.delete(message.request)
+    },
+    askForStops(sessionId) {
+      for (const one of taken.values()) if (one.sessionId === sessionId) one.askSoon()
     },
   }
 }

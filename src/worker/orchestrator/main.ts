@@ -2,20 +2,20 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { DefaultLogger, Runtime } from '@temporalio/worker'
 import { resolveTemporal, warnIfAssumed } from '../../connect/temporal.ts'
 import { crossing } from '../errors.ts'
 import { openStore } from '../../store/index.ts'
 import { socketChannel } from '../channel.ts'
 import type { Logger } from '../../agent/tool.ts'
-import { defaultLogger } from '../logger.ts'
+import { sendingLogger } from '../../log/sending-logger.ts'
+import { openLogger } from '../../log/logger.ts'
 import type { HeldCall } from '../options.ts'
 import type { FromExecutor, FromOrchestrator, OrchestratorOptions, ToExecutor, ToOrchestrator } from '../protocol.ts'
 import { cachedReporter } from './cached-reports.ts'
 import { createOrchestrator, type Orchestrator } from './orchestrator.ts'
-import { parentLogger } from './parent-logger.ts'
 import { startRecoveryClock } from './recovery-clock.ts'
 import { releaseOrphans } from './orphans.ts'
+import { installRuntime } from './sdk-runtime.ts'
 import { eachOf, resetStickiness } from './stickiness.ts'
 import { connectNative } from './temporal.ts'
 import { loadDataConverter, loadInterceptors } from './user-modules.ts'
@@ -42,8 +42,9 @@ function receive(listener: (message: ToOrchestrator) => void): void {
 }
 
 async function main(options: OrchestratorOptions): Promise<void> {
-  Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] })
-  const logger = options.logsToParent ? parentLogger(post) : defaultLogger()
+  const { redact, toParent } = options.log
+  const logger = openLogger({ redact, ...(toParent && { to: sendingLogger((line) => post({ type: 'log', ...line })) }) })
+  const sdk = installRuntime(logger, { shutdownSignals: [] })
   setInterval(() => post({ type: 'alive' }), ALIVE_EVERY_MS).unref()
   const { temporal, postgres, schema, migrate, taskQueue } = options
   const store = openStore({
@@ -53,6 +54,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
     ...defined({ schema, migrate }),
   })
   warnIfAssumed(temporal, logger)
+  const { address, namespace } = resolveTemporal(temporal)
   const connection = await connectNative(temporal)
   post({ type: 'connected' })
   const clock = startRecoveryClock((event) => post({ type: 'event', event }))
@@ -66,9 +68,11 @@ async function main(options: OrchestratorOptions): Promise<void> {
     ...(options.dataConverter !== undefined && { dataConverter: await loadDataConverter(options.dataConverter) }),
     ...(options.interceptors !== undefined && { interceptors: await loadInterceptors(options.interceptors) }),
     connection,
-    namespace: resolveTemporal(temporal).namespace,
+    address,
+    namespace,
     store,
     logger,
+    sdk,
     kill: (executor, why) => post({ type: 'kill', executor, why }),
     onDrained: (executor) => post({ type: 'drained', executor }),
     onReady: ({ id }) => post({ type: 'executor_ready', executor: id }),

@@ -1,14 +1,12 @@
 // An orchestrator: the Temporal worker with everything that belongs to pawl, and no user code. Its executors run the jobs.
 import { hostname } from 'node:os'
 import { Client } from '@temporalio/client'
-import type { DataConverter } from '@temporalio/common'
 import { type InjectedSinks, type NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker'
 import { blobShelf } from '../../activities/blobs.ts'
 import { startFlusher } from '../../activities/flusher.ts'
 import { createActivities } from '../../activities/index.ts'
 import { sessionReader } from '../../activities/session-reader.ts'
 import type { Logger } from '../../agent/tool.ts'
-import { absoluteConverter } from '../../connect/data-converter.ts'
 import { DEFAULT_TASK_QUEUE, ownTaskQueue, sessionIdOf } from '../../session/protocol.ts'
 import type { Store } from '../../store/store.ts'
 import type { PawlSinks } from '../../workflows/journal.ts'
@@ -16,9 +14,9 @@ import type { CreateWorkerOptions } from '../options.ts'
 import type { CachedExecution, FromExecutor, ToExecutor } from '../protocol.ts'
 import type { Channel } from '../channel.ts'
 import { adoptionBy } from './adoption.ts'
-import { workflowBundle } from './bundle.ts'
+import { ACTIVATION_TIMEOUT, workflowCode } from './bundle.ts'
 import { eventsFrom } from './events-along.ts'
-import { detailsBy, totalCodecs } from './details.ts'
+import { detailsBy } from './details.ts'
 import { dispatcherTo } from './dispatch.ts'
 import { memoryLog } from './event-log.ts'
 import { publishEvents } from './events-channel.ts'
@@ -28,23 +26,24 @@ import { startLeases } from './leases.ts'
 import { identityOf } from './orphans.ts'
 import { type Pool, type PoolNeeds, startPool } from './pool.ts'
 import { requestsOver } from './requests.ts'
+import type { SdkRuntime } from './sdk-runtime.ts'
+import { type Appended, startSessionLog } from './session-log.ts'
+import { probeOf } from './temporal-outages.ts'
 
 /** How long the sessions of a dead process wait for another one if their stickiness is not reset. */
 const STICKY_TIMEOUT_MS = 2_000
-/**
- * Time limit of one activation of a workflow. The SDK's 5 s are too short for a busy machine, or for a session that gets a thousand
- * messages at once, and exceeding the limit ends the whole process (Node finds its async hooks corrupted).
- */
-const ACTIVATION_TIMEOUT = '60s'
 
 /** Dependencies of an orchestrator. */
 export interface OrchestratorParts
   extends Pick<CreateWorkerOptions, 'taskQueue' | 'dataConverter' | 'interceptors' | 'tuner'>,
     Pick<PoolNeeds, 'kill' | 'onDrained' | 'onReady' | 'onJob' | 'onDeath'> {
   connection: NativeConnection
+  /** Host and port of the server, if known. */
+  address?: string
   namespace: string
   store: Store
   logger: Logger
+  sdk: SdkRuntime
   /** The sending half of heartbeats, if not this event loop: returns the function that accepts its messages. */
   heartbeats?: (post: (message: FromSender) => void) => (message: ToSender) => void
   /** Called for each execution whose events pass through here, with their last `seq`. */
@@ -72,24 +71,14 @@ export interface Orchestrator {
   hasAdopted(activity: CachedExecution & { activityId: string }): boolean
   /** Uses the executor at the other end. */
   connect(channel: Channel<FromExecutor, ToExecutor>): void
-  /** Waits for flushes in progress. */
+  /** Waits for flushes in progress. The end of an orchestrator. */
   settle(): Promise<void>
 }
 
 /** Creates an orchestrator. */
 export async function createOrchestrator(parts: OrchestratorParts): Promise<Orchestrator> {
-  const { store, logger, connection, namespace, interceptors, tuner } = parts
-  const given = parts.dataConverter && absoluteConverter(parts.dataConverter)
-  const bundle = await workflowBundle({
-    payloadConverterPath: given?.payloadConverterPath,
-    failureConverterPath: given?.failureConverterPath,
-    workflowInterceptors: interceptors?.workflowModules,
-  })
-  const dataConverter: DataConverter = {
-    ...given,
-    payloadConverterPath: bundle.payloadConverterPath,
-    ...(given?.payloadCodecs && { payloadCodecs: totalCodecs(given.payloadCodecs) }),
-  }
+  const { store, logger, sdk, connection, namespace, interceptors, tuner } = parts
+  const { workflowBundle, dataConverter, buildId } = await workflowCode(parts)
   const client = new Client({ connection, namespace, dataConverter })
   const log = memoryLog()
   const shelf = blobShelf(store, logger)
@@ -99,7 +88,13 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
   const leases = startLeases(
     heartbeats((message) => leases.receive(message)),
     detailsBy(client.options.loadedDataConverter),
+    store.watchStops,
   )
+  /** Its attempts may be with any worker of the queue. */
+  const stopRequested = (sessionId: string): void => {
+    leases.askForStops(sessionId)
+    store.tellOfStop(sessionId)
+  }
   const { kill, onDrained, onReady, onJob, onDeath } = parts
   const pool = startPool({
     eventsFor: eventsFrom(log),
@@ -116,13 +111,14 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
   const needs = { client, store, log, logger, worker, dispatch }
   const { workflowModules: _, ...workerInterceptors } = interceptors ?? {}
   const activities = createActivities(needs, reader, flusher)
-  const { flush, loadSession, loadCalls, loadFork, findPlace, ...userCode } = activities
+  const { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept, ...userCode } = activities
   const taskQueue = parts.taskQueue ?? DEFAULT_TASK_QUEUE
   const common = {
     connection,
     namespace,
     dataConverter,
     identity: identityOf(process.pid),
+    buildId,
     // Draining waits for all jobs; the parent decides when that takes too long.
     shutdownGraceTime: '1 day',
     interceptors: {
@@ -133,9 +129,15 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
   const sessions = await Worker.create({
     ...common,
     taskQueue,
-    workflowBundle: bundle.workflowBundle,
+    workflowBundle,
     activities: userCode,
-    sinks: sinksOf(log, pool, parts.onExecution),
+    sinks: sinksOf(log, stopRequested, {
+      onExecution(execution) {
+        sdk.noteExecution(execution.executionId, sessionIdOf(execution.workflowId))
+        parts.onExecution?.(execution)
+      },
+      logEvents: startSessionLog({ logger, modelOf: modelsIn(pool) }),
+    }),
     stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
     isolateExecutionTimeout: ACTIVATION_TIMEOUT,
     ...(tuner ? { tuner } : {}),
@@ -143,11 +145,12 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
   const own = await Worker.create({
     ...common,
     taskQueue: ownTaskQueue(taskQueue),
-    activities: { flush, loadSession, loadCalls, loadFork, findPlace },
+    activities: { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept },
     maxConcurrentActivityTaskPolls: OWN_POLLS,
   })
   const answerFor = adoptionBy(client, logger)
   const adopted = new Set<string>()
+  const endWatch = sdk.watch({ address: parts.address ?? 'an address of your own', probe: probeOf(connection) })
   return {
     client,
     worker: bothOf(sessions, own),
@@ -158,7 +161,10 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
         adopted.add(nameOf(held.order.ticket))
         answerFor(held, adopt(executor, held))
       }),
-    settle: () => flusher.idle(),
+    async settle() {
+      endWatch()
+      await flusher.idle()
+    },
   }
 }
 
@@ -198,19 +204,33 @@ function bothOf(sessions: Worker, own: Worker): TemporalWorker {
   }
 }
 
-function sinksOf(log: ReturnType<typeof memoryLog>, pool: Pool, onExecution: OrchestratorParts['onExecution']): InjectedSinks<PawlSinks> {
+/** The model of an agent, by the newest executor that has it. */
+function modelsIn(pool: Pool): (agent: string) => string | undefined {
+  return (agent) => [...pool.executors()].findLast(({ models }) => models.has(agent))?.models.get(agent)
+}
+
+interface Listeners extends Required<Pick<OrchestratorParts, 'onExecution'>> {
+  logEvents(appended: Appended): void
+}
+
+function sinksOf(
+  log: ReturnType<typeof memoryLog>,
+  stopRequested: (sessionId: string) => void,
+  { onExecution, logEvents }: Listeners,
+): InjectedSinks<PawlSinks> {
   return {
     pawl: {
       append: {
         callDuringReplay: true,
-        fn({ workflowId, runId }, epoch, entries) {
+        fn({ workflowId, runId, unsafe }, epoch, entries, background) {
           const sessionId = sessionIdOf(workflowId)
           log.append({ sessionId, epoch }, entries)
           publishEvents({ sessionId, entries })
-          onExecution?.({ workflowId, executionId: runId, seq: entries.at(-1)?.seq ?? 0 })
+          onExecution({ workflowId, executionId: runId, seq: entries.at(-1)?.seq ?? 0 })
+          logEvents({ sessionId, entries, background, isReplaying: unsafe.isReplayingHistoryEvents })
         },
       },
-      stop: { callDuringReplay: false, fn: ({ workflowId }) => pool.askForStops(workflowId) },
+      stop: { callDuringReplay: false, fn: ({ workflowId }) => stopRequested(sessionIdOf(workflowId)) },
     },
   }
 }

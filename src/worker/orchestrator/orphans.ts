@@ -3,10 +3,18 @@ import { hostname } from 'node:os'
 import { ActivityNotFoundError, type Client } from '@temporalio/client'
 import type { Logger } from '../../agent/tool.ts'
 import type { JobKind } from '../../jobs/contract.ts'
+import { sessionIdOf } from '../../session/protocol.ts'
 import type { CachedExecution } from '../protocol.ts'
 import { neverGiven } from './failures.ts'
 
-const JOBS: Readonly<Record<JobKind, true>> = { callModel: true, executeTool: true, verifyTool: true, resolveTool: true, checkAnswer: true }
+const JOBS: Readonly<Record<JobKind, true>> = {
+  callModel: true,
+  executeTool: true,
+  verifyTool: true,
+  resolveTool: true,
+  checkAnswer: true,
+  endHooks: true,
+}
 /** The server's state of an attempt that was assigned to a worker. */
 const STARTED = 2
 
@@ -43,7 +51,8 @@ export async function releaseOrphans(
     }
   } catch (err) {
     // The attempt was answered, or the session has closed. Otherwise the heartbeat timeout ends the attempt.
-    if (!(err instanceof ActivityNotFoundError)) logger.debug({ err, workflowId }, 'could not look for attempts that no process has')
+    if (!(err instanceof ActivityNotFoundError))
+      logger.debug({ err, session: sessionIdOf(workflowId) }, 'could not look for attempts that no process has')
   }
 }
 

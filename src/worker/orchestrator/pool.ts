@@ -6,6 +6,7 @@ import type { Channel } from '../channel.ts'
 import type { FromExecutor, Holding, KillReason, ToExecutor } from '../protocol.ts'
 import { type Assignment, type AssignmentEnd, causeOfDeath, type Executor, heardOf, newExecutor, takesJobs, viewKey } from './executors.ts'
 import type { EventsFor } from './events-along.ts'
+import { startQuarantine } from './quarantine.ts'
 import type { AnswerRequest } from './requests.ts'
 
 /** How long a job waits for an executor before its call counts as not begun. */
@@ -45,8 +46,8 @@ export interface Placed {
 export interface Pool {
   /** Connects an executor: its first message is a hello. `takeOver` is called for each job that it holds from an earlier orchestrator. */
   connect(channel: Channel<FromExecutor, ToExecutor>, takeOver: (executor: Executor, held: Holding) => void): void
-  /** Resolves once an executor accepts jobs, or after a while. */
-  someone(): Promise<void>
+  /** Resolves once an executor may get the job (true), or after a while. */
+  someone(order: JobOrder): Promise<boolean>
   /** Assigns the job to an executor; undefined if none accepts jobs. */
   give(job: Given): Placed | undefined
   /** Assigns a job to the executor that got it from an earlier orchestrator. */
@@ -58,8 +59,6 @@ export interface Pool {
   /** Gives it no new jobs, whether it is connected yet or not; `onDrained` follows once it is connected and has no jobs. */
   retire(executor: number): void
   executors(): Iterable<Executor>
-  /** The workflow's attempts may have been asked to stop: asks the server as soon as it can know. */
-  askForStops(workflowId: string): void
   /** Ends the executor as soon as only these assignments are left: repeatable jobs move to another executor, the rest finish. */
   endFor(executor: Executor, guilty: ReadonlySet<string>): void
   /** Kills it now. */
@@ -70,6 +69,7 @@ export interface Pool {
 export function startPool(needs: PoolNeeds): Pool {
   const executors = new Map<number, Executor>()
   const arrivals = new Set<() => void>()
+  const quarantine = startQuarantine()
 
   function connect(channel: Channel<FromExecutor, ToExecutor>, takeOver: Parameters<Pool['connect']>[1]): void {
     let executor: Executor | undefined
@@ -80,6 +80,7 @@ export function startPool(needs: PoolNeeds): Pool {
         for (const held of message.holding) takeOver(executor, held)
         // Only now: before all its jobs are adopted, it may seem to have none.
         if (retired.has(executor.id) || hasExited.has(executor.id)) endDrained(executor)
+        quarantine.connected(executor)
         needs.onReady?.(executor)
         for (const wake of arrivals) wake()
       } else if (executor) receive(executor, message)
@@ -108,6 +109,11 @@ export function startPool(needs: PoolNeeds): Pool {
     retired.delete(executor.id)
     const held = [...executor.assignments.values()]
     executor.assignments.clear()
+    const mayBeGuilty = held.filter((one) => one.isAccepted && causeOfDeath(executor, one) !== 'neighbour')
+    quarantine.died(
+      executor,
+      mayBeGuilty.map(({ order }) => order),
+    )
     needs.onDeath?.(
       executor,
       held.map(({ order }) => order),
@@ -136,6 +142,9 @@ export function startPool(needs: PoolNeeds): Pool {
         assignment.lease.progress(message.value)
         assignment.listener.progress?.(message.value)
         return
+      case 'answered':
+        assignment.answer = message.answer
+        return
       case 'done':
         return end(executor, assignment, { end: 'done', outcome: message.outcome })
     }
@@ -144,6 +153,7 @@ export function startPool(needs: PoolNeeds): Pool {
   function end(executor: Executor, assignment: Assignment, how: AssignmentEnd): void {
     if (!executor.assignments.delete(assignment.id)) return
     assignment.settle(how)
+    quarantine.ended(assignment.order, how.end === 'done')
     finishDraining(executor)
   }
 
@@ -199,9 +209,9 @@ export function startPool(needs: PoolNeeds): Pool {
     return placed
   }
 
-  function keep(executor: Executor, { job: id, entered, outcome }: Holding, job: Given): Placed {
+  function keep(executor: Executor, { job: id, entered, answer, outcome }: Holding, job: Given): Placed {
     const since = entered && { entered: { at: Date.now() - entered.agoMs, timeoutMs: entered.timeoutMs } }
-    const placed = place(executor, { id, ...job, isAccepted: true, ...since })
+    const placed = place(executor, { id, ...job, isAccepted: true, ...since, ...(answer && { answer }) })
     if (outcome) end(executor, placed.assignment, { end: 'done', outcome })
     return placed
   }
@@ -227,20 +237,26 @@ export function startPool(needs: PoolNeeds): Pool {
 
   /** Prefers responsive executors, then the one that has the session, then the least busy. */
   function pick(order: JobOrder): Executor | undefined {
-    const candidates = [...executors.values()].filter(takesJobs)
+    const candidates = quarantine.narrow(order, [...executors.values()].filter(takesJobs))
     const key = viewKey(order)
     const cost = (one: Executor): number =>
       (one.isSilent ? 1e6 : 0) + one.assignments.size - (key !== undefined && one.views.has(key) ? 2 : 0)
     return candidates.toSorted((a, b) => cost(a) - cost(b))[0]
   }
 
-  function someone(): Promise<void> {
-    if ([...executors.values()].some(takesJobs)) return Promise.resolve()
+  async function someone(order: JobOrder): Promise<boolean> {
+    await quarantine.turn(order)
+    return anyone()
+  }
+
+  function anyone(): Promise<boolean> {
+    const isThere = (): boolean => [...executors.values()].some(takesJobs)
+    if (isThere()) return Promise.resolve(true)
     return new Promise((resolve) => {
       const wake = (): void => {
         clearTimeout(timer)
         arrivals.delete(wake)
-        resolve()
+        resolve(isThere())
       }
       const timer = setTimeout(wake, NO_EXECUTOR_MS)
       arrivals.add(wake)
@@ -256,11 +272,6 @@ export function startPool(needs: PoolNeeds): Pool {
     kill,
     endFor,
     executors: () => executors.values(),
-    askForStops(workflowId) {
-      for (const { assignments } of executors.values()) {
-        for (const one of assignments.values()) if (one.order.ticket.workflowId === workflowId) askSoon(one)
-      }
-    },
     exited(id) {
       // An unknown executor may have sent a hello that is not read yet.
       hasExited.add(id)
@@ -273,14 +284,5 @@ export function startPool(needs: PoolNeeds): Pool {
       const executor = executors.get(id)
       if (executor) endDrained(executor)
     },
-  }
-}
-
-/** When to ask the server: the workflow task that requests the stop completes a moment after its hint, later on a busy server. */
-const ASK_AFTER_MS = [30, 150, 600]
-
-function askSoon(assignment: Assignment): void {
-  for (const ms of ASK_AFTER_MS) {
-    setTimeout(() => assignment.stoppedAt === undefined && void assignment.lease.stillMine(), ms).unref()
   }
 }

@@ -1,6 +1,7 @@
 // Resets the stickiness of executions that a dead orchestrator had cached, so that their next task does not wait for it.
 import type { Client } from '@temporalio/client'
 import type { Logger } from '../../agent/tool.ts'
+import { sessionIdOf } from '../../session/protocol.ts'
 import type { CachedExecution } from '../protocol.ts'
 
 /** How many are reset in parallel. Executions not used recently need no reset: their next message waits two seconds, once. */
@@ -15,7 +16,7 @@ export async function resetStickiness(client: Client, { workflowId, executionId 
     })
   } catch (err) {
     // It may have closed.
-    logger.debug({ err, workflowId }, 'stickiness was not reset')
+    logger.debug({ err, session: sessionIdOf(workflowId) }, 'stickiness was not reset')
   }
 }
 

@@ -1,6 +1,7 @@
 // The process of one executor, from its parent's side: it loads the module, runs jobs, and ends.
 import type { ChildProcess } from 'node:child_process'
 import { basename } from 'node:path'
+import type { SentLine } from '../../log/sending-logger.ts'
 import type { PawlError } from '../../session/errors.ts'
 import { crossed } from '../crossed.ts'
 import { WorkerError } from '../errors.ts'
@@ -17,6 +18,8 @@ export interface ProcessExit {
 export interface ExecutorListener {
   /** It has loaded this file of the user's, or the file is missing; only if `script.reportsFiles`. */
   onFile(path: string): void
+  /** It has written a log line; only if `script.log.toParent`. */
+  onLine(line: SentLine): void
   /** It has loaded the module and created the services. */
   onLoaded(): void
   /** It cannot load the module. Called once; its exit follows. */
@@ -56,6 +59,8 @@ export function startExecutorProcess(script: ExecutorScript, loadTimeoutMs: numb
       case 'files':
         for (const path of message.files) listener.onFile(path)
         return
+      case 'log':
+        return listener.onLine(message)
       case 'loaded':
         isLoaded = true
         clearTimeout(hangs)
@@ -89,12 +94,14 @@ function endOf(child: ChildProcess, ended: (exit: ProcessExit, cause?: Error) =>
   })
 }
 
-function moduleHangs(module: string, loadTimeoutMs: number): WorkerError {
+/** The module took too long. */
+export function moduleHangs(module: string, loadTimeoutMs: number): WorkerError {
   const text = `${basename(module)} did not load and create its services within ${loadTimeoutMs / 1_000} s. Fix what it waits for, or raise loadTimeout.`
   return new WorkerError('module_hangs', text)
 }
 
-function moduleExited(module: string, code: number | null): WorkerError {
-  const text = `${basename(module)} ended its process (exit code ${code}) while it loaded. See its error output for the reason; make it throw instead of exiting.`
+/** The module ended its process. */
+export function moduleExited(module: string, code: number | null, when = 'while it loaded'): WorkerError {
+  const text = `${basename(module)} ended its process (exit code ${code}) ${when}. See its error output for the reason; make it throw instead of exiting.`
   return new WorkerError('module_exited', text)
 }

@@ -1,7 +1,9 @@
 // Keeps the executors of a worker running: a team of N processes runs the newest code, and each one that dies is replaced.
 import { basename } from 'node:path'
+import type { SentLine } from '../../log/sending-logger.ts'
 import { PawlError } from '../../session/errors.ts'
 import { WorkerError } from '../errors.ts'
+import type { LogOptions } from '../protocol.ts'
 import { type Backoff, startBackoff } from './backoff.ts'
 import { type ExecutorProcess, type ProcessExit, startExecutorProcess } from './executor-process.ts'
 
@@ -24,6 +26,9 @@ export interface ExecutorsOptions {
   loadTimeoutMs: number
   /** Called for each of the user's files that an executor loads. */
   onFile: ((path: string) => void) | undefined
+  log: LogOptions
+  /** A log line of an executor. */
+  onLine(line: SentLine): void
   onStarted(pid: number): void
   /** Its death is certain. */
   onExit(executor: { id: number; pid: number; code: number | null; signal: string | null }): void
@@ -99,10 +104,12 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
   const isWanted = (team: Team): boolean => !isStopping && isCurrent(team)
 
   function spawn(team: Team): void {
-    const script = { id: ++lastId, module: options.module, memoryMb: options.memoryMb, reportsFiles: options.onFile !== undefined }
+    const { module, memoryMb, onFile, log } = options
+    const script = { id: ++lastId, module, memoryMb, reportsFiles: onFile !== undefined, log }
     const { failures } = team
     const process = startExecutorProcess(script, options.loadTimeoutMs, {
-      onFile: (file) => options.onFile?.(file),
+      onFile: (file) => onFile?.(file),
+      onLine: options.onLine,
       onLoaded: () => loaded(team),
       // Executors that were started together fail for the same reason, which is reported once.
       onFailed: (error) => isWanted(team) && failures === team.failures && failed(team, error),

@@ -1,18 +1,16 @@
 // Starts the processes of a worker.
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { WorkerError } from '../errors.ts'
-import type { ParentToExecutor, ToOrchestrator } from '../protocol.ts'
+import type { ExecutorProcessOptions, ParentToExecutor, ToChecker, ToOrchestrator } from '../protocol.ts'
+import { noTypescriptLoader } from '../typescript-loader.ts'
 
 const EXTENSION = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
 
 /** The start options of an executor. */
-export interface ExecutorScript {
+export interface ExecutorScript extends ExecutorProcessOptions {
   id: number
   module: string
   memoryMb: number | undefined
-  /** Whether it reports the files that it loads. */
-  reportsFiles: boolean
 }
 
 /** Starts an orchestrator, which may load these modules; `start` is its first message. @throws WorkerError `no_typescript_loader`. */
@@ -21,10 +19,15 @@ export function forkOrchestrator(modules: readonly string[]): ChildProcess {
 }
 
 /** Starts an executor of a module. @throws WorkerError `no_typescript_loader`. */
-export function forkExecutor({ id, module, memoryMb, reportsFiles }: ExecutorScript): ChildProcess {
+export function forkExecutor({ id, module, memoryMb, ...more }: ExecutorScript): ChildProcess {
   const memory = memoryMb === undefined ? [] : [`--max-old-space-size=${memoryMb}`]
-  const args = [String(id), module, ...(reportsFiles ? ['report-files'] : [])]
-  return forkScript('../executor/main', args, [...memory, ...typescriptLoader(module)])
+  const options: ExecutorProcessOptions = more
+  return forkScript('../executor/main', [String(id), module, JSON.stringify(options)], [...memory, ...typescriptLoader(module)])
+}
+
+/** Starts the process that compares open sessions with a module. @throws WorkerError `no_typescript_loader`. */
+export function forkChecker(module: string): ChildProcess {
+  return forkScript('../executor/check-sessions', [module], typescriptLoader(module))
 }
 
 /** Standard output and error are the parent's error output: its standard output may be data. */
@@ -37,7 +40,7 @@ function forkScript(script: string, args: string[], execArgv: string[]): ChildPr
 }
 
 /** Sends a message to a process; errors are ignored, because an exiting process does not need it. */
-export function tell(child: ChildProcess | undefined, message: ToOrchestrator | ParentToExecutor): void {
+export function tell(child: ChildProcess | undefined, message: ToOrchestrator | ParentToExecutor | ToChecker): void {
   if (child?.connected) child.send(message, () => undefined)
 }
 
@@ -49,10 +52,6 @@ function typescriptLoader(...modules: readonly string[]): string[] {
     return ['--import', import.meta.resolve('tsx'), '--import', new URL(`../executor/typescript.${EXTENSION}`, import.meta.url).href]
   } catch (cause) {
     if ((process.features as { typescript?: unknown }).typescript) return []
-    throw new WorkerError(
-      'no_typescript_loader',
-      `${module} is TypeScript and the optional package tsx is not installed: npm install tsx, or use a compiled module.`,
-      { cause },
-    )
+    throw noTypescriptLoader(module, cause)
   }
 }

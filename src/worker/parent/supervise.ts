@@ -3,14 +3,17 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Logger } from '../../agent/tool.ts'
+import { openLogger } from '../../log/logger.ts'
+import type { SentLine } from '../../log/sending-logger.ts'
+import { userLogger } from '../../log/user-logger.ts'
 import { startApiKeys } from '../api-keys.ts'
 import { crossed } from '../crossed.ts'
 import type { SuperviseOptions, Supervisor } from '../options.ts'
-import type { FromOrchestrator } from '../protocol.ts'
+import type { FromOrchestrator, LogOptions } from '../protocol.ts'
 import { storeOptions } from '../store-options.ts'
 import { checkSupervise, type Supervising } from '../check-options.ts'
 import { type Executors, keepExecutors } from './executors.ts'
-import { defaultLogger } from '../logger.ts'
 import { type KeptOrchestrator, keepOrchestrator } from './orchestrator.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -26,8 +29,9 @@ const DRAIN_MS = 60_000
 export async function superviseWorkers(options: SuperviseOptions): Promise<Supervisor> {
   const checked = checkSupervise(options)
   const store = storeOptions(checked)
+  const log = openLogger({ to: checked.logger && userLogger(checked.logger), redact: checked.redact })
   const folder = mkdtempSync(join(tmpdir(), 'pawl-'))
-  const supervision = startSupervision({ options: checked, store, folder })
+  const supervision = startSupervision({ options: checked, store, log, folder })
   try {
     await supervision.connected
   } catch (error) {
@@ -41,13 +45,14 @@ export async function superviseWorkers(options: SuperviseOptions): Promise<Super
 interface Supervision {
   options: Supervising
   store: ReturnType<typeof storeOptions<string>>
+  log: Logger
   folder: string
 }
 
 function startSupervision(given: Supervision): Supervisor & { connected: Promise<void> } {
-  const { options, folder } = given
+  const { options, log, folder } = given
   const { onEvent: tellOf = () => undefined } = options
-  const log = options.logger ?? defaultLogger()
+  const logOptions: LogOptions = { toParent: options.logger !== undefined, redact: options.redact ?? [] }
   const connected = withResolvers<void>()
   const ready = withResolvers<void>()
   const finished = withResolvers<void>()
@@ -59,12 +64,16 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
   /** Whether the caller of `ready` gets the error, now or later. */
   let isSettled = false
   let isStopping = false
+  /** Logged once, because each retry fails for the same reason while Temporal is away. */
+  let notStartedFor: string | undefined
 
   const executors: Executors = keepExecutors({
     module: options.module,
     count: options.processes,
     memoryMb: options.executorMemory,
     loadTimeoutMs: options.loadTimeoutMs,
+    log: logOptions,
+    onLine: writeLine,
     onFile: options.onFile,
     onStarted: (pid) => tellOf({ event: 'worker_started', pid }),
     onExit({ id, pid, code, signal }) {
@@ -90,7 +99,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       temporal: { ...temporal, ...apiKeys.newest() },
       stuckLoopMs: options.stuckLoopMs,
       executors: executors.holders(),
-      logsToParent: options.logger !== undefined,
+      log: logOptions,
       ...defined({ taskQueue: options.taskQueue, dataConverter: options.dataConverter, interceptors: options.interceptors }),
     }),
     onStarted(pid) {
@@ -114,13 +123,15 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
         return connected.resolve()
       case 'serving':
         isServing = true
+        notStartedFor = undefined
         tellOf({ event: 'orchestrator_ready', pid })
         resolveIfReady()
         return
       case 'failed': {
         const error = crossed(message.error)
         // Before that, the caller gets the error.
-        if (isConnected) log.error({ err: error }, 'the orchestrator could not start')
+        if (isConnected && error.message !== notStartedFor) log.error({ err: error }, 'the orchestrator could not start')
+        notStartedFor = error.message
         connected.reject(error)
         ready.reject(error)
         return
@@ -139,10 +150,14 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       case 'event':
         return tellOf(message.event)
       case 'log':
-        return log[message.level](message.fields, message.message)
+        return writeLine(message)
       default:
         return
     }
+  }
+
+  function writeLine({ level, fields, message }: SentLine): void {
+    log[level](fields, message)
   }
 
   function resolveIfReady(): void {

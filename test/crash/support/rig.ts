@@ -39,14 +39,16 @@ export interface ServingProcess {
   ended: Promise<[number | null, NodeJS.Signals | null]>
 }
 
+/** The server's word for an activity that a worker has been given. */
+const STARTED = 2
 /** Postgres: there is no such table, or schema. */
 const UNDEFINED_TABLE = '42P01'
 
 /** The parts that one test file works with. */
 export interface Rig {
   ledger: Ledger
-  /** Starts a run of `plan` in a session of its own. */
-  start(plan: Plan): Promise<RunHandle>
+  /** Starts a run of `plan` in a session of its own. Default: of the agent `planned`. */
+  start(plan: Plan, agent?: 'planned' | 'guarded'): Promise<RunHandle>
   supervise(options?: Partial<SuperviseOptions>): Promise<Supervised>
   /** Runs a fixture script that serves, and waits for a line that begins as `until`; default `ready`. */
   serve(script: 'run-worker' | 'supervise', options?: { until: string }): Promise<ServingProcess>
@@ -54,6 +56,8 @@ export interface Rig {
   errors(sessionId: string, count: number): Promise<ErrorRow[]>
   /** Names of the activities that the session's workflow waits for, as the server sees it. */
   pendingActivities(sessionId: string): Promise<string[]>
+  /** Those of them that a worker has been given. */
+  startedActivities(sessionId: string): Promise<string[]>
   pawl: Pawl
   close(): Promise<void>
 }
@@ -72,6 +76,8 @@ export async function startRig(connecting: Pick<ConnectOptions, 'dataConverter'>
   const connection = await Connection.connect({ address: temporal.address })
   const client = new Client({ connection, namespace: temporal.namespace })
   const pool = new pg.Pool({ connectionString: stack.databaseUrl, max: 1 })
+  const pendingOf = async (sessionId: string) =>
+    (await client.workflow.getHandle(`pawl:${sessionId}`).describe()).raw.pendingActivities ?? []
   const ends: (() => Promise<unknown>)[] = [
     () => pool.end(),
     () => connection.close(),
@@ -83,7 +89,7 @@ export async function startRig(connecting: Pick<ConnectOptions, 'dataConverter'>
   return {
     ledger,
     pawl,
-    start: (plan) => pawl.session(`crash-${randomUUID()}`, { agent: 'planned' }).send(planText(plan), { isNew: true }),
+    start: (plan, agent = 'planned') => pawl.session(`crash-${randomUUID()}`, { agent }).send(planText(plan), { isNew: true }),
     async supervise(options = {}) {
       const events: SupervisorEvent[] = []
       const processes = options.processes ?? 2
@@ -120,14 +126,16 @@ export async function startRig(connecting: Pick<ConnectOptions, 'dataConverter'>
         return rows.length >= count ? rows : undefined
       })
     },
-    async pendingActivities(sessionId) {
-      const { raw } = await client.workflow.getHandle(`pawl:${sessionId}`).describe()
-      return (raw.pendingActivities ?? []).map(({ activityType }) => activityType?.name ?? '')
-    },
+    pendingActivities: async (sessionId) => (await pendingOf(sessionId)).map(nameOf),
+    startedActivities: async (sessionId) => (await pendingOf(sessionId)).filter(({ state }) => state === STARTED).map(nameOf),
     async close() {
       for (const end of ends.reverse()) await end()
     },
   }
+}
+
+function nameOf({ activityType }: { activityType?: { name?: string | null } | null }): string {
+  return activityType?.name ?? ''
 }
 
 /** The first worker to start makes the tables; there are no rows before. */

@@ -77,14 +77,20 @@ export interface Versions {
   close(): Promise<void>
 }
 
-/** Writes the first version and serves it; `first` may be one that cannot be served. */
-export async function startVersions(options: Partial<SuperviseOptions> = {}, first: Version = {}): Promise<Versions> {
-  const stack = inject('stack')
-  const folder = await mkdtemp(join(tmpdir(), 'pawl-versions-'))
-  const path = (name: string): string => join(folder, name)
+/** A folder in which modules find pawl and zod as if they were installed. */
+export async function moduleFolder(): Promise<{ root: string; path(name: string): string }> {
+  const root = await mkdtemp(join(tmpdir(), 'pawl-versions-'))
+  const path = (name: string): string => join(root, name)
   await mkdir(path('node_modules'))
   await symlink(ROOT, path('node_modules/pawl'))
   await symlink(join(ROOT, 'node_modules/zod'), path('node_modules/zod'))
+  return { root, path }
+}
+
+/** Writes the first version and serves it; `first` may be one that cannot be served. */
+export async function startVersions(options: Partial<SuperviseOptions> = {}, first: Version = {}): Promise<Versions> {
+  const stack = inject('stack')
+  const { root, path } = await moduleFolder()
   const write = (version: string, made: Version = {}) => writeFile(path('agents.mjs'), textOf(version, made))
   await write('v1', first)
   const ledger = await startLedger()
@@ -119,7 +125,7 @@ export async function startVersions(options: Partial<SuperviseOptions> = {}, fir
       await pawl.close()
       await supervisor.shutdown()
       await ledger.close()
-      await rm(folder, { recursive: true })
+      await rm(root, { recursive: true })
     },
   }
 }

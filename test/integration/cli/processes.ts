@@ -12,8 +12,15 @@ export interface Ended {
   code: number | null
   signal: string | null
   stdout: string
+  /** Without the lines that say what kept the process waiting. */
   stderr: string
 }
+
+/** What a command says of a server that takes longer than two seconds: whether one does depends on how busy the machine is. */
+const WAITS = /^waiting for .* \(\d+ s\)\n/gm
+
+/** Standard error without the lines that say what kept the process waiting. */
+export const withoutWaits = (stderr: string): string => stderr.replaceAll(WAITS, '')
 
 /** A line of `--json`. */
 export interface PawlEvent extends Record<string, string | number | string[] | null | undefined> {
@@ -25,6 +32,7 @@ export interface PawlEvent extends Record<string, string | number | string[] | n
 export interface PawlProcess {
   readonly pid: number
   stdout(): string
+  /** All of it. */
   stderr(): string
   /** Resolves when standard output holds what is looked for; rejects when the process ends before. */
   says(what: RegExp): Promise<RegExpMatchArray>
@@ -103,7 +111,7 @@ function processes(): { pid: number; parent: number; command: string }[] {
 
 async function endOf(child: ChildProcess, output: { stdout: string; stderr: string }): Promise<Ended> {
   const [code, signal] = (await once(child, 'close')) as [number | null, string | null]
-  return { code, signal, ...output }
+  return { code, signal, stdout: output.stdout, stderr: withoutWaits(output.stderr) }
 }
 
 function waitFor<T>(

@@ -79,7 +79,6 @@ export function answered(run: number, turn: number, inputs: readonly Json[], tex
     stopReason,
     usage: USAGE,
     calls,
-    limits: { maxTurns: 50 },
   }
 }
 

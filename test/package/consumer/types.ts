@@ -133,7 +133,7 @@ export const support = defineAgent({
   name: 'support',
   context: tenant,
   model: (ctx) => (ctx.context.tenantId === 'acme' ? model : 'claude-sonnet-5-5'),
-  instructions(state, ctx) {
+  instructions({ state }, ctx) {
     assert<Is<typeof ctx.context, { tenantId: string }>>()
     // @ts-expect-error The context has no such field.
     void ctx.context.tenant

@@ -55,6 +55,42 @@ describe('a flush that fails', () => {
   })
 })
 
+describe('failed flushes', () => {
+  /** The sessions that were logged, if the store fails like this. */
+  async function loggedOf(failures: readonly { session: string; code?: string }[]): Promise<string[]> {
+    const logged: string[] = []
+    let failure: (typeof failures)[number] | undefined
+    const store = {
+      head: () => Promise.resolve(null),
+      async flush(_session: string, epoch: string) {
+        if (failure?.code !== undefined) throw new StoreError(failure.code, 'no')
+        return { seq: 1, digest: 'd', epoch }
+      },
+    } as Partial<Store> as Store
+    const logger = { ...silent, warn: (fields: object) => void logged.push((fields as { session: string }).session) }
+    const flusher = startFlusher(
+      store,
+      readerOf(() => [[]]),
+      logger,
+    )
+    for (failure of failures) {
+      const { session: sessionId } = failure
+      await flusher.flush({ ...target, sessionId }, {} as Client).catch(() => undefined)
+    }
+    return logged
+  }
+  const away = (session: string) => ({ session, code: 'store_unavailable' })
+  const wrong = (session: string) => ({ session, code: 'gap' })
+
+  it('of an outage are logged once until a flush succeeds', async () => {
+    expect(await loggedOf([away('a'), away('b'), away('a'), { session: 'c' }, away('b')])).toEqual(['a', 'b'])
+  })
+
+  it('of one session are logged once for each session', async () => {
+    expect(await loggedOf([wrong('a'), wrong('b'), wrong('a'), { session: 'c' }, wrong('b')])).toEqual(['a', 'b'])
+  })
+})
+
 describe('a backlog', () => {
   const TEN = Array.from({ length: 10 }, (_, index) => [{ seq: index + 1, prev: '', digest: `d${index + 1}`, json: '{}' }])
   const backlog = { ...target, watermark: { seq: 10, digest: 'd10' } }

@@ -3,7 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { AgentOptions } from '../../../src/agent/agent.ts'
 import { defineAgent } from '../../../src/agent/define-agent.ts'
+import { defineSlice } from '../../../src/agent/define-slice.ts'
 import { defineTool } from '../../../src/agent/define-tool.ts'
+import type { SliceOptions, SlicesOf } from '../../../src/agent/slice.ts'
 import type { ToolOptions } from '../../../src/agent/tool.ts'
 import { PawlError } from '../../../src/session/errors.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
@@ -94,6 +96,13 @@ describe('an agent', () => {
     expect(agent).toMatchObject({ retry: { maxRetries: 3, baseDelayMs: 500 }, limits: { maxTurns: 50 } })
     expect([...agent.tools.keys()]).toEqual(['look'])
     expect(agent.limits).not.toHaveProperty('deadlineMs')
+    expect(agent.fallback).toEqual([])
+  })
+
+  it('has one fallback or a list of them', () => {
+    const choose = () => 'claude-b'
+    expect(defineAgent({ ...AGENT, fallback: 'claude-a' }).fallback).toEqual(['claude-a'])
+    expect(defineAgent({ ...AGENT, fallback: ['claude-a', choose] }).fallback).toEqual(['claude-a', choose])
   })
 
   it.each<[string, object]>([
@@ -103,9 +112,12 @@ describe('an agent', () => {
     ['no model', { model: undefined }],
     ['a model without a name', { model: '' }],
     ['a model that generates nothing', { model: { name: 'm' } }],
+    ['a fallback that generates nothing', { fallback: { name: 'm' } }],
+    ['a list of fallbacks with nothing in it', { fallback: ['claude', ''] }],
     ['no turns', { limits: { maxTurns: 0 } }],
     ['half a turn', { limits: { maxTurns: 1.5 } }],
     ['a deadline of nothing', { limits: { deadline: 0 } }],
+    ['a session’s deadline of two years', { sessionLimits: { deadline: '2y' } }],
     ['retries without number', { retry: { maxRetries: Number.NaN } }],
     ['retries at the end of time', { retry: { baseDelay: Number.POSITIVE_INFINITY } }],
     ['a tool that defineTool has not seen', { tools: [TOOL] }],
@@ -154,5 +166,66 @@ describe('a worker', () => {
     ['with two agents of one name', { agents: [defineAgent(AGENT), defineAgent(AGENT)] }, 'duplicate_agent'],
   ])('is refused %s', (_, definition, code) => {
     expect(refusalOf(() => defineWorker(definition as WorkerDefinition)).code).toBe(code)
+  })
+})
+
+const SLICE: SliceOptions = { name: 'order', version: 1, schema: z.object({ lines: z.number() }), initial: { lines: 0 }, on: {} }
+const sliceWith = (change: object) => () => defineSlice({ ...SLICE, ...change } as SliceOptions)
+
+describe('a slice', () => {
+  it.each<[string, object, string]>([
+    ['no name', { name: undefined }, 'A slice: name is missing: give a letter, then up to 63 of [A-Za-z0-9_-].'],
+    [
+      'a name that begins like a hidden one',
+      { name: '__proto__' },
+      'Slice "__proto__": name is "__proto__": give a letter, then up to 63 of [A-Za-z0-9_-].',
+    ],
+    ['half a version', { version: 1.5 }, 'Slice "order": version is 1.5: give an integer from 1.'],
+    ['a schema that is none', { schema: {} }, 'Slice "order": schema is {}: give a zod schema.'],
+    [
+      'an event that there is not',
+      { on: { tool_complete: () => null } },
+      'Slice "order": There is no option on.tool_complete: did you mean on.tool_completed?',
+    ],
+    [
+      'a reducer that is none',
+      { on: { emitted: 5 } },
+      'Slice "order": on.emitted is 5: give a function of the value and the event that returns the next value.',
+    ],
+    ['no initial value', { initial: undefined }, 'Slice "order": initial is missing: give the value before the first event.'],
+  ])('is refused with %s', (_, change, said) => {
+    expect(refusalOf(sliceWith(change))).toEqual({ code: 'invalid_slice', message: said })
+  })
+
+  it.each<[string, object]>([
+    ['does not fit its schema', { initial: { lines: 'none' } }],
+    ['its schema does not read back from JSON', { schema: z.object({ at: z.date() }), initial: { at: new Date(0) } }],
+    ['its schema cannot check at once', { schema: z.object({ lines: z.number().refine(async () => Promise.resolve(true)) }) }],
+  ])('is refused with an initial value that %s', (_, change) => {
+    const { code, message } = refusalOf(sliceWith(change))
+    expect(code).toBe('invalid_slice')
+    expect(message).toMatch(/does not read its initial value back from JSON .*: give a value that fits, or a schema for its JSON\.$/s)
+  })
+
+  it('is refused by an agent that has another of its name, or that is given something else', () => {
+    const order = defineSlice(SLICE)
+    expect(refusalOf(agentWith({ slices: [order, defineSlice({ ...SLICE, version: 2 })] }))).toEqual({
+      code: 'duplicate_slice',
+      message: 'Agent "support" has two slices named "order": rename one.',
+    })
+    expect(refusalOf(agentWith({ slices: [SLICE] })).message).toBe('Agent "support": slices[0] is not a slice: make it with defineSlice.')
+  })
+
+  it('types what instructions and tools see of it', () => {
+    const order = defineSlice({ name: 'order', version: 1, schema: z.object({ lines: z.number() }), initial: { lines: 0 }, on: {} })
+    const typed = defineTool.withTypes<{ slices: SlicesOf<[typeof order]> }>()
+    const tool = typed({ ...TOOL, execute: (_, { slices }) => slices.order.lines + 1 })
+    const instructions = (_: unknown, { slices }: { slices: SlicesOf<[typeof order]> }): string => `${slices.order.lines} lines`
+    expect(defineAgent({ ...AGENT, name: 'typed', slices: [order], instructions, tools: [tool] }).slices).toEqual([order])
+    const { name, model } = AGENT
+    // @ts-expect-error -- the agent lacks the slice that its tool needs
+    defineAgent({ name, model, instructions: '', tools: [tool] })
+    // @ts-expect-error -- there is no such value in the slice
+    defineAgent({ name, model, slices: [order], instructions: (_, ctx) => String(ctx.slices.order.rows) })
   })
 })

@@ -20,7 +20,6 @@ const OPENED: EventBody[] = [
     model: 'm',
     stopReason: 'tool_use',
     usage: NO_USAGE,
-    limits: { maxTurns: 5 },
     calls: [],
     content: [
       {

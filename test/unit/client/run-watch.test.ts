@@ -1,4 +1,5 @@
 // Which run a message belongs to and how it ended, over whole sessions and over their pieces.
+import { leavesByItself } from '../../../src/session/recovery.ts'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { watchRun } from '../../../src/client/session/run-watch.ts'
@@ -39,7 +40,7 @@ describe('the run of a message', () => {
               (event) =>
                 (event.type === 'run_completed' && event.run === run) ||
                 (event.type === 'run_interrupted' && event.run === run) ||
-                (event.type === 'error_entered' && event.run === run && event.strategy !== 'automatic'),
+                (event.type === 'error_entered' && event.run === run && !leavesByItself(event)),
             )
           const settled = settledOf(messageId, events)
           const expected = { run_completed: 'completed', run_interrupted: 'interrupted', error_entered: 'failed' } as Record<string, string>

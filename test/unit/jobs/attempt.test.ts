@@ -1,6 +1,10 @@
-// What is recorded of what a body threw.
+// What is recorded of what a body threw, and of what it reported.
 import { describe, expect, it } from 'vitest'
-import { failedAttempt } from '../../../src/jobs/attempt.ts'
+import { isToolError } from '../../../src/agent/errors.ts'
+import { failedAttempt, type Notes, notesOf } from '../../../src/jobs/attempt.ts'
+import type { JobLink } from '../../../src/jobs/contract.ts'
+import { areCustomEvents } from '../../../src/session/custom-events.ts'
+import type { Json } from '../../../src/session/json.ts'
 
 describe('what is recorded of a failed attempt', () => {
   it('is bounded, whatever was thrown', () => {
@@ -11,5 +15,66 @@ describe('what is recorded of a failed attempt', () => {
 
   it('never is an empty message', () => {
     expect(failedAttempt(1, new TypeError(' '), { retryable: true, worker: 'w' }).message).toBe('TypeError was thrown without a message.')
+  })
+})
+
+describe('custom events', () => {
+  const LINK = { progress: () => undefined } as unknown as JobLink
+  const reports = (): Notes => notesOf({ number: 1, failures: 0, failed: [], deaths: 0 } as never, LINK)
+
+  /** The code of what `emit` throws; undefined if it accepts the event. */
+  function refusal(notes: Notes, name: string, data?: unknown): string | undefined {
+    try {
+      notes.emit(name, data as Json)
+    } catch (error) {
+      return isToolError(error) && !error.retryable ? error.code : String(error)
+    }
+    return undefined
+  }
+
+  it('are what the attempt reported, in order, as plain JSON', () => {
+    const notes = reports()
+    notes.emit('shipped', { parcel: 7, weight: undefined as never })
+    notes.emit('shipped', null)
+    notes.emit('told the customer')
+    expect(notes.said().emitted).toEqual([
+      { name: 'shipped', data: { parcel: 7 } },
+      { name: 'shipped', data: null },
+      { name: 'told the customer' },
+    ])
+  })
+
+  it('are copies: what the tool changes later does not change them', () => {
+    const notes = reports()
+    const parcels = [1]
+    notes.emit('packed', parcels)
+    parcels.push(2)
+    expect(notes.said().emitted).toEqual([{ name: 'packed', data: [1] }])
+  })
+
+  it.each(['', 'x'.repeat(201), 'a\0', '\ud800', 7 as unknown as string])('are refused with the name %j', (name) => {
+    expect(refusal(reports(), name)).toBe('invalid_event')
+  })
+
+  it('are refused with data that is not JSON, or too large', () => {
+    const circular: { self?: unknown } = {}
+    circular.self = circular
+    expect([circular, 1n, 'x'.repeat(16_000)].map((data) => refusal(reports(), 'n', data))).toEqual([
+      'invalid_event',
+      'invalid_event',
+      'event_too_large',
+    ])
+    expect(refusal(reports(), 'n', 'x'.repeat(15_998))).toBeUndefined()
+  })
+
+  it('are refused beyond their number and their size in all, and those before stay', () => {
+    const many = reports()
+    for (let n = 0; n < 100; n++) many.emit('n')
+    expect(refusal(many, 'n')).toBe('too_many_events')
+    const large = reports()
+    while (refusal(large, 'n', 'x'.repeat(15_000)) === undefined);
+    expect(refusal(large, 'n', 'x'.repeat(15_000))).toBe('event_too_large')
+    expect(refusal(large, 'n', 'x')).toBeUndefined()
+    for (const { emitted } of [many.said(), large.said()]) expect(areCustomEvents(emitted)).toBe(true)
   })
 })

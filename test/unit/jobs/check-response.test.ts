@@ -1,6 +1,6 @@
 // What a model answered, before it becomes history: what is recorded of numbers and names that nobody could store.
 import { describe, expect, it } from 'vitest'
-import { checkResponse } from '../../../src/jobs/check-response.ts'
+import { checkResponse, cutCall } from '../../../src/jobs/check-response.ts'
 import type { ModelResponse } from '../../../src/agent/model.ts'
 
 const checked = (more: object, name: unknown = 'm') =>
@@ -42,6 +42,28 @@ describe('the name of a model', () => {
   })
 })
 
+const CALL = { type: 'tool_use', id: 'x', name: 'look', input: {} }
+
+it('the calls of a refused answer are dropped', () => {
+  const content = [{ type: 'text', text: 'Well' }, CALL]
+  expect(checked({ stopReason: 'refusal', content }).content).toEqual([{ type: 'text', text: 'Well' }])
+})
+
+it.each([
+  ['max_tokens', [CALL, CALL], 1],
+  ['model_context_window_exceeded', [CALL], 0],
+  ['max_tokens', [CALL, { type: 'text', text: 'and' }], undefined],
+  ['tool_use', [CALL], undefined],
+])('an answer that stops for %s may be cut in its last call', (stopReason, content, index) => {
+  expect(cutCall(checked({ stopReason, content }))).toBe(index)
+})
+
+it('an answer for which the context has no room is an overflow', () => {
+  const check = () =>
+    checked({ stopReason: 'model_context_window_exceeded', content: [{ type: 'thinking', thinking: 'hm', signature: 's' }] })
+  expect(check).toThrow(expect.objectContaining({ code: 'context_overflow', retryable: false, fallback: false }))
+})
+
 it.each([
   ['no answer', undefined],
   ['no blocks', { content: 'hi' }],
@@ -51,5 +73,5 @@ it.each([
   ['too much', { content: [{ type: 'text', text: 'x'.repeat(1_600_000) }] }],
 ])('%s fails the call', (_, more) => {
   const check = () => (more ? checked(more) : checkResponse(undefined as unknown as ModelResponse, { name: 'm' }))
-  expect(check).toThrow(expect.objectContaining({ name: 'ModelError', code: 'invalid_response', retryable: false }))
+  expect(check).toThrow(expect.objectContaining({ name: 'ModelError', code: 'invalid_response', retryable: false, fallback: true }))
 })

@@ -27,6 +27,7 @@ function contextTelling(told: Told): ToolContext {
     metadata: {},
     tags: [],
     services: {},
+    slices: {},
     log,
     intent: 1,
     callId: 't_1_1_0',
@@ -37,6 +38,7 @@ function contextTelling(told: Told): ToolContext {
     progress: () => undefined,
     lastProgress: undefined,
     milestone: () => undefined,
+    emit: () => undefined,
   }
 }
 

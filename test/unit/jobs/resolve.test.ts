@@ -44,7 +44,7 @@ const broken = defineTool({
 const agent = defineAgent({ name: 'a', instructions: '', model: scripted(() => ''), tools: [pay, look, slow, broken] })
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
-const ctx = { sessionId: 's', agent: 'a', run: 1, turn: 2, context: null, metadata: {}, tags: [], services: {}, log }
+const ctx = { sessionId: 's', agent: 'a', run: 1, turn: 2, context: null, metadata: {}, tags: [], services: {}, slices: {}, log }
 const resolve = (tool: string, input: Json, index = 0) =>
   resolveCall(agent, { sessionId: 's', run: 1, intent: 1, turn: 2, index, tool, input }, { ctx })
 

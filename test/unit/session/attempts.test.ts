@@ -27,6 +27,14 @@ describe('a lost attempt', () => {
     expect(fateOf(lostAttempt(3, heard(2)))).toBe('unheard')
   })
 
+  it('that died because of another call counts for nothing', () => {
+    const recorded: FailedAttempt[] = []
+    const attempts = countAttempts((attempt) => recorded.push(attempt))
+    attempts.failed([{ attempt: 1, class: 'WorkerDied', code: 'neighbour', message: 'm', retryable: true }])
+    expect(attempts.used).toEqual({ attempts: 1, deaths: 0, failures: 0 })
+    expect(recorded).toHaveLength(1)
+  })
+
   it('that threw is a failure, also with the code of one that never began', () => {
     expect(fateOf({ attempt: 2, class: 'ToolError', code: 'not_begun', message: 'no', retryable: true })).toBe('failure')
   })

@@ -4,6 +4,7 @@ import { checkpointAt, checkpointDue } from '../../../src/session/checkpointing.
 import { NO_USAGE } from '../../../src/session/content.ts'
 import type { CheckpointPolicy, EventBody, SessionEvent } from '../../../src/session/events.ts'
 import { apply, initialState } from '../../../src/session/fold.ts'
+import { DEFAULT_RECOVERY } from '../../../src/session/recovery.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 
 const resolution = {
@@ -18,7 +19,7 @@ const resolution = {
 
 /** One run of `turns` turns with two calls each, and an answer; each event a second after the one before. */
 function played(turns: number, policy?: CheckpointPolicy): EventBody[] {
-  const about = { model: 'm', attempt: 1, usage: NO_USAGE, limits: { maxTurns: 50 }, ...(policy && { checkpoint: policy }) }
+  const about = { model: 'm', attempt: 1, usage: NO_USAGE }
   const turn = (n: number): EventBody[] => [
     { type: 'turn_started', run: 1, turn: n, takes: n === 1 ? ['q'] : [] },
     {
@@ -32,6 +33,7 @@ function played(turns: number, policy?: CheckpointPolicy): EventBody[] {
     },
     ...[0, 1].flatMap((i): EventBody[] => [
       { type: 'milestone_reached', run: 1, turn: n, callId: `t_1_${n}_${i}`, tool: 'put', name: `m${i}` },
+      { type: 'emitted', run: 1, turn: n, callId: `t_1_${n}_${i}`, tool: 'put', attempt: 1, name: `e${i}`, data: { i } },
       { type: 'tool_completed', run: 1, turn: n, callId: `t_1_${n}_${i}`, tool: 'put', attempt: 1, value: 1 },
     ]),
   ]
@@ -39,6 +41,9 @@ function played(turns: number, policy?: CheckpointPolicy): EventBody[] {
     { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 2 },
     { type: 'message_received', messageId: 'q', content: 'q' },
     { type: 'run_started', run: 1, messageId: 'q' },
+    ...(policy
+      ? [{ type: 'agent_declared' as const, digest: 'd', limits: { maxTurns: 50 }, checkpoint: policy, recovery: DEFAULT_RECOVERY }]
+      : []),
     ...Array.from({ length: turns }, (_, n) => turn(n + 1)).flat(),
     { type: 'turn_started', run: 1, turn: turns + 1, takes: [] },
     {
@@ -91,11 +96,13 @@ describe('a checkpoint', () => {
   })
 
   it('is made when enough time has passed, looked at after each turn', () => {
-    expect(made(4, { everyMs: 10_000 })).toEqual(['every_ms after tool_completed', 'every_ms after tool_completed'])
+    expect(made(4, { everyMs: 14_000 })).toEqual(['every_ms after tool_completed', 'every_ms after tool_completed'])
   })
 
-  it('is made at an event of a type, of one tool, or a milestone', () => {
+  it('is made at an event of a type, of one tool, a milestone or a custom event', () => {
     expect(made(1, { on: [{ type: 'milestone_reached', milestone: 'm1' }] })).toEqual(['event:milestone_reached after milestone_reached'])
+    expect(made(1, { on: [{ type: 'emitted', name: 'e1' }] })).toEqual(['event:emitted after emitted'])
+    expect(made(1, { on: [{ type: 'emitted' }] })).toHaveLength(2)
     expect(made(1, { on: [{ type: 'tool_completed', tool: 'put' }] })).toHaveLength(2)
     expect(made(1, { on: [{ type: 'tool_completed', tool: 'other' }] })).toEqual([])
   })

@@ -49,7 +49,6 @@ function oneCall(effect: Effect, ...ends: EventBody[]): SessionState {
       attempt: 1,
       model: 'm',
       stopReason: 'tool_use',
-      limits: { maxTurns: 5 },
       usage: {
         ...NO_USAGE,
         input_tokens: 7,

@@ -23,6 +23,7 @@ describe('a message', () => {
   it.each<[string, unknown]>([
     ['text', { content: 'hello' }],
     ['text with an id', { messageId: 'm', content: 'hello' }],
+    ['a wish to interrupt', { content: 'hello', interrupt: true }],
     ['an id of 200 characters', { messageId: 'm'.repeat(200), content: 'hello' }],
     ['blocks', { content: [{ type: 'text', text: 'look' }, PIXEL] }],
     ['an image alone', { content: [PIXEL] }],
@@ -75,6 +76,10 @@ describe('a message', () => {
     ['a numeric id', { messageId: 7, content: 'hi' }, 'invalid_message_id'],
     ['a long id', { messageId: 'm'.repeat(201), content: 'hi' }, 'invalid_message_id'],
     ['a list as metadata', { content: 'hi', metadata: [] }, 'invalid_metadata'],
+    ['a deadline as text', { content: 'hi', deadlineMs: '5m' }, 'invalid_deadline'],
+    ['a deadline of nothing', { content: 'hi', deadlineMs: 0 }, 'invalid_deadline'],
+    ['a deadline of half a millisecond', { content: 'hi', deadlineMs: 0.5 }, 'invalid_deadline'],
+    ['a deadline beyond any timer', { content: 'hi', deadlineMs: 2 ** 31 }, 'invalid_deadline'],
     ['large metadata', { content: 'hi', metadata: { text: 'x'.repeat(16_000) } }, 'invalid_metadata'],
   ])('of %s is refused', (_, raw, code) => {
     expect(codeOf(raw)).toBe(code)
@@ -88,7 +93,10 @@ describe('a message', () => {
   it('never makes the check throw, whatever it is', () => {
     const raw = fc.oneof(
       fc.anything(),
-      fc.record({ messageId: fc.anything(), content: fc.anything(), metadata: fc.jsonValue() }, { requiredKeys: [] }),
+      fc.record(
+        { messageId: fc.anything(), content: fc.anything(), metadata: fc.jsonValue(), deadlineMs: fc.anything() },
+        { requiredKeys: [] },
+      ),
     )
     fc.assert(
       fc.property(raw, (value) => {

@@ -1,9 +1,10 @@
-// Which recovery a failed run is offered: by what failed, and by what the run has done.
+// Which recovery a failed run is offered, by what failed and by what the run has done; and when pawl carries it out by itself.
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
-import type { EventBody, Resolution, SessionEvent } from '../../../src/session/events.ts'
+import { decide, dueAt, isGoingOn } from '../../../src/session/decide.ts'
+import type { AutomaticStrategy, EventBody, EventOf, RecoveryPolicy, Resolution, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
-import { chooseRecovery, problemWith } from '../../../src/session/recovery.ts'
+import { chooseRecovery, DEFAULT_RECOVERY, nextAttemptAt, problemWith, progressOf } from '../../../src/session/recovery.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 
 const CALL = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'pay' }
@@ -35,7 +36,6 @@ const ASKED: EventBody[] = [
     stopReason: 'tool_use',
     usage: NO_USAGE,
     calls: [RESOLUTION],
-    limits: { maxTurns: 9 },
   },
   { type: 'tool_issued', ...CALL, index: 0, effect: 'external', key: 'k', inputDigest: 'd', input: {} },
 ]
@@ -48,9 +48,9 @@ function stateOf(bodies: readonly EventBody[]): SessionState {
   return fold(undefined, events) ?? expect.fail()
 }
 
-const ALL = ['continue_run', 'restart_from_last_effect', 'restart_run', 'abandon', 'manual']
+const ALL = ['continue_run', 'selective', 'restart_from_last_effect', 'restart_run', 'abandon', 'manual']
 const WITHOUT_EFFECT = ['continue_run', 'restart_run', 'abandon', 'manual']
-const AFTER_UNKNOWN = ['abandon', 'manual']
+const AFTER_UNKNOWN = ['selective', 'abandon', 'manual']
 
 describe('the recovery of a run', () => {
   it.each<[string, { code: string; transient?: boolean }, string, EventBody[], string, string[]]>([
@@ -89,11 +89,122 @@ describe('the recovery of a run', () => {
   })
 
   it('comes with what the run had done', () => {
-    const failed: EventBody = { type: 'error_entered', run: 1, turn: 2, code: 'c', reason: 'r', strategy: 'manual', options: ['manual'] }
-    expect(stateOf([...EFFECT, failed]).error).toMatchObject({
-      progress: { completed: [{ callId: 't_1_1_0', tool: 'pay', effectId: 'pay_1' }], failed: [], pending: [], unknown: [] },
+    const progressAfter = (events: readonly EventBody[]) => {
+      const state = stateOf(events)
+      return progressOf(state, state.current ?? expect.fail())
+    }
+    expect(progressAfter(EFFECT)).toEqual({
+      completed: [{ callId: 't_1_1_0', tool: 'pay', effectId: 'pay_1' }],
+      failed: [],
+      pending: [],
+      unknown: [],
     })
-    expect(stateOf([...UNKNOWN, failed]).error?.progress).toMatchObject({ completed: [], unknown: ['t_1_1_0'] })
-    expect(stateOf([...OPENED, ...ASKED, failed]).error?.progress?.pending).toEqual([{ callId: 't_1_1_0', tool: 'pay' }])
+    expect(progressAfter(UNKNOWN)).toMatchObject({ completed: [], unknown: ['t_1_1_0'] })
+    expect(progressAfter([...OPENED, ...ASKED]).pending).toEqual([{ callId: 't_1_1_0', tool: 'pay' }])
+  })
+})
+
+describe('the recovery of a run without a person', () => {
+  const OVERLOADED = { code: 'overloaded_error', transient: true }
+  const NOW = 1_000_000
+  const HOUR_MS = 3_600_000
+  const byItself = (strategy: AutomaticStrategy): EventBody => ({ type: 'recovery_started', run: 1, strategy, automatic: true })
+  const declared = (policy: Partial<RecoveryPolicy>): EventBody => {
+    return {
+      type: 'agent_declared',
+      digest: 'd',
+      limits: { maxTurns: 9 },
+      checkpoint: 'turn',
+      recovery: { ...DEFAULT_RECOVERY, ...policy },
+    }
+  }
+  const waitAfter = (events: readonly EventBody[], error: { code: string; transient?: boolean } = OVERLOADED): number | undefined => {
+    const state = stateOf(events)
+    const at = nextAttemptAt(state, error, chooseRecovery(state, error).strategy, NOW)
+    return at === undefined ? undefined : at - NOW
+  }
+  const tried = (times: number): EventBody[] => [...OPENED, ...Array.from({ length: times }, () => byItself('continue_run'))]
+
+  it('waits twice as long each time, for about 5 s at first and 10 min at most, and ends after ten in a row', () => {
+    const seconds = [5, 10, 20, 40, 80, 160, 320, 600, 600, 600]
+    for (const [times, expected] of seconds.entries()) {
+      const waitedMs = waitAfter(tried(times)) ?? expect.fail()
+      expect(waitedMs).toBeGreaterThanOrEqual(expected * 750)
+      expect(waitedMs).toBeLessThanOrEqual(expected * 1_250)
+    }
+    expect(waitAfter(tried(10))).toBeUndefined()
+  })
+
+  it('does not depend on the clock: a replay decides the same', () => {
+    const state = stateOf(tried(3))
+    const [early, late] = [0, 1e12].map((now) => (nextAttemptAt(state, OVERLOADED, 'continue_run', now) ?? expect.fail()) - now)
+    expect(late).toBe(early)
+  })
+
+  it.each<[string, { code: string; transient?: boolean }, EventBody[]]>([
+    ['a limit, which another attempt would reach again', { code: 'max_turns' }, NOTHING],
+    ['a fault, which somebody has to correct', { code: 'invalid_request_error' }, NOTHING],
+    ['a fault after an effect', { code: 'invalid_request_error' }, EFFECT],
+    ['a failure while it is unknown whether a call took effect', OVERLOADED, UNKNOWN],
+    ['an agent that wants none', OVERLOADED, [...OPENED, declared({ automatic: [] })]],
+  ])('does not happen after %s', (_, error, events) => {
+    expect(waitAfter(events, error)).toBeUndefined()
+  })
+
+  it('covers the strategies that the agent names', () => {
+    expect(waitAfter([...OPENED, declared({ automatic: ['restart_run'] })], { code: 'invalid_request_error' })).toBeGreaterThan(0)
+    expect(waitAfter([...OPENED, declared({ automatic: ['abandon'] })], { code: 'max_turns' })).toBeUndefined()
+  })
+
+  it('begins a new series once the model has answered, a run has ended, or a person has stepped in', () => {
+    const answered: EventBody = { ...(ASKED[0] as EventOf<'model_completed'>) }
+    const inARow = (...then: EventBody[]): number | undefined => stateOf([...tried(3), ...then]).recovered?.inARow
+    expect(inARow()).toBe(3)
+    expect(inARow(answered)).toBe(0)
+    expect(inARow({ type: 'run_interrupted', run: 1 })).toBe(0)
+    expect(inARow({ type: 'recovery_started', run: 1, strategy: 'continue_run', by: 'ann' })).toBe(0)
+    expect(
+      inARow(
+        { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'manual' },
+        { type: 'run_started', run: 2, messageId: 'n' },
+      ),
+    ).toBe(0)
+  })
+
+  it('goes on with its series where a restart undoes what the model answered', () => {
+    const [answered] = ASKED
+    const again: EventBody = { type: 'run_started', run: 2, messageId: 'm', intent: 1 }
+    const state = stateOf([
+      ...OPENED,
+      byItself('restart_run'),
+      { type: 'recovery_ended', run: 1, strategy: 'restart_run' },
+      again,
+      answered as EventBody,
+    ])
+    expect(state.recovered?.inARow).toBe(1)
+  })
+
+  it('waits for a place within the hour', () => {
+    const often = Array.from({ length: 3 }, () => [byItself('continue_run'), ASKED[0] as EventBody]).flat()
+    const events = [...OPENED, declared({ perHour: 3 }), ...often]
+    // The events happened at 1.
+    expect(waitAfter(events)).toBe(1 + HOUR_MS - NOW)
+    expect(waitAfter([...OPENED, declared({ perHour: 4 }), ...often])).toBeLessThan(10_000)
+  })
+
+  it('is decided when its time has come, and messages wait for the run that they were sent to', () => {
+    const failed: EventBody = { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'continue_run', nextAttemptAt: 500 }
+    const state = stateOf([...OPENED, failed, { type: 'message_received', messageId: 'n', content: 'still there?' }])
+    expect(decide(state, dueAt(499))).toEqual({ do: 'wait' })
+    expect(decide(state, dueAt(500))).toEqual({ do: 'recover', strategy: 'continue_run' })
+    expect(isGoingOn(state)).toBe(true)
+  })
+
+  it('is not for an error that needs a person: there a message starts a new run, but not while a person must resolve a call', () => {
+    const failed: EventBody = { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'manual' }
+    const message: EventBody = { type: 'message_received', messageId: 'n', content: 'go on' }
+    expect(decide(stateOf([...OPENED, failed, message]), dueAt(0))).toMatchObject({ do: 'start_run', run: 2 })
+    const asking: EventBody = { type: 'tool_unknown', ...CALL, attempt: 1, message: 'who knows', ask: true }
+    expect(decide(stateOf([...OPENED, ...ASKED, asking, failed, message]), dueAt(0))).toEqual({ do: 'wait' })
   })
 })

@@ -5,7 +5,10 @@ import { NO_USAGE } from '../../../src/session/content.ts'
 import { callIdOf, type EventBody, type Resolution, type SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
 import { type Json, jsonBytes } from '../../../src/session/json.ts'
-import { problemWith } from '../../../src/session/recovery.ts'
+import { DEFAULT_RECOVERY, problemWith, AUTOMATIC } from '../../../src/session/recovery.ts'
+import { roomForMemory, roomForPlan } from '../../../src/session/fold-kept.ts'
+import { answerOnMemory } from '../../../src/session/memory-tools.ts'
+import { answerOnPlan, PLAN_LIMITS } from '../../../src/session/plan-tools.ts'
 import { hasRoomFor } from '../../../src/session/queue.ts'
 import { lacksCalls, MAX_CALLS, putCallsBack, SNAPSHOT_BYTES, snapshotOf } from '../../../src/session/snapshot.ts'
 import type { SessionState } from '../../../src/session/state.ts'
@@ -45,13 +48,17 @@ const largeSessions = fc.record({
   metadata: sized(15_980),
   idCharacter: characters,
   messages: fc.integer({ min: 1, max: 700 }),
+  deadlines: fc.boolean(),
   taken: fc.integer({ min: 0, max: 700 }),
   calls: fc.oneof(
     fc.array(callsWith(300_000), { maxLength: 3 }),
     fc.array(callsWith(5_000), { minLength: MAX_CALLS, maxLength: MAX_CALLS }),
   ),
   earlier: fc.array(callsWith(5_000), { maxLength: 60 }),
+  plans: fc.tuple(fc.array(sized(PLAN_LIMITS.title), { maxLength: 200 }), fc.array(sized(PLAN_LIMITS.title), { maxLength: 200 })),
+  memory: fc.tuple(sized(30_000), sized(30_000)),
   error: fc.option(sized(TEXT_BYTES.reason), { nil: undefined }),
+  paused: fc.option(fc.record({ by: sized(TEXT_BYTES.by), reason: sized(TEXT_BYTES.reason) }), { nil: undefined }),
 })
 
 function resolutionOf({ tool, effect, key, text }: Call, index: number): Resolution {
@@ -83,8 +90,9 @@ function* states(large: typeof largeSessions extends fc.Arbitrary<infer T> ? T :
   /** As the workflow does it: what has no room is not accepted. */
   const say = (n: number): string | undefined => {
     const messageId = idOf(n, large.idCharacter)
-    if (state && !hasRoomFor(state, messageId)) return undefined
-    add({ type: 'message_received', messageId, content: 'hi', metadata: { m: large.metadata } })
+    const deadline = large.deadlines && { deadlineMs: 2_000_000_000 }
+    if (state && !hasRoomFor(state, { messageId, ...deadline })) return undefined
+    add({ type: 'message_received', messageId, content: 'hi', metadata: { m: large.metadata }, ...deadline })
     return messageId
   }
   const answer = (turn: number, asked: readonly Call[], metadata?: string): SessionState =>
@@ -96,11 +104,32 @@ function* states(large: typeof largeSessions extends fc.Arbitrary<infer T> ? T :
       model: 'm',
       stopReason: 'tool_use',
       usage: NO_USAGE,
-      limits: { maxTurns: 50, deadlineMs: 1_000_000 },
       content: asked.map(({ tool, input }) => ({ type: 'tool_use', id: 'x', name: tool, input })),
       calls: asked.map(resolutionOf),
       ...(metadata !== undefined && { metadata: { m: metadata } }),
     })
+  /** As the workflow does it: a plan that has no room is refused. */
+  const plan = (titles: readonly string[]): void => {
+    if (!state) return
+    const steps = titles.map((title, n) => ({ id: `${n}`, title }))
+    const answered = answerOnPlan('plan_setup', { objective: 'o', steps, replace: true }, state.plan, roomForPlan(state))
+    const change = 'problem' in answered ? undefined : answered.change
+    if (change) {
+      const version = (state.plan?.version ?? 0) + 1
+      add({ type: 'plan_changed', run: 1, turn: 1, callId: 't_1_1_0', tool: 'plan_setup', version, change })
+    }
+  }
+  /** The same, of a memory. */
+  const remember = (content: string): void => {
+    if (!state) return
+    const limits = [{ block: 'notes', maxChars: 30_000 }]
+    const answered = answerOnMemory('memory_replace', { block: 'notes', content }, state.memory, { limits, room: roomForMemory(state) })
+    const change = 'problem' in answered ? undefined : answered.change
+    if (change) {
+      const version = (state.memory?.version ?? 0) + 1
+      add({ type: 'memory_changed', run: 1, turn: 1, callId: 't_1_1_0', tool: 'memory_replace', version, change })
+    }
+  }
   const startTurn = (turn: number): SessionState =>
     add({ type: 'turn_started', run: 1, turn, takes: (state?.inbox ?? []).map(({ messageId }) => messageId) })
   const executionId = '01a20170-1111-2222-3333-444444444444'
@@ -118,15 +147,27 @@ function* states(large: typeof largeSessions extends fc.Arbitrary<infer T> ? T :
   if (opener === undefined) throw new Error('not even one message has room')
   yield add({ type: 'run_started', run: 1, messageId: opener })
   yield startTurn(1)
+  const recovery = { ...DEFAULT_RECOVERY, automatic: [...AUTOMATIC] }
+  yield add({
+    type: 'agent_declared',
+    digest: 'd'.repeat(16),
+    limits: { maxTurns: 50, deadlineMs: 1_000_000 },
+    checkpoint: 'turn',
+    recovery,
+    memory: Array.from({ length: 20 }, (_, n) => ({ block: `${n}`.padEnd(64, 'b'), maxChars: 1_500 })),
+  })
   yield answer(1, large.earlier.slice(0, MAX_CALLS), metadata)
   for (const [index, call] of large.earlier.slice(0, MAX_CALLS).entries()) {
     const where = { run: 1, turn: 1, callId: callIdOf(1, 1, index), tool: call.tool }
     if (call.fate === 'completed') add({ type: 'tool_completed', ...where, attempt: 1, value: null })
     else add({ type: 'tool_unknown', ...where, attempt: 1, message: 'nobody knows' })
   }
+  plan(large.plans[0])
+  remember(large.memory[0])
   for (let n = 1; n <= large.taken; n++) say(n)
   if (state) yield state
   yield startTurn(2)
+  if (large.paused) yield add({ type: 'session_paused', ...large.paused })
   yield answer(2, large.calls)
   for (const [index, call] of large.calls.entries()) {
     const where = { run: 1, turn: 2, callId: callIdOf(1, 2, index), tool: call.tool }
@@ -162,6 +203,12 @@ function* states(large: typeof largeSessions extends fc.Arbitrary<infer T> ? T :
   if (state) yield state
   for (let n = 1; n <= large.messages; n++) say(10_000 + n)
   if (state) yield state
+  const before = { plan: state?.plan?.current ?? null, memory: state?.memory?.current ?? null }
+  plan(large.plans[1])
+  remember(large.memory[1])
+  if (state) yield state
+  // Going back brings an earlier plan back, which may be the largest.
+  yield add({ type: 'recovery_started', run: 1, strategy: 'continue_run', restored: before })
   if (large.error !== undefined) yield add({ type: 'error_entered', run: 1, code: 'x', reason: large.error, strategy: 'automatic' })
 }
 
@@ -230,7 +277,7 @@ describe('a session that many messages wait in', () => {
     const state = fold(undefined, [at(1, started)]) ?? expect.fail()
     for (let n = 0; n < 1_900; n++) {
       const messageId = `01a20170-1111-2222-3333-${String(n).padStart(12, '0')}`
-      expect(hasRoomFor(state, messageId)).toBe(true)
+      expect(hasRoomFor(state, { messageId })).toBe(true)
       fold(state, [at(n + 2, { type: 'message_received', messageId, content: 'hi' })])
     }
   })
@@ -241,7 +288,7 @@ describe('a session that many messages wait in', () => {
     fold(state, [at(3, { type: 'run_started', run: 1, messageId: 'opener' })])
     let seq = 3
     for (let turn = 1; turn <= 3; turn++) {
-      for (let n = 0; hasRoomFor(state, idOf(n, 'x')); n++) {
+      for (let n = 0; hasRoomFor(state, { messageId: idOf(n, 'x') }); n++) {
         fold(state, [at(++seq, { type: 'message_received', messageId: idOf(n, 'x'), content: 'hi' })])
       }
       const takes = state.inbox.map(({ messageId }) => messageId)

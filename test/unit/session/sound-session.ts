@@ -10,6 +10,7 @@ import { nextDigest, shortHash } from '../../../src/session/digest.ts'
 import type {
   CheckpointPolicy,
   EventBody,
+  EventOf,
   LogEntry,
   RecoveryStrategy,
   Resolution,
@@ -19,9 +20,20 @@ import type {
 import { apply, fold, initialState } from '../../../src/session/fold.ts'
 import type { Json, JsonObject } from '../../../src/session/json.ts'
 import { isWaiting } from '../../../src/session/fold-calls.ts'
-import { chooseRecovery } from '../../../src/session/recovery.ts'
+import { isHeldUp } from '../../../src/session/pause.ts'
+import type { MemoryLimit } from '../../../src/session/memory.ts'
+import { isMemoryTool } from '../../../src/session/memory-tools.ts'
+import { isPlanTool, type PlanTool, STEP_STATUSES } from '../../../src/session/plan-tools.ts'
+import { chooseRecovery, DEFAULT_RECOVERY, nextAttemptAt, progressOf } from '../../../src/session/recovery.ts'
+import { eventsOfChoice } from '../../../src/session/redo.ts'
+import { type Kept, keptAt, keptBeforeRun, restoredFrom } from '../../../src/session/kept.ts'
+import type { Restored } from '../../../src/session/restored.ts'
+import { type CallChoice, problemWithChoice } from '../../../src/session/selective.ts'
+import { requestedCallsOf } from '../../../src/session/turn-calls.ts'
 import type { CallState, SessionState } from '../../../src/session/state.ts'
 import { effectsAfter, locate, messagesAfter, newestRun, TargetRefused } from '../../../src/session/targets.ts'
+import { answerBuiltIn } from '../../../src/workflows/built-in-call.ts'
+import type { Journal } from '../../../src/workflows/journal.ts'
 import { TOOLS } from './tools.ts'
 
 /** A body that was entered: what a crash must never make happen twice. */
@@ -58,10 +70,53 @@ const POLICIES: (CheckpointPolicy | undefined)[] = [
   'tool_call',
   { everyTurns: 2 },
   { everyMs: 5 },
-  { on: [{ type: 'milestone_reached' }] },
+  { on: [{ type: 'milestone_reached' }, { type: 'emitted', name: 'e1' }] },
+  { on: [{ type: 'plan_changed' }] },
+  { on: [{ type: 'memory_changed' }] },
 ]
 
 const MAX_TURNS = 6
+
+/** Most changes of a plan go forward. */
+const CHANGES: readonly PlanTool[] = ['plan_update_step', 'plan_update_step', 'plan_update_step', 'plan_add_step', 'plan_setup']
+const STATUSES = [...STEP_STATUSES, 'done', 'done'] as const
+
+/** What the model writes into its memory: texts of which some continue or repeat others, and some have no room. */
+const TEXTS = [
+  'The customer likes tea',
+  'The customer likes tea without sugar',
+  'likes tea without sugar, and a biscuit',
+  'short',
+  'x'.repeat(90),
+] as const
+/** The blocks that agents declare. */
+export const BLOCKS: readonly MemoryLimit[] = [
+  { block: 'customer', maxChars: 80 },
+  { block: 'notes', maxChars: 200 },
+]
+
+/** How a worker resolves a call of a tool of pawl's own. */
+const BUILT_IN_CALL = {
+  effect: 'read',
+  schemaDigest: '',
+  timeoutMs: 0,
+  retry: { maxRetries: 0, baseDelayMs: 0 },
+  verify: false,
+} as const
+
+/** What may become of a call in a recovery that names it, or does not. */
+const LISTS: Record<CallState['status'], readonly ('keep' | 'skip' | 'redo' | 'none')[]> = {
+  requested: ['none', 'skip', 'redo'],
+  issued: ['none', 'skip', 'redo'],
+  awaiting_approval: ['none', 'skip', 'redo'],
+  awaiting_answer: ['none', 'skip', 'redo'],
+  awaiting_resolution: ['skip', 'redo'],
+  completed: ['keep', 'redo', 'none'],
+  failed: ['redo', 'skip', 'keep', 'none'],
+  unknown: ['redo', 'skip', 'keep'],
+}
+/** What a hook makes of arguments. */
+const CHANGED: JsonObject = { id: 3 }
 const INPUTS: Json[] = [{ id: 1 }, { id: 2 }, { note: 'ü', id: 1 }]
 
 /** Plays the session that `choices` stand for; when they are used up, all goes well and the session comes to rest. */
@@ -114,7 +169,13 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
 
   function receive(): void {
     const id = `message-${accepted.length}`
-    append({ type: 'message_received', messageId: id, content: `text of ${id}`, ...(chance(3) && { metadata: { nth: accepted.length } }) })
+    append({
+      type: 'message_received',
+      messageId: id,
+      content: `text of ${id}`,
+      ...(chance(3) && { metadata: { nth: accepted.length } }),
+      ...(moving && chance(8) && { deadlineMs: 1 + pick(60) }),
+    })
   }
 
   /** What anyone outside may do at any moment. */
@@ -128,9 +189,16 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       case 4:
         interrupted = now().current !== null && isGoingOn(now())
         return
+      case 5:
+        if (moving && !now().paused) append({ type: 'session_paused', by: 'ann', ...(chance(2) && { reason: 'too fast' }) })
+        return
       default:
         return
     }
+  }
+
+  function unpause(): void {
+    append({ type: 'session_unpaused', by: 'ann' })
   }
 
   /** Continue-as-new: the snapshot is all that goes on. */
@@ -168,6 +236,13 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       }
       case 'fail_run':
         return failRun(decision.run, decision.code)
+      case 'end_hooks': {
+        const { run, turn } = decision
+        if (chance(2)) ranHook({ on: 'postToolUse', hook: 'post', run, turn, answer: { appendContext: 'look at it' } })
+        return append({ type: 'hooks_ended', run, turn })
+      }
+      case 'recover':
+        return recover(decision.strategy, now().run, { automatic: true })
       case 'ask':
         for (const one of decision.calls) ask(one.call, one.for)
         return
@@ -283,7 +358,17 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     const last = lastMessageId !== undefined && { lastMessageId }
     const upToSeq = events.length - pick(2)
     const removed = messagesAfter(events, toSeq, upToSeq).map(({ messageId }) => shortHash(messageId))
-    append({ type: 'rolled_back', toSeq, upToSeq, ...last, effects, removed, by: 'ann', reason: 'wrong way' })
+    append({
+      type: 'rolled_back',
+      toSeq,
+      upToSeq,
+      ...last,
+      effects,
+      removed,
+      by: 'ann',
+      reason: 'wrong way',
+      ...restoredTo(keptAt(events, toSeq)),
+    })
   }
 
   /** The newest run's messages are answered again. */
@@ -296,7 +381,8 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     if (messages.length === 0) return
     const last = lastMessageId !== undefined && { lastMessageId }
     const { effects } = effectsAfter(events, toSeq)
-    append({ type: 'rolled_back', toSeq, upToSeq: 0, ...last, effects, again: { messages, intent: newest.intent } })
+    const again = { messages, intent: newest.intent }
+    append({ type: 'rolled_back', toSeq, upToSeq: 0, ...last, effects, again, ...restoredTo(keptAt(events, toSeq)) })
   }
 
   function placeBefore(run: number): ReturnType<typeof locate> | undefined {
@@ -344,9 +430,15 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     append({ type: 'session_resumed', executionId: `execution-${last.seq}`, fromEpoch, coreVersion: 2 })
     const run = now().current
     if (now().status === 'error' || !run || run.phase !== 'tools' || run.answerSeq === undefined) return
-    const { answerSeq, beforeAnswer } = run
+    const { answerSeq, beforeAnswer, lastTurn } = run
     for (const call of run.calls.filter((one) => one.status === 'issued' && one.resolution.effect === 'external')) {
       append({ type: 'tool_unknown', ...whereOf(call), attempt: 1, message: 'the workflow ended', aliveForMs: 65_000 })
+    }
+    if (lastTurn !== undefined || run.planTurn === run.turn || run.memoryTurn === run.turn) {
+      for (const call of run.calls.filter((one) => one.status === 'issued')) {
+        append({ type: 'tool_failed', ...whereOf(call), attempt: 1, code: 'interrupted', message: 'the workflow ended' })
+      }
+      return
     }
     const before = beforeAnswer !== undefined && { lastMessageId: beforeAnswer }
     append({ type: 'rolled_back', toSeq: answerSeq - 1, upToSeq: last.seq, keepsRun: true, ...before, effects: [] })
@@ -393,26 +485,50 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     append({ type: 'run_interrupted', run })
   }
 
-  function failRun(run: number, code: string): void {
-    append({ type: 'error_entered', run, code, reason: code, ...chooseRecovery(now(), { code }) })
+  function progressNow(): Pick<EventOf<'error_entered'>, 'progress'> {
+    const { current } = now()
+    return current ? { progress: progressOf(now(), current) } : {}
+  }
+
+  function failRun(run: number, code: string, transient = false): void {
+    const choice = chooseRecovery(now(), { code, transient })
+    const next = nextAttemptAt(now(), { code, transient }, choice.strategy, clock)
+    append({
+      type: 'error_entered',
+      run,
+      code,
+      reason: code,
+      ...choice,
+      ...(next !== undefined && { nextAttemptAt: next }),
+      ...progressNow(),
+    })
     interrupted = false
   }
 
   /** Nothing to do: somebody recovers, closes and speaks again, or speaks. */
   function atRest(): void {
     if (moving && chance(2) && move()) return
+    if (now().paused) return paused()
     const { status, error, run } = now()
     if (status === 'waiting') return receive()
+    if (error?.nextAttemptAt !== undefined && chance(2)) {
+      clock = Math.max(clock, error.nextAttemptAt)
+      return
+    }
+    if (error?.options?.includes('selective') && pick(3) > 0) return chooseCalls()
     switch (pick(5)) {
       case 1:
       case 2:
         if (status !== 'error') return receive()
+        if (moving && chance(4)) return append({ type: 'recovery_refused', run, code: 'no_effect', message: 'none', by: 'somebody' })
         return recover(
           chance(2) && error && error.strategy !== 'automatic' && error.strategy !== 'manual' ? error.strategy : someOption(error?.options),
           run,
         )
       case 3: {
         append({ type: 'session_closed', reason: 'idle' })
+        // It may be asked for something just then, and stays open.
+        if (moving && chance(4)) return append({ type: 'session_paused' })
         const fromEpoch = now().epoch
         const executionId = `execution-${last.seq}`
         state = { ...(JSON.parse(JSON.stringify(now())) as SessionState), epoch: executionId }
@@ -425,18 +541,68 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     }
   }
 
+  /** A paused session takes messages and can be interrupted; it goes on once it is unpaused. */
+  function paused(): void {
+    switch (pick(4)) {
+      case 1:
+        return receive()
+      case 2:
+        interrupted = false
+        if (isGoingOn(now())) append({ type: 'run_interrupted', run: now().run })
+        // What has nothing left to do may close, unless something arrives just then.
+        if (!isHeldUp(now(), dueAt(clock)) && chance(2)) append({ type: 'session_closed', reason: 'requested' })
+        return
+      default:
+        return unpause()
+    }
+  }
+
   function someOption(options: readonly RecoveryStrategy[] = ['abandon']): RecoveryStrategy {
-    const possible = options.filter((option) => option !== 'manual')
+    const possible = options.filter((option) => option !== 'manual' && option !== 'selective')
     return possible[pick(possible.length)] ?? 'abandon'
   }
 
-  function recover(strategy: RecoveryStrategy, run: number): void {
+  function recover(strategy: RecoveryStrategy, run: number, why: { automatic: true } | { by: string } = { by: 'somebody' }): void {
     const toSeq = strategy === 'restart_from_last_effect' ? (now().current?.lastEffect?.seq ?? now().seq) : undefined
-    append({ type: 'recovery_started', strategy, run, ...(toSeq !== undefined && { toSeq }), by: 'somebody' })
+    append({ type: 'recovery_started', strategy, run, ...(toSeq !== undefined && { toSeq }), ...why, ...keptRestored(strategy, toSeq) })
     append({ type: 'recovery_ended', strategy, run })
   }
 
+  /** What a recovery restores. */
+  function keptRestored(strategy: RecoveryStrategy, toSeq = 0): { restored?: Restored } {
+    const { current } = now()
+    const isChanged = current?.planTurn !== undefined || current?.memoryTurn !== undefined
+    if (!current || !isChanged || strategy === 'continue_run') return {}
+    return restoredTo(strategy === 'restart_from_last_effect' ? keptAt(events, toSeq) : keptBeforeRun(events, current.run))
+  }
+
+  function restoredTo(kept: Kept | undefined): { restored?: Restored } {
+    const { plan, memory } = now()
+    const restored = kept && restoredFrom(kept, { plan: plan?.current, memory: memory?.current })
+    return restored ? { restored } : {}
+  }
+
+  /** Somebody says of each call of the failed turn what is to become of it. */
+  function chooseCalls(): void {
+    const run = now().current
+    if (!run) return
+    const choice: CallChoice = { keep: [], skip: [], redo: [], force: chance(2) }
+    for (const call of run.calls) {
+      const list = LISTS[call.status][pick(LISTS[call.status].length)] ?? 'none'
+      const isForced = call.status === 'completed' && call.resolution.effect !== 'read' && list === 'redo'
+      // A change of plan or memory that is made again may be refused, because it was made.
+      const isKept = (isForced && !choice.force) || (call.resolution.builtIn && call.status === 'completed')
+      if (isKept) choice.keep.push(call.callId)
+      else if (list !== 'none') choice[list].push(call.callId)
+      else if (now().unknown[call.callId]) choice.redo.push(call.callId)
+    }
+    if (problemWithChoice(now(), run, choice, 'somebody')) return
+    const calls = requestedCallsOf(events.slice(events.findIndex(({ seq }) => seq === run.answerSeq)))
+    for (const event of eventsOfChoice(run, calls, choice, { by: 'somebody' })) append(event)
+  }
+
   function callModel(run: number, turn: number): void {
+    hooksBefore(run, turn)
     for (let attempt = 1; ; attempt++) {
       outside()
       if (interrupted) return
@@ -457,7 +623,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
           continue
         case 4:
         case 5:
-          return failRun(run, 'model_call_failed')
+          return failRun(run, 'model_call_failed', chance(2))
         case 6:
           if (now().status === 'error') continue
           append({ type: 'error_entered', run, code: 'agent_not_served', reason: 'nobody', strategy: 'automatic' })
@@ -474,7 +640,35 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     }
   }
 
+  /** Plans of a few steps, whose ids repeat, and changes of which some are refused. */
+  function planUse(): AssistantBlock {
+    const id = ['a', 'b', 'a', 'b', 'x'][pick(5)] ?? 'a'
+    const steps = [
+      { id: 'a', title: 'the first' },
+      { id: chance(6) ? 'a' : 'b', title: 'the second', postconditions: 'it is there' },
+    ]
+    const inputs: Record<PlanTool, Json> = {
+      plan_setup: { objective: 'to get there', steps, replace: chance(2) },
+      plan_add_step: { id, title: 'another', ...(chance(2) && { after: 'a' }) },
+      plan_update_step: { id, status: STATUSES[pick(STATUSES.length)] ?? 'done', ...(chance(2) && { evidence: 'seen' }) },
+    }
+    const wanted: readonly PlanTool[] = now().plan?.current ? CHANGES : ['plan_setup', 'plan_setup', 'plan_add_step']
+    const name = wanted[pick(wanted.length)] ?? 'plan_setup'
+    return { type: 'tool_use', id: `toolu_${pick(2)}`, name, input: inputs[name] }
+  }
+
+  /** Changes of the memory, of which some are refused. */
+  function memoryUse(): AssistantBlock {
+    const block = ['customer', 'notes', 'notes', 'nothing'][pick(4)] ?? 'notes'
+    const content = TEXTS[pick(TEXTS.length)] ?? ''
+    const replaces = chance(4)
+    const input: Json = replaces ? { block, content: chance(3) ? '' : content, ...(chance(2) && { old: 'likes' }) } : { block, content }
+    return { type: 'tool_use', id: `toolu_${pick(2)}`, name: replaces ? 'memory_replace' : 'memory_append', input }
+  }
+
   function toolUse(): AssistantBlock {
+    if (moving && chance(4)) return memoryUse()
+    if (moving && pick(3) > 0 && pick(3) > 0) return planUse()
     const name = ['look', 'set', 'put', 'pay', 'mail', 'there_is_no_such_tool'][pick(6)] ?? 'look'
     // Models repeat the ids of their calls.
     return { type: 'tool_use', id: `toolu_${pick(2)}`, name, input: INPUTS[pick(INPUTS.length)] ?? null }
@@ -490,9 +684,8 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     const uses = content.flatMap((block) => (block.type === 'tool_use' ? [block] : []))
     const calls = uses.map((use, index) => resolve(use.name, use.input, { run, turn, index }))
     const stopReason = calls.length > 0 ? 'tool_use' : stop
-    const limits = { maxTurns: MAX_TURNS, ...(chance(10) && { deadlineMs: 1 + pick(60) }) }
     const usage = { ...NO_USAGE, input_tokens: pick(100), output_tokens: 1 }
-    const policy = moving ? POLICIES[pick(POLICIES.length)] : undefined
+    declare()
     const model = moving && chance(2) ? 'claude-sonnet-4-5-20250929' : 'scripted'
     append({
       type: 'model_completed',
@@ -504,9 +697,47 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       stopReason,
       usage,
       calls,
-      limits,
-      ...(policy && { checkpoint: policy }),
       ...metadataFirstSaid(),
+    })
+    if (moving) hooksOfAnswer(run, turn)
+  }
+
+  function ranHook(ran: Omit<EventOf<'hook_answered'>, 'v' | 'seq' | 'at' | 'type' | 'attempt'>): void {
+    append({ type: 'hook_answered', attempt: 1, ...ran })
+  }
+
+  /** What hooks say before the request, with its result: a model call that fails has said it, too. */
+  function hooksBefore(run: number, turn: number): void {
+    if (!moving || pick(4) > 0) return
+    const answer = [{ systemMessage: 'be brief' }, { appendContext: 'it is late' }][pick(2)]
+    ranHook({ on: 'turnStart', hook: 'turn', run, turn, ...(answer && { answer }), ...(chance(3) && { overruled: true as const }) })
+  }
+
+  /** Arguments may be changed, and a final answer may not be the last one. */
+  function hooksOfAnswer(run: number, turn: number): void {
+    const { calls = [], phase } = now().current ?? {}
+    if (phase === 'answered' && chance(4)) ranHook({ on: 'agentStop', hook: 'stop', run, turn, answer: { appendContext: 'go on' } })
+    for (const { callId, resolution, input: args = null } of calls) {
+      if (resolution.ownDigest === undefined) continue
+      ranHook({ on: 'preToolUse', hook: 'pre', run, turn, callId, tool: resolution.tool, args, answer: { modify: CHANGED } })
+    }
+  }
+
+  /** Another build may serve the session at any time. */
+  function declare(): void {
+    if (now().facts && !chance(5)) return
+    const limits = { maxTurns: MAX_TURNS, ...(chance(10) && { deadlineMs: 1 + pick(60) }) }
+    const checkpoint = (moving ? POLICIES[pick(POLICIES.length)] : undefined) ?? 'turn'
+    const sessionLimits = moving && chance(10) && { sessionLimits: { deadlineMs: 300 + pick(400) } }
+    const builtIn = moving && { plan: true as const, memory: BLOCKS, ...(chance(2) && { endHooks: true as const }) }
+    append({
+      type: 'agent_declared',
+      digest: `d${pick(1_000)}`,
+      limits,
+      ...sessionLimits,
+      checkpoint,
+      recovery: DEFAULT_RECOVERY,
+      ...builtIn,
     })
   }
 
@@ -519,6 +750,8 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
   }
 
   function resolve(name: string, input: Json, place: { run: number; turn: number; index: number }): Resolution {
+    const builtIn = isPlanTool(name) ? 'plan' : isMemoryTool(name) ? 'memory' : undefined
+    if (builtIn) return { ...BUILT_IN_CALL, index: place.index, tool: name, inputDigest: inputDigestOf(name, input), builtIn }
     const tool = TOOLS.get(name)
     const known = {
       index: place.index,
@@ -542,9 +775,17 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       ...resolution,
       ...(chance(4) && { approval: { expiresMs: 5, onExpiry: 'deny' as const } }),
       ...(name === 'look' && chance(3) && { client: {} }),
+      ...(name === 'look' && chance(3) && { inputDigest: inputDigestOf(name, CHANGED), ownDigest: resolution.inputDigest }),
       ...(chance(2) && { onUnknown: 'ask' as const }),
     }
   }
+
+  const journal = {
+    append,
+    get state() {
+      return now()
+    },
+  } as Journal
 
   /** Calls of one step begin together and end in any order. */
   function runCalls(run: number, turn: number, calls: readonly CallState[]): void {
@@ -569,7 +810,9 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       const admission = admit(now(), call)
       switch (admission.as) {
         case 'execute':
-          return true
+          if (!call.resolution.builtIn) return true
+          answerBuiltIn(journal, { ...where, input: call.input ?? null, resolution: call.resolution })
+          return false
         case 'invalid':
           append({ type: 'tool_failed', ...where, attempt: 0, code: admission.code, message: admission.message })
           return false
@@ -601,6 +844,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       entered.push({ callId: call.callId, effect, key, inputDigest, afterSeq: last.seq })
       if (moving && chance(3)) append({ type: 'tool_progress', ...where, attempt, value: { done: attempt } })
       if (moving && chance(3)) append({ type: 'milestone_reached', ...where, name: `m${attempt}` })
+      if (moving && chance(3)) append({ type: 'emitted', ...where, attempt, name: `e${attempt}`, ...(chance(2) && { data: { attempt } }) })
       const ends = pick(5)
       if (ends <= 1) {
         append({
@@ -629,8 +873,10 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
   for (;;) {
     outside()
     const decision = decide(now(), dueAt(clock))
-    if (decision.do === 'wait' && left.length === 0) return { events, entries, entered, accepted, state: now() }
-    step(decision)
+    if (decision.do === 'wait' && left.length === 0) {
+      if (!now().paused) return { events, entries, entered, accepted, state: now() }
+      unpause()
+    } else step(decision)
   }
 }
 

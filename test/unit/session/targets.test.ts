@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { EventBody, SessionEvent, Target } from '../../../src/session/events.ts'
-import { effectsAfter, checkTarget, locate } from '../../../src/session/targets.ts'
+import { effectsAfter, checkTarget, locate, messagesAfter } from '../../../src/session/targets.ts'
 import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript.ts'
 import { type SoundSession, soundSessions } from './sound-session.ts'
 
@@ -22,6 +22,17 @@ function targetsOf({ events, accepted }: SoundSession): Target[] {
   return [...runs, ...accepted.map((message) => ({ message }))]
 }
 
+/** Whether a rollback may go there; a fork may begin in turns that a recovery has left, too. */
+function isLive(events: readonly SessionEvent[], target: Target): boolean {
+  try {
+    locate(asEntries(events), target)
+    return true
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'target_archived' })
+    return false
+  }
+}
+
 describe('a target', () => {
   it('is where nothing of the transcript is open, and going back there shows the transcript as it was', () => {
     fc.assert(
@@ -37,9 +48,9 @@ describe('a target', () => {
         const last = events.at(-1)?.seq ?? 0
         const back: SessionEvent = { v: 1, seq: last + 1, at: 0, type: 'rolled_back', toSeq: seq, upToSeq: last, effects: [] }
         const now = transcriptOf([...events, back])
-        // What a run that was started again has left, going back does not bring back.
-        const restarted = events.some((event) => event.seq > seq && event.type === 'recovery_started' && event.strategy === 'restart_run')
-        if (!restarted) expect(now.messages).toEqual(then.messages)
+        // Turns that a recovery has left are no target of a rollback, and a choice of calls replaces their results for good.
+        const isReplaced = events.some((event) => event.seq > seq && event.type === 'recovery_started' && event.strategy === 'selective')
+        if (isLive(events, target) && !isReplaced) expect(now.messages).toEqual(then.messages)
         expect(now.waiting.size).toBe(0)
         // What completed stays completed.
         expect([...now.completed.keys()]).toEqual([...transcriptOf(events).completed.keys()])
@@ -140,4 +151,24 @@ describe('a target', () => {
       expect(() => checkTarget(raw)).toThrow(expect.objectContaining({ code: 'invalid_target' }))
     },
   )
+})
+
+describe('messages that are answered a second time', () => {
+  it('keep their place before those that were waiting the first time', () => {
+    const messages = ['a', 'b']
+    const received = messages.map((messageId): EventBody => ({ type: 'message_received', messageId, content: 'hi' }))
+    const again = { messages: [{ messageId: 'a', seq: 2 }], intent: 1 }
+    const events = numbered(
+      { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },
+      ...received.slice(0, 1),
+      { type: 'run_started', run: 1, messageId: 'a' },
+      { type: 'turn_started', run: 1, turn: 1, takes: ['a'] },
+      ...received.slice(1),
+      { type: 'run_interrupted', run: 1 },
+      { type: 'rolled_back', toSeq: 1, upToSeq: 0, effects: [], again },
+      { type: 'run_started', run: 2, messageId: 'a', intent: 1 },
+      { type: 'turn_started', run: 2, turn: 2, takes: messages },
+    )
+    expect(messagesAfter(events, 1, 0).map(({ messageId }) => messageId)).toEqual(messages)
+  })
 })

@@ -27,7 +27,6 @@ function answered(run: number, turn: number, ...content: AssistantBlock[]): Even
     stopReason: 'end_turn',
     usage: NO_USAGE,
     calls: [],
-    limits: { maxTurns: 9 },
   }
 }
 
@@ -55,6 +54,29 @@ const result = (tool_use_id: string, content: unknown, error?: 'error') => ({
 const OPENED = [received('m1'), runStarted(1, 'm1'), turnStarted(1, 1, 'm1')]
 
 describe('the transcript', () => {
+  const BACK: Record<string, EventBody> = {
+    'a fork that inherited the run': {
+      type: 'forked',
+      sessionId: 'f',
+      executionId: 'e',
+      coreVersion: 1,
+      from: { sessionId: 's', seq: 5 },
+      keys: 'carried',
+    },
+    'a rollback to after the run': { type: 'rolled_back', toSeq: 5, upToSeq: 5, effects: [] },
+  }
+  it.each(Object.keys(BACK))('has the messages of a run that is regenerated after %s', (what) => {
+    const { waiting, messages } = transcriptOf(
+      ...OPENED,
+      answered(1, 1, { type: 'text', text: 'an answer' }),
+      { type: 'run_completed', run: 1, turns: 1, stopReason: 'end_turn', usage: NO_USAGE },
+      BACK[what] ?? expect.fail(what),
+      { type: 'rolled_back', toSeq: 1, upToSeq: 0, effects: [], again: { messages: [{ messageId: 'm1', seq: 1 }], intent: 1 } },
+    )
+    expect(messages).toEqual([])
+    expect([...waiting]).toMatchObject([['m1', { content: 'm1', seq: 1 }]])
+  })
+
   it('has no message before a turn takes it, and then in the order of the turn', () => {
     expect(transcriptOf(received('m1'), received('m2')).messages).toEqual([])
     const { messages, waiting } = transcriptOf(
@@ -149,6 +171,24 @@ describe('the transcript', () => {
     )
     expect(messages.map((message) => message.role)).toEqual(['user', 'assistant'])
     expect([...waiting.keys()]).toEqual(['m2', 'm3'])
+  })
+
+  it.each<[string, EventBody]>([
+    ['a rollback to its end', { type: 'rolled_back', toSeq: 5, upToSeq: 5, effects: [] }],
+    [
+      'a fork',
+      { type: 'forked', sessionId: 'f', executionId: 'e', coreVersion: 2, from: { sessionId: 's', seq: 5 }, keys: 'forgotten', tags: [] },
+    ],
+  ])('has the messages of a run that is regenerated after %s', (_, between) => {
+    const { messages, waiting } = transcriptOf(
+      ...OPENED,
+      answered(1, 1, { type: 'text', text: 'one' }),
+      { type: 'run_completed', run: 1, turns: 1, stopReason: 'end_turn', usage: NO_USAGE },
+      between,
+      { type: 'rolled_back', toSeq: 1, upToSeq: 0, effects: [], again: { messages: [{ messageId: 'm1', seq: 1 }], intent: 1 } },
+    )
+    expect(messages).toEqual([])
+    expect([...waiting.keys()]).toEqual(['m1'])
   })
 
   it('keeps what users said in an abandoned run, and nothing that the run has said', () => {

@@ -1,9 +1,10 @@
 // Calls that wait for somebody: what is asked, what goes on meanwhile, when the session waits, and what is left of it.
 import { describe, expect, it } from 'vitest'
 import { decide, dueAt } from '../../../src/session/decide.ts'
-import type { Effect, EventBody, Resolution, SessionEvent } from '../../../src/session/events.ts'
+import type { Effect, EventBody, Resolution, RunLimits, SessionEvent } from '../../../src/session/events.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { fold } from '../../../src/session/fold.ts'
+import { DEFAULT_RECOVERY } from '../../../src/session/recovery.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { addToTranscript, emptyTranscript } from '../../../src/session/transcript.ts'
 
@@ -26,13 +27,14 @@ function resolution(index: number, effect: Effect, more: Partial<Resolution> = {
 }
 
 /** The events of a session whose first turn asks for these calls, and what is said then. */
-function events(calls: Resolution[], then: EventBody[] = [], limits = { maxTurns: 9 }): SessionEvent[] {
+function events(calls: Resolution[], then: EventBody[] = [], limits: RunLimits = { maxTurns: 9 }): SessionEvent[] {
   const use = { type: 'tool_use', id: 'x', name: 'tool', input: {} } as const
   const bodies: EventBody[] = [
     { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 2 },
     { type: 'message_received', messageId: 'm', content: 'go' },
     { type: 'run_started', run: 1, messageId: 'm' },
     { type: 'turn_started', run: 1, turn: 1, takes: ['m'] },
+    { type: 'agent_declared', digest: 'd', limits, checkpoint: 'turn', recovery: DEFAULT_RECOVERY },
     {
       type: 'model_completed',
       run: 1,
@@ -43,7 +45,6 @@ function events(calls: Resolution[], then: EventBody[] = [], limits = { maxTurns
       stopReason: 'tool_use',
       usage: NO_USAGE,
       calls,
-      limits,
     },
     ...then,
   ]

@@ -18,7 +18,7 @@ function notifying(answers: () => Promise<void> = () => Promise.resolve()) {
       return []
     },
   }
-  return { sent, ...notifierOn(database, schemaOf('pawl'), undefined) }
+  return { sent, ...notifierOn(database, schemaOf('pawl').channel, undefined) }
 }
 
 const bells = (...keys: string[]) => keys.map(bellOf)

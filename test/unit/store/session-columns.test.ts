@@ -4,19 +4,20 @@ import { describe, expect, it } from 'vitest'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
 import { isWaiting } from '../../../src/session/fold-calls.ts'
-import type { SessionError, SessionState } from '../../../src/session/state.ts'
+import type { SessionState } from '../../../src/session/state.ts'
 import { newProjection, project, type Projection, recall } from '../../../src/store/project/projections.ts'
 import { newSessionColumns, type SessionColumns, waitingCalls } from '../../../src/store/project/session-columns.ts'
 import { movedSessions } from '../session/sound-session.ts'
 
 /** The columns as the state has them. */
-function columnsOf({ status, run, current, turns, error, usage, checkpoint, forkedFrom, updatedAt }: SessionState) {
+function columnsOf({ status, run, current, turns, error, paused, usage, checkpoint, forkedFrom, updatedAt }: SessionState) {
   return {
     status,
     run,
     currentRun: current?.run ?? null,
     turns,
-    error: error && withoutProgress(error),
+    error,
+    paused: paused ?? null,
     usage,
     checkpoint: checkpoint?.version ?? 0,
     forkedFrom: forkedFrom ?? null,
@@ -25,24 +26,18 @@ function columnsOf({ status, run, current, turns, error, usage, checkpoint, fork
   }
 }
 
-/** The row has what the error was entered with. */
-function withoutProgress({
-  progress: _progress,
-  attempts: _attempts,
-  ...error
-}: SessionError): Omit<SessionError, 'progress' | 'attempts'> {
-  return error
-}
-
 function said(session: SessionColumns) {
   const { calls: _calls, model: _model, provider: _provider, usd: _usd, ...columns } = session
   return { ...columns, waiting: waitingCalls(session) }
 }
 
-/** What another flush knows of the projection: the row, and the events of the open turn. */
-function flushedAnew({ session, openTurn }: Projection, events: readonly SessionEvent[]): Projection {
+/** What another flush, of the events that come next, knows of the projection: the row, and the events of the open turn or of one that is reopened. */
+function flushedAnew({ session, openTurn }: Projection, events: readonly SessionEvent[], next: readonly SessionEvent[]): Projection {
   const projection = newProjection({ ...session, calls: new Map() })
-  if (openTurn) recall(projection, events.slice(openTurn.seq - 1))
+  const reopens = next.find((event) => event.type === 'recovery_started' && event.strategy === 'selective')
+  const answerSeq = reopens?.type === 'recovery_started' ? reopens.toSeq : undefined
+  const from = answerSeq !== undefined && answerSeq <= events.length ? answerSeq : openTurn?.seq
+  if (from !== undefined) recall(projection, events.slice(from - 1))
   return projection
 }
 
@@ -54,7 +49,7 @@ describe("a session's columns", () => {
         let projection = newProjection(newSessionColumns())
         for (const [index, event] of events.entries()) {
           state = fold(state, [event])
-          if (index % every === 0) projection = flushedAnew(projection, events.slice(0, index))
+          if (index % every === 0) projection = flushedAnew(projection, events.slice(0, index), events.slice(index, index + every))
           project(projection, [event], false)
           expect(said(projection.session)).toEqual(columnsOf(state ?? expect.fail()))
         }

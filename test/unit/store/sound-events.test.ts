@@ -2,7 +2,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { SessionEvent } from '../../../src/session/events.ts'
+import { newProjection, project } from '../../../src/store/project/projections.ts'
+import { newSessionColumns } from '../../../src/store/project/session-columns.ts'
 import { soundEvent } from '../../../src/store/project/sound-events.ts'
+import { damaged, damages } from '../../support/damage.ts'
+import { size } from '../../support/sizes.ts'
 import { movedSessions } from '../session/sound-session.ts'
 
 const of = (event: object) => soundEvent({ v: 1, seq: 1, at: 1_000, ...event } as SessionEvent)
@@ -49,6 +53,18 @@ describe('an event that is not sound', () => {
       ['takes.1', '7'],
       ['at', '1e+300'],
     ])
+  })
+
+  it('of any type leaves nothing that rows cannot be made of', () => {
+    fc.assert(
+      fc.property(movedSessions, fc.array(damages, { minLength: 1, maxLength: 40 }), ({ events }, all) => {
+        const wrong = all.reduce<readonly SessionEvent[]>((sofar, damage) => damaged(sofar, damage), events)
+        const read = JSON.parse(JSON.stringify(wrong)) as SessionEvent[]
+        const sound = read.map((event) => soundEvent(event).event)
+        project(newProjection(newSessionColumns()), sound, false)
+      }),
+      { numRuns: size(300, 10_000), endOnFailure: true },
+    )
   })
 
   it('is described in a few lines, whatever its size', () => {

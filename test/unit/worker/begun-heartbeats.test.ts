@@ -70,6 +70,7 @@ async function play(each: readonly Fate[], waitMs: number, encodeMs: number): Pr
       if (encodeMs > 0) await new Promise((resolve) => setTimeout(resolve, encodeMs))
       return [{ data: Buffer.from(JSON.stringify(report)) }]
     },
+    () => () => undefined,
   )
   const toSender = heartbeatSender(send, (message) => leases.receive(message))
   const { ticket } = order('t_1_1_0', { once: true })

@@ -1,7 +1,8 @@
 // What a supervisor and a worker refuse to be told.
 import { describe, expect, it } from 'vitest'
-import { checkCreate, checkSupervise } from '../../../src/worker/check-options.ts'
+import { checkCreate, checkPreflight, checkSupervise } from '../../../src/worker/check-options.ts'
 import type { CreateWorkerOptions, SuperviseOptions } from '../../../src/worker/options.ts'
+import { preflight } from '../../../src/worker/preflight/index.ts'
 import { superviseWorkers } from '../../../src/worker/parent/supervise.ts'
 
 const refusal = (message: string) =>
@@ -58,5 +59,21 @@ describe('a worker in one process', () => {
     ['a Postgres that is not one', { postgres: 5432 }, 'postgres is 5432: give a URL'],
   ])('is refused with %s', (_, options, message) => {
     expect(() => checkCreate({ agents: [], ...options } as CreateWorkerOptions)).toThrow(refusal(message))
+  })
+})
+
+describe('a preflight', () => {
+  it('replays as many histories at once as there are cores, but not more than four', () => {
+    const { concurrency, loadTimeoutMs } = checkPreflight({})
+    expect([Math.min(Math.max(concurrency, 1), 4), loadTimeoutMs]).toEqual([concurrency, 60_000])
+  })
+
+  it.each<[string, object, string]>([
+    ['an empty sample', { sample: 0 }, 'sample is 0: give an integer from 1.'],
+    ['no lane', { concurrency: 0 }, 'concurrency is 0: give an integer from 1 to 32.'],
+    ['a signal that is none', { signal: true }, 'signal is true: give an AbortSignal.'],
+    ['a misspelt name', { taskQeue: 'a' }, 'did you mean taskQueue?'],
+  ])('is refused: %s', async (_, given, message) => {
+    await expect(preflight(given)).rejects.toEqual(refusal(message))
   })
 })

@@ -42,7 +42,7 @@ function orchestrator(executor: { connect(channel: Channel<ToExecutor, FromExecu
     of,
     kinds: () => heard.map(({ type }) => type),
     say: (message: ToExecutor) => near.send(message),
-    hears: (type: FromExecutor['type'], times = 1) => vi.waitFor(() => expect(of(type).length).toBeGreaterThanOrEqual(times)),
+    hears: (type: FromExecutor['type'], times = 1) => expect.poll(() => of(type).length).toBeGreaterThanOrEqual(times),
     die: () => near.close(),
   }
 }
@@ -93,7 +93,7 @@ describe('an executor', () => {
   it('aborts the body that is to stop', async () => {
     const { first, body } = await atWork('j4')
     first.say({ type: 'stop', job: 'j4', why: 'cancelled' })
-    await vi.waitFor(() => expect(body.signal.aborted).toBe(true))
+    await expect.poll(() => body.signal.aborted).toBe(true)
   })
 })
 

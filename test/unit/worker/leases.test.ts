@@ -28,10 +28,20 @@ function reportIn(details: Payload[] | undefined): AttemptReport | undefined {
 /** Leases whose sending half a test plays; messages with their details decoded. */
 function leasesWith({ encode = async (report) => encoded(report) }: { encode?: (report: AttemptReport) => Promise<Payload[]> } = {}) {
   const posted: ToSender[] = []
-  const leases = startLeases((message) => posted.push(message), encode)
+  const watched = new Map<string, () => void>()
+  const leases = startLeases(
+    (message) => posted.push(message),
+    encode,
+    (sessionId, wake) => {
+      watched.set(sessionId, wake)
+      return () => watched.delete(sessionId)
+    },
+  )
   return {
     leases,
     posted,
+    /** The sessions whose stops other orchestrators tell of. */
+    watched,
     /** Kinds of messages, with what their details say. */
     story: () => posted.map((message) => [message.type, 'details' in message ? reportIn(message.details) : undefined] as const),
     answer: (message: FromSender) => leases.receive(message),
@@ -104,7 +114,7 @@ describe('a lease', () => {
     const failed = [{ attempt: 1, class: 'Error', message: 'm', retryable: true, worker: 'w' }]
     void lease.begin()
     void lease.record({ failed })
-    await vi.waitFor(() => expect(story()).toHaveLength(3))
+    await expect.poll(story).toHaveLength(3)
     expect(story().map(([type, report]) => [type, report?.failed.length])).toEqual([
       ['start', 1],
       ['tell', 1],
@@ -118,7 +128,7 @@ describe('a lease', () => {
     const lease = leases.take(TICKET, () => undefined)
     lease.progress('half')
     void lease.stillMine()
-    await vi.waitFor(() => expect(story()).toContainEqual(['tell', { ...REPORT, progress: 'half' }]))
+    await expect.poll(story).toContainEqual(['tell', { ...REPORT, progress: 'half' }])
   })
 
   it('encodes progress that is reported a thousand times in a moment a few times, the newest last', async () => {
@@ -131,9 +141,54 @@ describe('a lease', () => {
     const { leases, story } = leasesWith({ encode })
     const lease = leases.take(TICKET, () => undefined)
     for (let n = 1; n <= 1_000; n++) lease.progress(n)
-    await vi.waitFor(() => expect(story().at(-1)).toEqual(['note', { ...REPORT, progress: 1_000 }]))
+    await expect.poll(() => story().at(-1)).toEqual(['note', { ...REPORT, progress: 1_000 }])
     expect(encodings).toBeLessThan(5)
     expect(lease.report.progress).toBe(1_000)
+  })
+})
+
+describe('a lease whose session was asked to stop', () => {
+  const tells = (posted: readonly ToSender[]) => posted.flatMap((message) => (message.type === 'tell' ? [message.id] : []))
+
+  it.each([
+    ['in this orchestrator', ({ leases }: ReturnType<typeof leasesWith>) => leases.askForStops('s')],
+    ['in another one', ({ watched }: ReturnType<typeof leasesWith>) => watched.get('s')?.()],
+  ])('%s asks the server three times within a second, and no other lease does', async (_, tell) => {
+    vi.useFakeTimers()
+    const all = leasesWith()
+    all.leases.take(TICKET, () => undefined)
+    all.leases.take({ ...TICKET, sessionId: 'other' }, () => undefined)
+    tell(all)
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(tells(all.posted)).toEqual([1, 1, 1])
+  })
+
+  it('does not ask more often if it is told on both ways', async () => {
+    vi.useFakeTimers()
+    const { leases, watched, posted } = leasesWith()
+    leases.take(TICKET, () => undefined)
+    leases.askForStops('s')
+    await vi.advanceTimersByTimeAsync(10)
+    watched.get('s')?.()
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(tells(posted)).toEqual([1, 1, 1])
+    leases.askForStops('s')
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(tells(posted)).toHaveLength(6)
+  })
+
+  it('no longer asks, nor is it told, once the server has answered or it was released', async () => {
+    vi.useFakeTimers()
+    const { leases, watched, posted, answer } = leasesWith()
+    leases.take(TICKET, () => undefined)
+    leases.take({ ...TICKET, sessionId: 'other' }, () => undefined).release()
+    expect([...watched.keys()]).toEqual(['s'])
+    leases.askForStops('s')
+    await vi.advanceTimersByTimeAsync(50)
+    answer({ type: 'stop', id: 1, why: 'cancelled' })
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(tells(posted)).toEqual([1])
+    expect(watched.size).toBe(0)
   })
 })
 
@@ -184,7 +239,7 @@ describe('what a lease asks', () => {
   it('whether it is the live one only once its heartbeats have started, however slow the codec is', async () => {
     const { leases, story } = leasesWith({ encode: (report) => turns().then(() => encoded(report)) })
     void leases.take(TICKET, () => undefined).stillMine()
-    await vi.waitFor(() => expect(story().map(([type]) => type)).toEqual(['start', 'tell']))
+    await expect.poll(() => story().map(([type]) => type)).toEqual(['start', 'tell'])
   })
 })
 

@@ -15,7 +15,10 @@ create table {schema}.sessions (
   open_seq bigint,                          -- the model_completed whose tool results are not all there yet
   context jsonb,
   tags text[] not null default '{}',
-  error jsonb,
+  error jsonb,                              -- why it is in error: what the session's state says
+  error_code text generated always as (error ->> 'code') stored,
+  error_strategy text generated always as (error ->> 'strategy') stored,
+  next_attempt_at timestamptz generated always as (to_timestamp((error ->> 'nextAttemptAt')::double precision / 1000)) stored,
   input_tokens bigint not null default 0,
   output_tokens bigint not null default 0,
   cache_creation_input_tokens bigint not null default 0,
@@ -34,12 +37,16 @@ create table {schema}.sessions (
   pruned_at timestamptz,
   erased_at timestamptz,
   raw text,                                 -- of agent, context, tags
-  error_raw text
+  error_raw text,
+  paused jsonb,                             -- {"at", "by", "reason"}: it takes no step until it is unpaused; null: not paused
+  paused_raw text
 ) with (fillfactor = 70);                   -- the row is updated by every flush: room for it on its page
 
 create index sessions_by_creation on {schema}.sessions (created_at desc, session_id);
 create index sessions_by_agent on {schema}.sessions (agent, created_at desc);
 create index sessions_by_status on {schema}.sessions (status, created_at desc);
+create index sessions_by_error on {schema}.sessions (error_code, updated_at desc) where error_code is not null;
+create index sessions_paused on {schema}.sessions (created_at desc, session_id) where paused is not null;
 create index sessions_by_tag on {schema}.sessions using gin (tags);
 create index sessions_by_update on {schema}.sessions (updated_at desc, session_id desc);
 create index sessions_by_parent on {schema}.sessions (parent) where parent is not null;
@@ -109,6 +116,7 @@ create table {schema}.tool_calls (
   idempotency_key text,
   input jsonb,
   input_digest text,
+  model_input jsonb,                        -- the model's own arguments, if a hook or a person changed them
   status text not null,
   attempt integer not null default 0,
   worker text,
@@ -136,6 +144,7 @@ create table {schema}.tool_calls (
 
 create index tool_calls_unfinished on {schema}.tool_calls (status, issued_at) where status in ('issued', 'running', 'unknown');
 create index tool_calls_by_effect_id on {schema}.tool_calls (effect_id) where effect_id is not null;
+create index tool_calls_by_key on {schema}.tool_calls (idempotency_key) where idempotency_key is not null;
 create index tool_calls_by_tool on {schema}.tool_calls (tool, issued_at desc);
 create index tool_calls_by_time on {schema}.tool_calls (issued_at desc);
 create index tool_calls_ended_badly on {schema}.tool_calls (status, issued_at desc)
@@ -157,8 +166,9 @@ create table {schema}.errors (
   retryable boolean not null,
   next_delay_ms bigint,
   worker text,
+  model text,                               -- of a model call
   at timestamptz not null,
-  raw text,                                 -- of context, callId, class, code, message, worker
+  raw text,                                 -- of context, callId, class, code, message, worker, model
   primary key (session_id, seq)
 );
 
@@ -399,18 +409,42 @@ create table {schema}.approvals (
 create index approvals_by_time on {schema}.approvals (requested_at desc);
 create index approvals_open on {schema}.approvals (expires_at) where status = 'requested';
 
--- Recoveries, resumptions, rollbacks and resolutions of unknown calls, and who made them.
+-- What tools reported by `ctx.emit`.
+create table {schema}.custom_events (
+  session_id text not null,
+  seq bigint not null,                      -- of the emitted event
+  agent text not null,
+  run integer not null,
+  turn integer not null,
+  call_id text not null,
+  tool text not null,
+  attempt integer not null,
+  name text not null,
+  data jsonb,                               -- null: the tool gave none
+  at timestamptz not null,
+  raw text,                                 -- of callId, tool, name, data
+  primary key (session_id, seq)
+);
+
+create index custom_events_by_name on {schema}.custom_events (name, at desc);
+create index custom_events_by_call on {schema}.custom_events (session_id, call_id);
+
+-- Recoveries, resumptions, rollbacks and resolutions of unknown calls, who made them, and what came of them. Kept when a session is pruned.
 create table {schema}.recoveries (
   session_id text not null,
   seq bigint not null,
   agent text not null,
   run integer,
-  kind text not null,                       -- recovery_started, recovery_ended, rolled_back, session_resumed, session_started, tool_resolved
+  kind text not null,                       -- recovery_started, recovery_refused, recovery_ended, run_started (by a message that took the
+                                            -- session out of an error), rolled_back, session_resumed, session_started, tool_resolved
   strategy text,
   by text,
-  note text,
+  note text,                                -- the reason
   details jsonb,
   at timestamptz not null,
+  outcome text,                             -- of the run that it led to: completed, interrupted, failed, rolled_back, abandoned
+  outcome_code text,                        -- of the error that the run failed with
+  ended_at timestamptz,
   raw text,                                 -- of by, note, details
   primary key (session_id, seq)
 );

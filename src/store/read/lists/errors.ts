@@ -14,6 +14,7 @@ export function listErrors(database: Queryable, schema: Schema, filter: ErrorFil
     'errors.at desc, errors.session_id desc, errors.seq desc',
   )
   if (filter.session !== undefined) query.where.push(`session_id = ${query.value(safeKey(filter.session))}`)
+  if (filter.run !== undefined) query.where.push(`run = ${query.value(filter.run)}::integer`)
   if (filter.context !== undefined) query.where.push(`context = ${query.value(safeKey(filter.context))}`)
   within(query, 'at', filter)
   const key = keyIn(paging, ['number', 'text', 'number'])

@@ -3,29 +3,40 @@ import type { Queryable } from '../../postgres/database.ts'
 import type { Schema } from '../../postgres/schema.ts'
 import { findLatestCheckpoint, listCheckpoints } from './checkpoints.ts'
 import { listErrors } from './errors.ts'
+import { readFailures } from './failures.ts'
 import { type FeedFilter, type FeedRows, readFeed } from './feed.ts'
+import { listInError } from './in-error.ts'
 import { listMessages, readArchived } from './messages.ts'
 import type {
   ArchivedMessage,
   ErrorFilter,
+  InErrorFilter,
+  FailureFilter,
+  FailureReport,
   Key,
   ListedCheckpoint,
   ListedError,
   ListedMessage,
   ListedPending,
+  ListedRun,
   ListedSession,
   ListedToolCall,
+  OverviewFilter,
   Paging,
   PendingFilter,
   Rows,
   SessionFilter,
+  SessionInError,
+  StatusOverview,
   ToolCallFilter,
   UsageFilter,
   UsageSum,
 } from '../../rows.ts'
+import { findRun } from './run.ts'
 import { findSession, listSessions } from './sessions.ts'
 import { listToolCalls, readCalls } from './tool-calls.ts'
 import { listPending } from './pending.ts'
+import { readOverview } from './overview.ts'
 import { sumUsage } from './usage.ts'
 
 export type { FeedFilter, FeedRows } from './feed.ts'
@@ -36,6 +47,10 @@ export interface Lists {
   /** By creation, newest first. */
   sessions(filter: SessionFilter, paging: Paging): Promise<Rows<ListedSession>>
   session(sessionId: string): Promise<ListedSession | null>
+  /** Sessions whose status is `error`, by creation, newest first. */
+  inError(filter: InErrorFilter, paging: Paging): Promise<Rows<SessionInError>>
+  /** The open sessions by what they need, most urgent first. */
+  overview(filter: OverviewFilter): Promise<StatusOverview>
   /** The transcript in order; messages that no turn has taken come last. */
   messages(sessionId: string, paging: Paging): Promise<Rows<ListedMessage>>
   /** Messages removed from the transcript, in the order of removal. */
@@ -46,10 +61,14 @@ export interface Lists {
   latestCheckpoint(sessionId: string): Promise<ListedCheckpoint | null>
   /** Newest first. */
   errors(filter: ErrorFilter, paging: Paging): Promise<Rows<ListedError>>
+  /** Statistics of failures. */
+  failures(filter: FailureFilter): Promise<FailureReport>
   /** By request, newest first. */
   toolCalls(filter: ToolCallFilter, paging: Paging): Promise<Rows<ListedToolCall>>
   /** All of one session, in the order of the model's requests. */
   toolCallsOf(sessionId: string): Promise<ListedToolCall[]>
+  /** One run; null: it is not stored. */
+  run(sessionId: string, run: number): Promise<ListedRun | null>
   /** Calls that wait for a person or a client, oldest request first. */
   pending(filter: PendingFilter, paging: Paging): Promise<Rows<ListedPending>>
   /** Days newest first, others highest cost first. */
@@ -63,13 +82,17 @@ export function listsOf(database: Queryable, schema: Schema, reading: <T>(work: 
   return {
     sessions: (filter, paging) => reading(() => listSessions(database, schema, filter, paging)),
     session: (sessionId) => reading(() => findSession(database, schema, sessionId)),
+    inError: (filter, paging) => reading(() => listInError(database, schema, filter, paging)),
+    overview: (filter) => reading(() => readOverview(database, schema, filter)),
     messages: (sessionId, paging) => reading(() => listMessages(database, schema, sessionId, paging)),
     archivedMessages: (sessionId) => reading(() => readArchived(database, schema, sessionId)),
     checkpoints: (sessionId, paging) => reading(() => listCheckpoints(database, schema, sessionId, paging)),
     latestCheckpoint: (sessionId) => reading(() => findLatestCheckpoint(database, schema, sessionId)),
     errors: (filter, paging) => reading(() => listErrors(database, schema, filter, paging)),
+    failures: (filter) => reading(() => readFailures(database, schema, filter)),
     toolCalls: (filter, paging) => reading(() => listToolCalls(database, schema, filter, paging)),
     toolCallsOf: (sessionId) => reading(() => readCalls(database, schema, sessionId)),
+    run: (sessionId, run) => reading(() => findRun(database, schema, sessionId, run)),
     pending: (filter, paging) => reading(() => listPending(database, schema, filter, paging)),
     usage: (filter, paging) => reading(() => sumUsage(database, schema, filter, paging)),
     feed: (filter, after) => reading(() => readFeed(database, schema, filter, after)),

@@ -49,7 +49,7 @@ function pendingOf(row: TextRow): ListedPending {
   const call = toolCallOf(row)
   const kind = call.status === 'awaiting_approval' ? 'approval' : call.status === 'awaiting_answer' ? 'client' : 'unknown'
   const approval = kind === 'approval' ? (jsonIn(row, 'approval') as JsonObject | null) : null
-  const { callId, run, turn, tool, effect, input, attempt, issuedAt, completedAt } = call
+  const { callId, run, turn, tool, effect, input, modelInput, attempt, issuedAt, completedAt } = call
   return {
     kind,
     sessionId: textIn(row, 'session_id'),
@@ -61,6 +61,7 @@ function pendingOf(row: TextRow): ListedPending {
     tool,
     effect,
     input,
+    modelInput,
     digest: textOr(approval?.digest) ?? row.input_digest ?? null,
     reason: textOr(approval?.reason) ?? (kind === 'unknown' ? (call.error?.message ?? null) : null),
     attempt,

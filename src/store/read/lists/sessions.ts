@@ -4,26 +4,39 @@ import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { SESSION_COLUMNS, sessionOf } from '../reader.ts'
 import type { Schema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
-import { keyIn, oneOf, pageOf, queryOf, timestamp, within } from './page.ts'
-import type { ListedSession, Paging, Rows, SessionFilter } from '../../rows.ts'
+import { keyIn, type ListQuery, oneOf, pageOf, queryOf, timestamp, within } from './page.ts'
+import type { Key, ListedSession, Paging, Rows, SessionFilter } from '../../rows.ts'
 
 const COLUMNS = `${SESSION_COLUMNS}, parent, forked_seq, model, provider, usd, checkpoint, waiting,
   ${ms('flushed_at')}, ${ms('pruned_at')}, ${ms('erased_at')}`
 
+/** The order, which nothing that happens to a session changes. */
+export const NEWEST_FIRST = 'sessions.created_at desc, sessions.session_id'
+
 /** See `Lists.sessions`. */
 export function listSessions(database: Queryable, schema: Schema, filter: SessionFilter, paging: Paging): Promise<Rows<ListedSession>> {
-  const query = queryOf(`select ${COLUMNS} from ${schema.table('sessions')} sessions`, 'sessions.created_at desc, sessions.session_id')
+  const query = queryOf(`select ${COLUMNS} from ${schema.table('sessions')} sessions`, NEWEST_FIRST)
   oneOf(query, 'status', filter.status)
+  if (filter.paused !== undefined) query.where.push(`paused is ${filter.paused ? 'not null' : 'null'}`)
   if (filter.agent !== undefined) query.where.push(`agent = ${query.value(safeKey(filter.agent))}`)
   if (filter.tags) query.where.push(`tags @> ${query.value(filter.tags.map((tag) => safeKey(tag)))}::text[]`)
   within(query, 'created_at', filter)
+  continueAt(query, paging)
+  return pageOf(database, query, paging.limit, listedSessionOf, placeOf)
+}
+
+/** The condition for the page that begins there. */
+export function continueAt(query: ListQuery, paging: Paging): void {
   const key = keyIn(paging, ['number', 'text'])
-  if (key) {
-    const at = timestamp(query, key[0])
-    // An index can use only the first half.
-    query.where.push(`created_at <= ${at} and (created_at < ${at} or session_id > ${query.value(key[1])})`)
-  }
-  return pageOf(database, query, paging.limit, listedSessionOf, (row) => [Number(row.created_at), row.session_id ?? ''])
+  if (!key) return
+  const at = timestamp(query, key[0])
+  // An index can use only the first half.
+  query.where.push(`created_at <= ${at} and (created_at < ${at} or session_id > ${query.value(key[1])})`)
+}
+
+/** A row's place in the order. */
+export function placeOf(row: TextRow): Key {
+  return [Number(row.created_at), row.session_id ?? '']
 }
 
 /** See `Lists.session`. */

@@ -1,4 +1,4 @@
-// Tool calls of all sessions by status, tool and time, newest first.
+// Tool calls of all sessions by status, tool, time, key and effect, newest first.
 import { hydrateCalls } from '../../blobs.ts'
 import { dateOrNull, exactOr, jsonIn, ms, textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
@@ -20,6 +20,8 @@ export function listToolCalls(database: Queryable, schema: Schema, filter: ToolC
   if (filter.session !== undefined) query.where.push(`session_id = ${query.value(safeKey(filter.session))}`)
   oneOf(query, 'status', filter.status)
   if (filter.tool !== undefined) query.where.push(`tool = ${query.value(safeKey(filter.tool))}`)
+  if (filter.key !== undefined) query.where.push(`idempotency_key = ${query.value(safeKey(filter.key))}`)
+  if (filter.effectId !== undefined) query.where.push(`effect_id = ${query.value(safeKey(filter.effectId))}`)
   within(query, 'issued_at', filter)
   const key = keyIn(paging, ['number', 'text', 'text'])
   if (key) {
@@ -42,6 +44,15 @@ export async function readCalls(database: Queryable, schema: Schema, sessionId: 
   )
   const calls = rows.map(listedToolCallOf).map((row) => ({ row, sha256: row.resultBlob }))
   return hydrateCalls(database, schema, sessionId, calls)
+}
+
+/** The calls of one run, in the order of the model's requests; large results are not loaded. */
+export async function listRunCalls(database: Queryable, schema: Schema, sessionId: string, run: number): Promise<ListedToolCall[]> {
+  const rows = await database.query(
+    `select ${COLUMNS} from ${schema.table('tool_calls')} where session_id = $1 and run = $2 order by turn, call_index`,
+    [safeKey(sessionId), run],
+  )
+  return rows.map(listedToolCallOf)
 }
 
 function listedToolCallOf(row: TextRow): ListedToolCall {

@@ -98,7 +98,11 @@ export function startCrew(more: Partial<PoolNeeds> = {}): Crew {
     logger: LOG,
     ...more,
   })
-  const taken: Leases = { take: ({ report, call }, onStop) => leaseOf(report, leases, call, onStop), receive: () => undefined }
+  const taken: Leases = {
+    take: ({ report, call }, onStop) => leaseOf(report, leases, call, onStop),
+    receive: () => undefined,
+    askForStops: () => undefined,
+  }
   const crew = { ...pool, ...dispatcherTo(pool, taken) }
   return { pool: crew, leases, story, adopted, executor: (id, { holding = [] } = {}) => play(crew, id, holding, adopted) }
 }
@@ -146,7 +150,7 @@ async function play(pool: Crew['pool'], id: number, holding: Holding[], adopted:
     far.send(message)
     await settled()
   }
-  await say({ type: 'hello', executor: id, pid: 1_000 + id, worker: `host:${1_000 + id}`, holding })
+  await say({ type: 'hello', executor: id, pid: 1_000 + id, worker: `host:${1_000 + id}`, models: new Map(), holding })
   return {
     received,
     jobs: () => received.flatMap((message) => (message.type === 'job' ? [message.job] : [])),

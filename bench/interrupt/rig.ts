@@ -1,0 +1,83 @@
+// Workers whose sessions the benchmark interrupts, and one interrupt, measured.
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { Pawl } from 'pawl/client'
+import { startStack } from 'pawl/testing'
+import { startWorker } from '../worker/start.ts'
+
+const TASK_QUEUE = 'bench-interrupt'
+/** Within it, what has begun may send its first heartbeats. */
+const BEGUN_MS = 200
+const LOOK_EVERY_MS = 10
+
+/** Milliseconds from the call of `interrupt`. */
+export interface Interrupted {
+  /** To the signal of the last call in progress. */
+  signalMs: number
+  /** To the client's knowledge that the run is over. */
+  endMs: number
+}
+
+/** The interrupts. */
+export interface InterruptBench {
+  interrupt(held: 'model' | 'tool' | 'reads'): Promise<Interrupted>
+}
+
+interface Told {
+  sessionId: string
+  what: 'begun' | 'stopped'
+  at: number
+}
+
+/** Starts a stack and so many workers on it. Several run activities of one another's sessions. */
+export async function withInterruptBench<T>(workers: number, use: (bench: InterruptBench) => Promise<T>): Promise<T> {
+  const stack = await startStack()
+  const folder = await mkdtemp(join(tmpdir(), 'pawl-bench-'))
+  const file = join(folder, 'told')
+  process.env.BENCH_TOLD = file
+  const here = {
+    temporal: { address: stack.temporalAddress, namespace: stack.namespace },
+    postgres: stack.databaseUrl,
+    taskQueue: TASK_QUEUE,
+  }
+  const pawl = await Pawl.connect(here)
+  const module = fileURLToPath(new URL('agent.mjs', import.meta.url))
+  const interceptors = fileURLToPath(new URL('no-eager.mjs', import.meta.url))
+  const start = () => startWorker({ ...here, module, processes: 2, ...(workers > 1 && { interceptors }) })
+  const started = await Promise.all(Array.from({ length: workers }, start))
+
+  async function told(sessionId: string, what: Told['what'], count: number): Promise<Told[]> {
+    for (;;) {
+      const lines = (await readFile(file, 'utf8').catch(() => '')).split('\n').slice(0, -1)
+      const found = lines.map((line) => JSON.parse(line) as Told).filter((one) => one.sessionId === sessionId && one.what === what)
+      if (found.length >= count) return found
+      await sleep(LOOK_EVERY_MS)
+    }
+  }
+
+  async function interrupt(held: 'model' | 'tool' | 'reads'): Promise<Interrupted> {
+    const count = held === 'reads' ? 5 : 1
+    const session = pawl.session(undefined, { agent: 'interrupt' })
+    const handle = await session.send(held)
+    await told(session.id, 'begun', count)
+    await sleep(BEGUN_MS)
+    const at = Date.now()
+    await session.interrupt()
+    await handle.settled()
+    const endMs = Date.now() - at
+    const stopped = await told(session.id, 'stopped', count)
+    return { signalMs: Math.max(...stopped.map((one) => one.at)) - at, endMs }
+  }
+
+  try {
+    return await use({ interrupt })
+  } finally {
+    for (const worker of started) await worker.stop()
+    await pawl.close()
+    await stack.stop()
+    await rm(folder, { recursive: true })
+  }
+}

@@ -1,0 +1,49 @@
+// `defineSlice`: checks what a user declares a slice with.
+import type { z } from 'zod'
+import { checkOptions, fn, integer, options, where } from '../options/check.ts'
+import { EVENT_TYPES } from '../session/event-types.ts'
+import { deepFrozen } from '../session/slices.ts'
+import { DeclarationError } from './errors.ts'
+import { isSchema } from './schema.ts'
+import type { Reducers, Slice, SliceOptions } from './slice.ts'
+
+const SLICE_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
+
+const OPTIONS = options({
+  name: where<string>((name) => typeof name === 'string' && SLICE_NAME.test(name), 'a letter, then up to 63 of [A-Za-z0-9_-]'),
+  version: integer(1),
+  schema: where<z.ZodType>(isSchema, 'a zod schema'),
+  initial: where<unknown>((value) => value !== undefined, 'the value before the first event'),
+  on: options(
+    Object.fromEntries(
+      EVENT_TYPES.map((type) => [type, fn('a function of the value and the event that returns the next value').optional()]),
+    ),
+  ),
+})
+
+/**
+ * Declares a slice: a typed value that is folded from a session's events.
+ * @throws DeclarationError `invalid_slice` for an option that is unknown, missing or not allowed, and for an `initial` that its schema does not
+ * read back from JSON.
+ */
+export function defineSlice<const N extends string, S extends z.ZodType>(given: SliceOptions<S, N>): Slice<N, z.output<S>> {
+  const name = (given as { name?: unknown } | undefined)?.name
+  const bad = (problem: string, cause?: unknown): DeclarationError =>
+    new DeclarationError('invalid_slice', typeof name === 'string' ? `Slice "${name}": ${problem}` : `A slice: ${problem}`, { cause })
+  const { version, schema, initial, on } = checkOptions(OPTIONS, given, bad)
+  const slice = { name: given.name, version, schema: schema as z.ZodType<z.output<S>>, on: on as Reducers<z.output<S>> }
+  try {
+    return { ...slice, initial: deepFrozen(valueOf(slice, JSON.stringify(initial))) }
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw bad(
+      `its schema does not read its initial value back from JSON (${why}): give a value that fits, or a schema for its JSON.`,
+      cause,
+    )
+  }
+}
+
+/** The value that a JSON text stands for. @throws what its schema says against it. */
+export function valueOf<V>({ schema }: Pick<Slice<string, V>, 'schema'>, json: string): V {
+  return schema.parse(JSON.parse(json))
+}

@@ -1,0 +1,66 @@
+// What instructions and sections are rendered from, and the sections that pawl has ready.
+import type { Plan, PlanStep } from '../session/plan.ts'
+import type { IncompleteWork, Progress } from '../session/progress.ts'
+import type { SessionState } from '../session/state.ts'
+import type { AgentContext, AnyServices, AnySlices } from './tool.ts'
+import type { Json } from '../session/json.ts'
+
+/** What a prompt is rendered from. It is the same for a session that was resumed and for one that was not. */
+export interface PromptView<L = AnySlices> {
+  /** A copy of the session's state, with its progress. */
+  readonly state: SessionState & { readonly progress: Progress }
+  /** The plan; null: there is none. */
+  readonly plan: Plan | null
+  /** The values of the agent's slices, by name; frozen. */
+  readonly slices: L
+  /** The text of each block that the agent declares, by name; empty text if it has none. */
+  readonly memory: Readonly<Record<string, string>>
+  /** What the work has come to: `incomplete` lists what is planned or begun and has not ended. */
+  readonly progress: Progress
+}
+
+/** A part of the prompt that may change with every call. Empty text is left out. */
+export type Section<C = Json, S = AnyServices, L = AnySlices> = (
+  view: PromptView<L>,
+  ctx: AgentContext<C, S, L>,
+) => string | Promise<string>
+
+/** Ready-made sections for an agent's `sections`. */
+export const sections = {
+  /** The plan with all that is known of its steps; nothing without a plan. Needs `plan`. */
+  plan: ({ plan }: Pick<PromptView, 'plan'>): string =>
+    plan ? ['# Plan', `Objective: ${plan.objective}`, ...plan.steps.map(lineOfStep)].join('\n') : '',
+  /** The text of all blocks. Needs `memory`. */
+  memory: ({ memory }: Pick<PromptView, 'memory'>): string =>
+    [
+      '# Memory',
+      ...Object.entries(memory).map(([block, text]) => `<block name="${block}">\n${text === '' ? '(empty)' : text}\n</block>`),
+    ].join('\n'),
+  /** What is done and what is not, in short. Needs `plan`. */
+  progress: ({ plan, progress }: Pick<PromptView, 'plan' | 'progress'>): string =>
+    ['# Progress', ...(plan ? shortPlan(plan) : [NO_PLAN]), ...openCalls(progress.incomplete)].join('\n'),
+} as const
+
+const NO_PLAN = 'No progress yet. Create a plan to get started.'
+
+function lineOfStep({ id, title, status, postconditions, evidence }: PlanStep, index: number): string {
+  return [
+    `${index + 1}. [${words(status)}] ${id}: ${title}`,
+    ...(postconditions === undefined ? [] : [`   To check: ${postconditions}`]),
+    ...(evidence === undefined ? [] : [`   Evidence: ${evidence}`]),
+  ].join('\n')
+}
+
+function shortPlan({ objective, steps }: Plan): string[] {
+  return [
+    `Objective: ${objective}`,
+    ...steps.map(({ title, status }) => (status === 'done' ? `✓ ${title}` : `${title} (${words(status)})`)),
+  ]
+}
+
+function openCalls(incomplete: readonly IncompleteWork[]): string[] {
+  const calls = incomplete.flatMap((work) => (work.kind === 'call' ? [`- ${work.tool} (${work.callId}): ${words(work.status)}`] : []))
+  return calls.length > 0 ? ['Calls without a known outcome:', ...calls] : []
+}
+
+const words = (status: string): string => status.replaceAll('_', ' ')

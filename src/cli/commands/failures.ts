@@ -1,0 +1,76 @@
+// `pawl failures`: statistics of failures: by agent, repeated ones, what recoveries led to, and time in error.
+import type { Command } from 'commander'
+import type { AgentFailures, RecoveryOutcomes, RepeatedFailure, TimeInError } from '../../client/index.ts'
+import { type AskingOptions, askingCommand, askStore, say, spanOf, type SpanOptions, timeOf, withSpan } from '../asking.ts'
+import { paint } from '../terminal.ts'
+import { type Column, linesOfTable } from '../table.ts'
+import { defined } from '../../session/defined.ts'
+import { durationText } from '../../session/duration.ts'
+
+interface FailuresOptions extends AskingOptions, SpanOptions {
+  agent?: string
+}
+
+const AGENTS: Column<AgentFailures>[] = [
+  { name: 'agent', of: (row) => row.agent },
+  { name: 'runs', of: (row) => row.runs, right: true },
+  { name: 'failed', of: (row) => row.failed, right: true },
+  { name: 'rate', of: ({ runs, failed }) => (runs === 0 ? null : `${((100 * failed) / runs).toFixed(1)} %`), right: true },
+  { name: 'held up', of: (row) => row.heldUp, right: true },
+  { name: 'failed attempts', of: (row) => row.failedAttempts },
+]
+
+const TIMES: Column<TimeInError>[] = [
+  { name: 'agent', of: (row) => row.agent },
+  { name: 'error', of: (row) => row.code },
+  { name: 'times', of: (row) => row.times, right: true },
+  { name: 'still', of: (row) => row.open, right: true },
+  { name: 'median', of: (row) => durationText(row.medianMs), right: true },
+  { name: 'longest', of: (row) => durationText(row.longestMs), right: true },
+  { name: 'total', of: (row) => durationText(row.totalMs) },
+]
+
+const REPEATED: Column<RepeatedFailure>[] = [
+  { name: 'session', of: (row) => row.sessionId },
+  { name: 'agent', of: (row) => row.agent },
+  { name: 'times', of: (row) => row.times, right: true },
+  { name: 'runs', of: (row) => row.runs, right: true },
+  { name: 'first', of: (row) => timeOf(row.first) },
+  { name: 'newest', of: (row) => timeOf(row.newest) },
+  { name: 'error', of: (row) => row.code },
+]
+
+const OUTCOMES: Column<RecoveryOutcomes>[] = [
+  { name: 'agent', of: (row) => row.agent },
+  { name: 'recoveries', of: (row) => row.recoveries, right: true },
+  { name: 'completed', of: (row) => row.completed, right: true },
+  { name: 'failed again', of: (row) => row.failed, right: true },
+  { name: 'unfinished', of: (row) => row.unfinished, right: true },
+  { name: 'refused', of: (row) => row.refused, right: true },
+  { name: 'by', of: (row) => (row.automatic ? 'pawl' : 'people') },
+  { name: 'strategy', of: (row) => row.strategy },
+]
+
+/** The command. */
+export function failuresCommand(): Command {
+  return withSpan(askingCommand('failures', 'show the error rate by agent, time in error, repeated failures and outcomes of recoveries'))
+    .option('--agent <name>', 'only this agent')
+    .action(failures)
+}
+
+async function failures(options: FailuresOptions): Promise<void> {
+  const { agent, json } = options
+  const report = await askStore(options, (asking) => asking.failures({ ...spanOf(options), ...defined({ agent }) }))
+  if (json) return say(JSON.stringify(report))
+  const { since, agents, timeInError, repeated, recoveries } = report
+  say(`since ${timeOf(since)}`)
+  part('runs', AGENTS, agents)
+  part('time in error', TIMES, timeInError)
+  part('repeated failures', REPEATED, repeated)
+  part('recoveries', OUTCOMES, recoveries)
+}
+
+function part<T>(title: string, columns: readonly Column<T>[], rows: readonly T[]): void {
+  say(`\n${paint('bold', title)}${rows.length === 0 ? ': none' : ''}`)
+  if (rows.length > 0) for (const line of linesOfTable(columns, rows)) say(line)
+}

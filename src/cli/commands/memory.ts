@@ -1,0 +1,65 @@
+// `pawl memory <session>`: the blocks of the session's memory, or all its versions.
+import { Command } from 'commander'
+import type { MemoryBlock, MemoryChange, MemoryVersion } from '../../client/index.ts'
+import { say, timeOf } from '../asking.ts'
+import { aboutDeployment, type DeploymentOptions } from '../connecting.ts'
+import { liveOrStored } from '../live-or-stored.ts'
+import { jsonOption } from '../options.ts'
+import { type Column, linesOfTable } from '../table.ts'
+import { paint, printable } from '../terminal.ts'
+
+const VERSIONS: Column<MemoryVersion>[] = [
+  { name: 'version', of: (row) => row.version, right: true },
+  { name: 'turn', of: (row) => `${row.run}.${row.turn}` },
+  { name: 'seq', of: (row) => row.seq, right: true },
+  { name: 'made', of: (row) => timeOf(new Date(row.at)) },
+  { name: 'archived', of: (row) => (row.archivedSeq === undefined ? 'no' : `at ${row.archivedSeq}`) },
+  { name: 'block', of: (row) => row.change.block },
+  { name: 'change', of: (row) => changeText(row.change) },
+]
+
+interface MemoryCommandOptions extends DeploymentOptions {
+  versions?: true
+  json?: true
+}
+
+/** The command. */
+export function memoryCommand(): Command {
+  return aboutDeployment(
+    new Command('memory').description("show the blocks of a session's memory").argument('<session>', "the session's id"),
+  )
+    .option('--versions', 'list all versions of the memory, oldest first, with what each has changed')
+    .addOption(jsonOption())
+    .action((session: string, options: MemoryCommandOptions) => (options.versions ? showVersions : showMemory)(session, options))
+}
+
+async function showMemory(session: string, options: MemoryCommandOptions): Promise<void> {
+  const blocks = await liveOrStored(
+    options,
+    (pawl) => pawl.session(session).memory(),
+    (asking) => asking.session(session).memory(),
+  )
+  if (options.json) for (const block of blocks) say(JSON.stringify(block))
+  else for (const line of blocks.length > 0 ? blocks.flatMap(linesOfBlock) : [`session ${session} has no memory`]) say(line)
+}
+
+async function showVersions(session: string, options: MemoryCommandOptions): Promise<void> {
+  const versions = await liveOrStored(
+    options,
+    (pawl) => pawl.session(session).memoryVersions(),
+    (asking) => asking.session(session).memoryVersions(),
+  )
+  for (const line of options.json ? versions.map((version) => JSON.stringify(version)) : linesOfTable(VERSIONS, versions)) say(line)
+}
+
+function linesOfBlock({ block, content, maxChars }: MemoryBlock): string[] {
+  const size = maxChars === undefined ? `${content.length} characters; no longer declared` : `${content.length} of ${maxChars} characters`
+  return [`${paint('bold', block)} (${size})`, ...(content === '' ? [] : [printable(content)])]
+}
+
+function changeText(change: MemoryChange): string {
+  if (change.do === 'append') return `appended: ${change.text.trim()}`
+  const { old, content } = change
+  if (content === '') return old === undefined ? 'emptied' : `deleted: ${old}`
+  return old === undefined ? `replaced by: ${content}` : `replaced ${JSON.stringify(old)} by: ${content}`
+}

@@ -1,0 +1,80 @@
+// `pawl plan <session>`: the session's plan, or all its versions.
+import { Command } from 'commander'
+import type { PlanChange, PlanStep, PlanStepStatus, PlanVersion } from '../../client/index.ts'
+import { say, timeOf } from '../asking.ts'
+import { aboutDeployment, type DeploymentOptions } from '../connecting.ts'
+import { liveOrStored } from '../live-or-stored.ts'
+import { jsonOption } from '../options.ts'
+import { type Column, linesOfTable } from '../table.ts'
+import { oneLine, paint } from '../terminal.ts'
+
+const STEPS: Column<PlanStep>[] = [
+  { name: 'step', of: (row) => row.id },
+  { name: 'status', of: (row) => row.status },
+  { name: 'title', of: (row) => row.title },
+  { name: 'evidence', of: ({ evidence, postconditions }) => evidence ?? (postconditions && `to check: ${postconditions}`) ?? null },
+]
+
+const VERSIONS: Column<PlanVersion>[] = [
+  { name: 'version', of: (row) => row.version, right: true },
+  { name: 'turn', of: (row) => `${row.run}.${row.turn}` },
+  { name: 'seq', of: (row) => row.seq, right: true },
+  { name: 'made', of: (row) => timeOf(new Date(row.at)) },
+  { name: 'done', of: ({ steps }) => `${steps.filter(hasStatus('done')).length} of ${steps.length}` },
+  { name: 'archived', of: (row) => (row.archivedSeq === undefined ? 'no' : `at ${row.archivedSeq}`) },
+  { name: 'change', of: (row) => changeText(row.change) },
+]
+
+interface PlanCommandOptions extends DeploymentOptions {
+  versions?: true
+  json?: true
+}
+
+/** The command. */
+export function planCommand(): Command {
+  return aboutDeployment(
+    new Command('plan').description("show a session's plan, with the status of each step").argument('<session>', "the session's id"),
+  )
+    .option('--versions', 'list all versions of the plan, oldest first, with what each has changed')
+    .addOption(jsonOption())
+    .action(showPlan)
+}
+
+async function showPlan(session: string, options: PlanCommandOptions): Promise<void> {
+  const versions = await liveOrStored(
+    options,
+    (pawl) => pawl.session(session).plans(),
+    (asking) => asking.session(session).plans(),
+  )
+  const shown = options.versions ? versions : versions.filter(({ archivedSeq }) => archivedSeq === undefined).slice(-1)
+  if (options.json) for (const version of shown) say(JSON.stringify(version))
+  else if (options.versions) for (const line of linesOfTable(VERSIONS, shown)) say(line)
+  else for (const line of shown[0] ? linesOfPlan(shown[0]) : [`session ${session} has no plan`]) say(line)
+}
+
+function linesOfPlan({ version, objective, steps, run, turn, at }: PlanVersion): string[] {
+  const count = (status: PlanStepStatus): number => steps.filter(hasStatus(status)).length
+  const counts = (['in_progress', 'blocked', 'pending'] as const).flatMap((status) => {
+    const found = count(status)
+    return found > 0 ? [`${found} ${status.replace('_', ' ')}`] : []
+  })
+  return [
+    paint('bold', oneLine(objective, 400)),
+    [
+      `version ${version}, made in turn ${run}.${turn} at ${timeOf(new Date(at))}: ${count('done')} of ${steps.length} steps done`,
+      ...counts,
+    ].join(', '),
+    ...linesOfTable(STEPS, steps),
+  ]
+}
+
+const hasStatus =
+  (status: PlanStepStatus) =>
+  (step: PlanStep): boolean =>
+    step.status === status
+
+function changeText(change: PlanChange): string {
+  if (change.do === 'setup') return `set up with ${change.steps.length} steps: ${change.objective}`
+  if (change.do === 'add_step') return `added ${change.step.id}: ${change.step.title}`
+  return `${change.id} is ${change.status}${change.evidence === undefined ? '' : `: ${change.evidence}`}`
+}

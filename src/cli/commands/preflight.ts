@@ -1,0 +1,114 @@
+// `pawl preflight [module]`: replays the open sessions with this build before it is deployed, and lists those that it would break.
+import { Command } from 'commander'
+import { warnIfAssumed } from '../../connect/temporal.ts'
+import { defined } from '../../session/defined.ts'
+import type { CheckedSession, PreflightReport, StoreCheck, WarningSum } from '../../worker/index.ts'
+import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
+import { jsonOption } from '../options.ts'
+import { findModule } from '../serving/module.ts'
+import { listenForStop, stopSignalOf } from '../serving/stop.ts'
+import { oneLine, paint } from '../terminal.ts'
+
+interface PreflightCommandOptions extends DeploymentOptions {
+  sample?: string
+  concurrency?: string
+  dataConverter?: string
+  interceptors?: string
+  strict?: true
+  json?: true
+}
+
+const PROGRESS_EVERY_MS = 10_000
+/** Reasons and messages are told in full; only a stack trace is longer. */
+const MESSAGE_WIDTH = 1_000
+
+/** The command. */
+export function preflightCommand(): Command {
+  return aboutDeployment(
+    new Command('preflight')
+      .description('replay the histories of open sessions with this build, before it is deployed, and list those that it would break')
+      .argument('[module]', 'the worker module of this build: open sessions and their calls are compared with its agents and tools'),
+  )
+    .option('--sample <n>', 'check only this many open sessions, chosen at random (default: all)')
+    .option('--concurrency <n>', 'histories that are replayed at the same time (default: the number of cores, at most 4)')
+    .option('--data-converter <path>', "module that exports the workers' dataConverter")
+    .option('--interceptors <path>', "module that exports the workers' interceptors")
+    .option('--strict', 'exit code 1 for warnings and missing migrations, too')
+    .addOption(jsonOption())
+    .action(check)
+}
+
+/** Exit code 1: a session would break or could not be read, the store could not be checked, or the command was stopped. */
+async function check(given: string | undefined, options: PreflightCommandOptions): Promise<void> {
+  const { sample, concurrency, dataConverter, interceptors, strict, json } = options
+  const module = given === undefined ? undefined : await findModule(given)
+  const { temporal, taskQueue, postgres, schema, logger } = await connectOptions(options)
+  warnIfAssumed(temporal, logger)
+  const say = (line: string) => process.stdout.write(`${line}\n`)
+  let checked = 0
+  const progress = setInterval(() => json || process.stderr.write(`${checked} session(s) checked so far\n`), PROGRESS_EVERY_MS)
+  try {
+    const { preflight } = await import('../../worker/index.ts')
+    const report = await preflight({
+      ...defined({ module, temporal, taskQueue, postgres, schema, dataConverter, interceptors }),
+      ...(sample !== undefined && { sample: Number(sample) }),
+      ...(concurrency !== undefined && { concurrency: Number(concurrency) }),
+      onSession(session) {
+        checked += 1
+        if (json ? session.problem || session.warnings.length > 0 : session.problem) {
+          say(json ? JSON.stringify({ event: 'session', ...session }) : lineOfProblem(session))
+        }
+      },
+      signal: stopSignalOf(listenForStop()),
+    })
+    const { problems: _, ...sums } = report
+    if (json) say(JSON.stringify({ event: 'preflight', ...sums }))
+    else for (const line of linesOfReport(report, module !== undefined)) say(line)
+    if (hasFailed(report) || (strict && hasWarned(report))) process.exitCode = 1
+  } finally {
+    clearInterval(progress)
+  }
+}
+
+function hasFailed({ breaks, unread, stopped, store }: PreflightReport): boolean {
+  return breaks + unread > 0 || stopped || store?.error !== undefined || (store?.tooNew.length ?? 0) > 0
+}
+
+function hasWarned({ warnings, store }: PreflightReport): boolean {
+  return warnings.length + (store?.missing.length ?? 0) > 0
+}
+
+function lineOfProblem({ sessionId, outcome, problem }: CheckedSession): string {
+  return `${paint('red', outcome.padEnd(7))} ${sessionId}  ${oneLine(`${problem?.code}: ${problem?.message}`, MESSAGE_WIDTH)}`
+}
+
+function linesOfReport(report: PreflightReport, hasModule: boolean): string[] {
+  const { taskQueue, sessions, replays, breaks, unread, closed, warnings, store, stopped } = report
+  const sums = `${sessions} open session(s) on "${taskQueue}": ${replays} replay, ${breaks} break, ${unread} unread, ${closed} closed meanwhile`
+  return [
+    ...warnings.map(lineOfWarning),
+    ...linesOfStore(store),
+    ...(hasModule ? [] : ['agents   not compared: name the worker module to compare open sessions with its agents and tools']),
+    stopped ? `${sums}. Stopped: run the command again for the rest.` : sums,
+  ]
+}
+
+function lineOfWarning({ code, message, agent, tool, sessions, examples }: WarningSum): string {
+  const where = tool === undefined ? `agent ${agent}` : `agent ${agent}, tool ${tool}`
+  const which = sessions > examples.length ? `${examples.join(', ')}, …` : examples.join(', ')
+  return `${paint('yellow', 'warning')} ${code}, ${where}: ${sessions} session(s) (${which}). ${oneLine(message, MESSAGE_WIDTH)}`
+}
+
+function linesOfStore(store: StoreCheck | undefined): string[] {
+  if (!store) return ['store    not checked: set DATABASE_URL to compare its migrations with this build']
+  const { schema, missing, tooNew, error } = store
+  if (error) return [`${paint('red', 'store')}    not checked: ${error.code}: ${oneLine(error.message, MESSAGE_WIDTH)}`]
+  return [
+    ...(missing.length > 0
+      ? [`${paint('yellow', 'store')}    "${schema}" lacks ${missing.join(', ')}: run \`pawl migrate\` with this build first`]
+      : []),
+    ...(tooNew.length > 0
+      ? [`${paint('red', 'store')}    "${schema}" has ${tooNew.join(', ')} of a newer release: workers of this build would not write to it`]
+      : []),
+  ]
+}

@@ -1,0 +1,116 @@
+// `pawl run <session> [run]`: the calls of one run, and what each recovery strategy would keep and redo.
+import { Command, InvalidArgumentError } from 'commander'
+import type { NextStep, RecoveryPreview, ReportedAttempt, ReportedCall, ReportedTurn, RunReport } from '../../client/index.ts'
+import { say, timeOf } from '../asking.ts'
+import { aboutDeployment, type DeploymentOptions } from '../connecting.ts'
+import { liveOrStored } from '../live-or-stored.ts'
+import { jsonOption } from '../options.ts'
+import { type Column, linesOfTable } from '../table.ts'
+import { oneLine, paint } from '../terminal.ts'
+
+const CALLS: Column<ReportedCall>[] = [
+  { name: 'call', of: (row) => row.callId },
+  { name: 'tool', of: (row) => row.tool },
+  { name: 'effect', of: (row) => row.effect },
+  { name: 'status', of: (row) => row.status },
+  { name: 'attempts', of: (row) => row.attempts, right: true },
+  { name: 'effect id', of: (row) => row.effectId },
+  { name: 'outcome', of: ({ error, replayOf }) => (error ? `${error.code}: ${error.message}` : replayOf && `result of ${replayOf}`) },
+]
+
+/** The command. */
+export function runCommand(): Command {
+  return aboutDeployment(
+    new Command('run')
+      .description('show the calls of one run with their attempts and effects and, if it failed, what each strategy would keep and redo')
+      .argument('<session>', "the session's id")
+      .argument('[run]', 'number of the run (default: the newest)', runNumber),
+  )
+    .addOption(jsonOption())
+    .action(run)
+}
+
+function runNumber(text: string): number {
+  const number = Number(text)
+  if (!Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError('Use a positive whole number.')
+  return number
+}
+
+async function run(session: string, number: number | undefined, options: DeploymentOptions & { json?: true }): Promise<void> {
+  const report = await liveOrStored(
+    options,
+    (pawl) => pawl.session(session).runReport(number),
+    (asking) => asking.session(session).runReport(number),
+  )
+  if (options.json) say(JSON.stringify(report))
+  else for (const line of linesOfRun(report)) say(line)
+}
+
+/** The lines for a person. */
+function linesOfRun({ sessionId, run, status, startedAt, endedAt, turns, error, previews, storeError }: RunReport): string[] {
+  const ended = endedAt === null ? '' : `, ended ${momentOf(endedAt)}`
+  return [
+    `run ${run} of session ${sessionId}: ${status}, began ${momentOf(startedAt)}${ended}`,
+    ...(error ? [paint('red', oneLine(`error ${error.code}: ${error.reason}`, 400))] : []),
+    ...turns.flatMap(linesOfTurn),
+    ...(storeError === undefined ? [] : ['', oneLine(`Only its newest turn: ${storeError}`, 400)]),
+    ...(previews.length > 0 ? ['', paint('bold', `pawl recover ${sessionId} --strategy …`)] : []),
+    ...previews.filter(({ strategy }) => strategy !== 'manual').flatMap((preview) => linesOfPreview(preview, turns)),
+  ]
+}
+
+function momentOf(at: number): string {
+  return timeOf(new Date(at)) ?? ''
+}
+
+function linesOfTurn({ turn, model, answeredAt, failedAttempts, archived, calls }: ReportedTurn): string[] {
+  const answer = model === null ? 'no answer yet' : `${model} answered${answeredAt === null ? '' : ` ${momentOf(answeredAt)}`}`
+  return [
+    '',
+    `turn ${turn}: ${answer}${archived ? ', archived' : ''}`,
+    ...failedAttempts.map((attempt) => attemptLine('model', attempt)),
+    ...(calls.length > 0 ? linesOfTable(CALLS, calls).map((line) => `  ${line}`) : []),
+    ...calls.flatMap(({ callId, failedAttempts: failed }) => failed.map((attempt) => attemptLine(callId, attempt))),
+  ]
+}
+
+function attemptLine(what: string, { attempt, code, message, at }: ReportedAttempt): string {
+  return paint('dim', oneLine(`! ${momentOf(at)} ${what}, attempt ${attempt}: ${code}: ${message}`).replace(/^/, '  '))
+}
+
+function linesOfPreview(preview: RecoveryPreview, turns: readonly ReportedTurn[]): string[] {
+  const { strategy, suggested, refused, keeps, replays, leaves, executes, drops, next } = preview
+  const title = `  ${strategy}${suggested ? ' (suggested)' : ''}`
+  if (refused) return [title, part('refused', `${refused.code}: ${refused.reason}`)]
+  const tools = new Map(turns.flatMap(({ calls }) => calls.map(({ callId, tool }) => [callId, tool] as const)))
+  const calls = (name: string, ids: readonly string[], about = ''): string[] =>
+    ids.length === 0 ? [] : [part(name, `${ids.map((id) => `${tools.get(id) ?? 'call'} (${id})`).join(', ')}${about}`)]
+  return [
+    title,
+    ...calls('keeps', keeps),
+    ...calls('archives', replays, ': effects that stay; the model is told of them'),
+    ...calls('archives', leaves),
+    ...calls('executes', executes),
+    ...calls('drops', drops, ': never executed'),
+    part('then', nextText(next)),
+  ]
+}
+
+function part(name: string, text: string): string {
+  return `    ${name.padEnd(9)} ${oneLine(text, 400)}`
+}
+
+function nextText(next: NextStep | undefined): string {
+  switch (next?.step) {
+    case undefined:
+      return 'the session is idle until the next message'
+    case 'calls':
+      return 'the model sees their results'
+    case 'model_call':
+      return `the model is called for turn ${next.turn}`
+    case 'new_run':
+      return `run ${next.run} begins with its messages`
+    case 'completion':
+      return 'the run completes with the answer that it has'
+  }
+}

@@ -1,0 +1,74 @@
+// The commands of `pawl`, one file each.
+import { readFileSync } from 'node:fs'
+import { Command } from 'commander'
+import { chatCommand } from './chat/chat.ts'
+import { askingCommands } from './commands/asking.ts'
+import { checkpointCommand } from './commands/checkpoint.ts'
+import { closeCommand } from './commands/close.ts'
+import { crashTestCommand } from './commands/crash-test.ts'
+import { decidingCommands } from './commands/deciding.ts'
+import { devCommand } from './commands/dev.ts'
+import { doctorCommand } from './commands/doctor.ts'
+import { eraseCommand } from './commands/erase.ts'
+import { forkCommand } from './commands/fork.ts'
+import { interruptCommand } from './commands/interrupt.ts'
+import { migrateCommand } from './commands/migrate.ts'
+import { pauseCommand, unpauseCommand } from './commands/pause.ts'
+import { preflightCommand } from './commands/preflight.ts'
+import { pruneCommand } from './commands/prune.ts'
+import { rebuildCommand } from './commands/rebuild.ts'
+import { recoverCommand } from './commands/recover.ts'
+import { regenerateCommand } from './commands/regenerate.ts'
+import { resumeCommand } from './commands/resume.ts'
+import { rollbackCommand } from './commands/rollback.ts'
+import { memoryCommand } from './commands/memory.ts'
+import { planCommand } from './commands/plan.ts'
+import { runCommand } from './commands/run.ts'
+import { sendCommand } from './commands/send.ts'
+import { workerCommand } from './commands/worker.ts'
+
+const packageJson = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  version: string
+  description: string
+}
+
+/** The program with all commands. */
+export function createProgram(): Command {
+  const program = new Command('pawl')
+    .description(packageJson.description)
+    .version(packageJson.version)
+    .showHelpAfterError('(add --help for usage)')
+    // Like all errors: `code: message`.
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'invalid_usage: ')) })
+  // Commands that are added ready-made do not inherit settings.
+  const commands = [
+    devCommand(),
+    workerCommand(),
+    chatCommand(),
+    sendCommand(),
+    crashTestCommand(),
+    preflightCommand(),
+    doctorCommand(),
+    migrateCommand(),
+    rebuildCommand(),
+    pruneCommand(),
+    eraseCommand(),
+    rollbackCommand(),
+    forkCommand(),
+    checkpointCommand(),
+    closeCommand(),
+    interruptCommand(),
+    pauseCommand(),
+    unpauseCommand(),
+    resumeCommand(),
+    runCommand(),
+    planCommand(),
+    memoryCommand(),
+    recoverCommand(),
+    regenerateCommand(),
+    ...askingCommands(),
+    ...decidingCommands(),
+  ]
+  for (const command of commands) program.addCommand(command.copyInheritedSettings(program))
+  return program
+}

@@ -1,0 +1,111 @@
+// How a session stands, as lines for a terminal, with the command for everything that a person can do.
+import type { SessionReport, SessionWait } from '../client/index.ts'
+import { linesOfProgress, linesOfRecovery } from './chat/lines.ts'
+import { timeOf } from './asking.ts'
+import { oneLine } from './terminal.ts'
+import { durationText } from '../session/duration.ts'
+
+/** The lines of `pawl status <session>`. */
+export function linesOfReport(report: SessionReport, now = Date.now()): string[] {
+  const { sessionId, agent, status, since, run, error, waitsFor, queued } = report
+  const next = waitsFor.find((wait) => wait.for === 'next_attempt' && wait.until !== undefined)
+  return [
+    line('session', sessionId),
+    ...(agent === null ? [] : [line('agent', agent)]),
+    line('status', since === null ? status : `${status} since ${whenText(since, now)}`),
+    ...(run ? [line('run', `${run.run}, turn ${run.turn}, began ${whenText(run.startedAt, now)}`)] : []),
+    ...(error ? [line('error', `${error.code}: ${error.reason}`), ...linesOfProgress(error)] : []),
+    ...waitsFor.flatMap((wait) => [
+      line('waits for', waitText(wait, now)),
+      ...commandsOf(sessionId, wait).map((command) => line('', command)),
+    ]),
+    ...(error ? linesOfRecovery(sessionId, error) : []),
+    ...(error && run ? [line('preview', `pawl run ${sessionId} ${run.run}`)] : []),
+    ...(error ? [line('next', next?.until === undefined ? noAttempt(error.strategy) : `attempt at ${whenText(next.until, now)}`)] : []),
+    ...(queued > 0 ? [line('queued', `${queued} messages that no turn has taken`)] : []),
+    line('stored', storedText(report, now)),
+    line('from', fromText(report)),
+  ]
+}
+
+function line(name: string, value: string): string {
+  return `  ${name.padEnd(11)} ${oneLine(value, 400)}`
+}
+
+function noAttempt(strategy: string): string {
+  return strategy === 'automatic' ? 'as soon as the cause is gone, by itself' : 'no attempt by itself'
+}
+
+const WHO: Record<SessionWait['for'], string> = {
+  person: 'a person',
+  client: 'a client',
+  worker: 'a worker',
+  postgres: 'Postgres',
+  model: 'the model',
+  tool: 'the tool',
+  next_attempt: 'its next attempt',
+  message: 'a message',
+}
+
+const WHAT: Record<NonNullable<SessionWait['to']>, string> = {
+  recover: 'to recover the run',
+  resolve: 'to resolve the unknown outcome of',
+  approve: 'to approve or deny',
+  answer: 'to answer',
+  resume: 'to reopen it: its workflow has ended during the run',
+  unpause: 'to unpause it',
+}
+
+function waitText(wait: SessionWait, now: number): string {
+  const { to, tool, callId, attempt, worker, since, until, reason } = wait
+  const about = [to && WHAT[to], callId && `${tool} (${callId})`].filter(Boolean).join(' ')
+  const details = [
+    attempt !== undefined && attempt > 1 && `attempt ${attempt}`,
+    worker && `on ${worker}`,
+    since !== undefined && `since ${whenText(since, now)}`,
+    until !== undefined && (wait.for === 'next_attempt' ? `at ${whenText(until, now)}` : `until ${whenText(until, now)}`),
+  ]
+  const who = reason?.startsWith(WHO[wait.for]) ? [] : [WHO[wait.for]]
+  return [[...who, about].filter(Boolean).join(' '), reason, ...details].filter(Boolean).join(', ')
+}
+
+/** What a person can do about it; for a recovery, `linesOfRecovery` has the strategies. */
+function commandsOf(sessionId: string, { for: who, to, callId, digest }: SessionWait): string[] {
+  if (who === 'worker' || who === 'postgres') return ['pawl doctor']
+  switch (to) {
+    case 'resolve':
+      return [
+        `pawl resolve ${sessionId} ${callId} --happened '<result as JSON>'`,
+        `pawl resolve ${sessionId} ${callId} --not-happened   (or --retry, --skip)`,
+      ]
+    case 'approve':
+      return ['approve', 'deny'].map((verb) => `pawl ${verb} ${sessionId} ${callId}${digest === undefined ? '' : ` --digest ${digest}`}`)
+    case 'answer':
+      return [`pawl answer ${sessionId} ${callId} '<answer as JSON>'`]
+    case 'resume':
+    case 'unpause':
+      return [`pawl ${to} ${sessionId}`]
+    default:
+      return []
+  }
+}
+
+function storedText({ stored, storeError, behind = 0 }: SessionReport, now: number): string {
+  if (storeError !== undefined) return storeError
+  if (!stored) return 'nothing yet: a worker stores its events'
+  return `up to event ${stored.seq}, ${agoText(stored.at, now)}${behind > 0 ? `; ${behind} newer events are not stored yet` : ''}`
+}
+
+function fromText({ from, unanswered }: SessionReport): string {
+  const sources = { workflow: 'the session’s workflow', store: 'the side store', server: 'the Temporal server' }
+  return unanswered === undefined ? sources[from] : `${sources[from]}. ${unanswered}`
+}
+
+/** A moment, and how far it is away. */
+function whenText(at: number, now: number): string {
+  return `${timeOf(new Date(at))} (${agoText(at, now)})`
+}
+
+function agoText(at: number, now: number): string {
+  return at > now ? `in ${durationText(at - now)}` : `${durationText(now - at)} ago`
+}

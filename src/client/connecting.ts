@@ -1,0 +1,32 @@
+// Opens the connection to Temporal that a client's options name.
+import { Client, Connection } from '@temporalio/client'
+import { absoluteConverter } from '../connect/data-converter.ts'
+import { connectClient, resolveTemporal, type TemporalAddress, warnIfAssumed } from '../connect/temporal.ts'
+import { tellIfSlow } from '../connect/waits.ts'
+import type { ConnectOptions } from './connect-options.ts'
+import { defined } from '../session/defined.ts'
+
+/** Whether the options say which Temporal. */
+export function namesTemporal({ temporal }: ConnectOptions): boolean {
+  return temporal instanceof Client || temporal instanceof Connection || temporal?.address !== undefined
+}
+
+/** The client, and what closes its connection, if that is our own. `found`: the address of a `pawl dev`. */
+export async function temporalClient(
+  options: ConnectOptions,
+  found?: TemporalAddress,
+): Promise<{ client: Client; close(): Promise<void> }> {
+  const { temporal = {}, dataConverter, logger, onWait } = options
+  const nothing = async (): Promise<void> => undefined
+  if (temporal instanceof Client) return { client: temporal, close: nothing }
+  if (temporal instanceof Connection) {
+    const namespace = options.namespace ?? resolveTemporal().namespace
+    return {
+      client: new Client({ connection: temporal, namespace, ...(dataConverter && { dataConverter: absoluteConverter(dataConverter) }) }),
+      close: nothing,
+    }
+  }
+  if (!found) warnIfAssumed(temporal, logger)
+  const where = { ...found, ...temporal, ...defined({ namespace: options.namespace }) }
+  return tellIfSlow(onWait, `Temporal at ${resolveTemporal(where).address}`, connectClient(where, dataConverter))
+}

@@ -1,0 +1,35 @@
+// Examines a deployment: its servers, its workers, and what its sessions tell of trouble. Works with whatever answers.
+import { findDevDeployment } from '../../connect/dev-stack.ts'
+import { DEFAULT_TASK_QUEUE } from '../../session/protocol.ts'
+import { defined } from '../../session/defined.ts'
+import { checkConnect, type ConnectOptions } from '../connect-options.ts'
+import { namesTemporal } from '../connecting.ts'
+import { examineStore } from './examine-store.ts'
+import { examineTemporal } from './examine-temporal.ts'
+import { judgeClocks } from './judgements.ts'
+import type { HealthCheck, HealthReport } from './report.ts'
+
+/** As they depend on each other. */
+const ORDER = ['temporal', 'postgres', 'schema', 'clocks', 'workers', 'backlog', 'agents', 'sessions', 'workflows', 'storage']
+
+/**
+ * Examines a deployment: Temporal, Postgres, the schema, the clocks, who polls the task queues, what waits in them, which agents are served,
+ * and which sessions get no further. A server that does not answer is a finding, not an error; what depends on it is then left out.
+ *
+ * @throws InvalidOption `invalid_option`.
+ */
+export async function doctor(given: ConnectOptions = {}): Promise<HealthReport> {
+  const options = checkConnect(given)
+  const found = namesTemporal(options) ? {} : await findDevDeployment()
+  const { taskQueue = found.taskQueue ?? DEFAULT_TASK_QUEUE } = options
+  const side = examineStore(options.postgres ?? process.env.DATABASE_URL ?? found.postgres, options)
+  const quiet = side.then((examined) => examined.quiet)
+  const [store, temporal] = await Promise.all([side, examineTemporal(options, { found: found.temporal, taskQueue, quiet })])
+  const clocks = judgeClocks(defined({ Temporal: temporal.clock, Postgres: store.clock }))
+  return reportOf([...temporal.checks, ...store.checks, ...(clocks ? [clocks] : [])])
+}
+
+function reportOf(checks: HealthCheck[]): HealthReport {
+  const ordered = checks.sort((one, other) => ORDER.indexOf(one.check) - ORDER.indexOf(other.check))
+  return { ok: ordered.every(({ level }) => level !== 'fail'), checks: ordered }
+}

@@ -1,0 +1,48 @@
+// The doctor's examination of the side store.
+import { reasonOf } from '../../store/errors.ts'
+import { type StoreHealth, storeHealth } from '../../store/maintenance/health.ts'
+import { PawlError } from '../../session/errors.ts'
+import { defined } from '../../session/defined.ts'
+import type { ConnectOptions } from '../connect-options.ts'
+import { type ClockReading, judgeAgents, judgePostgres, judgeSchema, judgeSessions, judgeStorage } from './judgements.ts'
+import { fail, type HealthCheck } from './report.ts'
+
+/** What was found. */
+export interface ExaminedStore {
+  checks: HealthCheck[]
+  clock?: ClockReading
+  /** Running sessions that have stored nothing for minutes. */
+  quiet: string[]
+}
+
+const NOT_EXAMINED = 'The schema, agents, sessions and storage were not examined.'
+
+/** Examines the store at `postgres`; `false`: the deployment has none. */
+export async function examineStore(postgres: ConnectOptions['postgres'], { schema, onWait }: ConnectOptions): Promise<ExaminedStore> {
+  if (postgres === false) return { checks: [], quiet: [] }
+  if (!postgres) {
+    const advice = `Set DATABASE_URL, or run the command in the folder of a running \`pawl dev\`. ${NOT_EXAMINED}`
+    return { checks: [fail('postgres', { measured: 'no Postgres is configured', advice })], quiet: [] }
+  }
+  let health: StoreHealth | undefined
+  try {
+    health = storeHealth(postgres, defined({ schema, onWait }))
+    return await examine(health, schema ?? 'pawl')
+  } catch (error) {
+    const code = error instanceof PawlError ? `${error.code}: ` : ''
+    const advice = `Sessions continue meanwhile, and their events are stored when it is back. ${NOT_EXAMINED}`
+    return { checks: [fail('postgres', { measured: `${code}${reasonOf(error)}`, advice })], quiet: [] }
+  } finally {
+    await health?.close()
+  }
+}
+
+async function examine(health: StoreHealth, schemaName: string): Promise<ExaminedStore> {
+  const server = await health.server()
+  const schema = judgeSchema(await health.schema(), schemaName)
+  const checks = [judgePostgres(server), schema]
+  if (schema.level === 'fail') return { checks, clock: server.clock, quiet: [] }
+  const [needs, storage, agents] = await Promise.all([health.needs(), health.storage(), health.agents()])
+  checks.push(judgeSessions(needs), judgeStorage(storage), judgeAgents(agents, Date.now()))
+  return { checks, clock: server.clock, quiet: storage.quiet.sessionIds }
+}

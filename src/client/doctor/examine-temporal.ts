@@ -1,0 +1,92 @@
+// The doctor's examination of Temporal: the server, who polls, what waits, and which sessions get no further.
+import type { Client } from '@temporalio/client'
+import { onTemporal } from '../../connect/deadline.ts'
+import { resolveTemporal, type TemporalAddress } from '../../connect/temporal.ts'
+import { PawlError } from '../../session/errors.ts'
+import { sessionIdOf, WORKFLOW_TYPE } from '../../session/protocol.ts'
+import { reasonOf } from '../../store/errors.ts'
+import type { ConnectOptions } from '../connect-options.ts'
+import { temporalClient } from '../connecting.ts'
+import { lastingHoldUp, standingOf } from '../session/hold-ups.ts'
+import { type ClockReading, judgeBacklog, judgeTemporal, judgeWorkers, judgeWorkflows } from './judgements.ts'
+import { fail, type HealthCheck } from './report.ts'
+import { queueFacts, temporalClock, temporalFacts } from './temporal-facts.ts'
+
+/** What was found. */
+export interface ExaminedTemporal {
+  checks: HealthCheck[]
+  clock?: ClockReading
+}
+
+/** Where to look. */
+export interface TemporalPlace {
+  /** The address of a running `pawl dev`. */
+  found: TemporalAddress | undefined
+  taskQueue: string
+  /** Sessions that deserve a look: the store has heard nothing of them for minutes. */
+  quiet: Promise<string[]>
+}
+
+/** Newest open sessions that are examined, beside the quiet ones. */
+const EXAMINED = 50
+const CALLS_MS = 10_000
+
+/** Examines the Temporal that the options name. */
+export async function examineTemporal(options: ConnectOptions, { found, taskQueue, quiet }: TemporalPlace): Promise<ExaminedTemporal> {
+  let opened: Awaited<ReturnType<typeof temporalClient>> | undefined
+  try {
+    opened = await temporalClient(options, found)
+    const { client } = opened
+    const [facts, queues, clock] = await Promise.all([
+      temporalFacts(client),
+      queueFacts(client, taskQueue),
+      temporalClock(client).catch(() => undefined),
+    ])
+    const now = Date.now() + (clock ? clock.theirs - clock.ours : 0)
+    const workflows = await examineWorkflows(client, taskQueue, await quiet)
+    const checks = [judgeTemporal(facts, addressOf(client)), judgeWorkers(queues, now), judgeBacklog(queues), workflows]
+    return { checks, ...(clock && { clock }) }
+  } catch (error) {
+    const code = error instanceof PawlError ? `${error.code}: ` : ''
+    const advice = 'No session continues until it answers. Workers, backlog and workflows were not examined.'
+    return { checks: [fail('temporal', { measured: `${code}${reasonOf(error)}`, advice })] }
+  } finally {
+    await opened?.close()
+  }
+}
+
+function addressOf({ connection }: Client): string {
+  return (connection as { options?: { address?: string } }).options?.address ?? resolveTemporal().address
+}
+
+async function examineWorkflows(client: Client, taskQueue: string, quiet: readonly string[]): Promise<HealthCheck> {
+  const { open, newest } = await openSessions(client, taskQueue)
+  const ids = [...new Set([...quiet, ...newest])]
+  return judgeWorkflows(open, ids.length, await heldUpAmong(client, ids))
+}
+
+async function openSessions(client: Client, taskQueue: string): Promise<{ open: number; newest: string[] }> {
+  const query = `WorkflowType = '${WORKFLOW_TYPE}' and ExecutionStatus = 'Running' and TaskQueue = '${taskQueue.replaceAll("'", "''")}'`
+  return onTemporal(
+    client,
+    async () => {
+      const { count } = await client.workflow.count(query)
+      const newest: string[] = []
+      for await (const { workflowId } of client.workflow.list({ query, pageSize: EXAMINED })) {
+        if (newest.push(sessionIdOf(workflowId)) === EXAMINED) break
+      }
+      return { open: count, newest }
+    },
+    CALLS_MS,
+  )
+}
+
+async function heldUpAmong(client: Client, ids: readonly string[]): Promise<{ sessionId: string; waitsFor: string }[]> {
+  const looked = await Promise.all(
+    ids.map(async (sessionId) => ({ sessionId, standing: await standingOf(client, sessionId).catch(() => undefined) })),
+  )
+  return looked.flatMap(({ sessionId, standing }) => {
+    const holdUp = standing?.open ? lastingHoldUp(standing) : undefined
+    return holdUp ? [{ sessionId, waitsFor: holdUp.waitsFor }] : []
+  })
+}

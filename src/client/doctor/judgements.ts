@@ -1,0 +1,189 @@
+// What the doctor makes of its measurements. Pure, so that every finding is tested.
+import { durationText } from '../../session/duration.ts'
+import type { AgentActivity, SchemaFacts, ServerFacts, StorageFacts } from '../../store/maintenance/health.ts'
+import type { StatusOverview } from '../../store/rows.ts'
+import { fail, type HealthCheck, ok, warn } from './report.ts'
+import type { Poller, QueueFacts, TemporalFacts } from './temporal-facts.ts'
+
+/** A clock, and the local time when it was read. */
+export interface ClockReading {
+  theirs: number
+  ours: number
+}
+
+/** A poll lasts a minute at most, so a process that has not polled for longer is gone. The server forgets it after five minutes. */
+const POLLS_WITHIN_MS = 75_000
+/** Expiries and the times of events are the server's; people and caches of this machine compare them. */
+const SKEW_MS = 2_000
+const BACKLOG_MS = { warn: 10_000, fail: 60_000 }
+/** Names in one line. */
+const NAMED = 5
+
+/** Temporal itself. */
+export function judgeTemporal({ version, namespace, retentionMs, roundTripMs }: TemporalFacts, address: string): HealthCheck {
+  const measured = `server ${version} at ${address}, namespace "${namespace}" keeps histories for ${durationText(retentionMs)}; ${roundTripMs} ms`
+  return ok('temporal', { measured, details: { version, namespace, retentionMs, roundTripMs } })
+}
+
+/** Postgres itself. */
+export function judgePostgres({ version, address, roundTripMs, isReadOnly }: ServerFacts): HealthCheck {
+  const measured = `server ${version} at ${address}; ${roundTripMs} ms`
+  const details = { version, roundTripMs, isReadOnly }
+  if (!isReadOnly) return ok('postgres', { measured, details })
+  return fail('postgres', {
+    measured: `${measured}, and it accepts no writes`,
+    advice: 'Point DATABASE_URL to the primary: workers cannot store events on a replica. Sessions continue meanwhile.',
+    details,
+  })
+}
+
+/** The tables. */
+export function judgeSchema({ applied, missing, breaking, newer }: SchemaFacts, name: string): HealthCheck {
+  const details = { applied, missing, breaking, newer }
+  if (breaking.length > 0) {
+    const measured = `schema "${name}" was migrated by a newer release (${breaking.join(', ')})`
+    return fail('schema', { measured, advice: 'Update this release: it must not write to that schema.', details })
+  }
+  if (applied === 0) {
+    const measured = `schema "${name}" has no tables`
+    return fail('schema', { measured, advice: 'Run `pawl migrate`, or start a worker, which creates them.', details })
+  }
+  if (missing.length > 0) {
+    return fail('schema', { measured: `schema "${name}" lacks ${missing.join(', ')}`, advice: 'Run `pawl migrate`.', details })
+  }
+  const newerText = newer.length === 0 ? '' : `; ${newer.length} of a newer release`
+  return ok('schema', { measured: `schema "${name}", ${applied} migration(s) applied, none missing${newerText}`, details })
+}
+
+/** The clocks of the servers against this machine's. */
+export function judgeClocks(clocks: Partial<Record<'Postgres' | 'Temporal', ClockReading>>): HealthCheck | undefined {
+  const skews = Object.entries(clocks).map(([name, { theirs, ours }]) => ({ name, skewMs: Math.round(theirs - ours) }))
+  if (skews.length === 0) return undefined
+  const texts = skews.map(({ name, skewMs }) => `${name} ${skewMs < 0 ? '-' : '+'}${durationText(Math.abs(skewMs))}`)
+  const measured = `against this machine: ${texts.join(', ')}`
+  const details = Object.fromEntries(skews.map(({ name, skewMs }) => [name, skewMs]))
+  if (skews.every(({ skewMs }) => Math.abs(skewMs) < SKEW_MS)) return ok('clocks', { measured, details })
+  return warn('clocks', {
+    measured,
+    advice: 'Synchronise the clocks (NTP). Sessions do not depend on them, but times in events, expiries and reports are off by that much.',
+    details,
+  })
+}
+
+/** Who polls the task queues. `now`: the server's time. */
+export function judgeWorkers(queues: readonly QueueFacts[], now: number): HealthCheck {
+  const alive = queues.map((queue) => ({ ...queue, pollers: queue.pollers.filter(({ at }) => now - at <= POLLS_WITHIN_MS) }))
+  const pollers = unique(alive.flatMap((queue) => queue.pollers))
+  const [workflows] = alive
+  const builds = [...new Set((workflows?.pollers ?? []).map(({ build }) => build))].sort()
+  const strangers = pollers.filter(({ identity }) => !identity.startsWith('pawl:')).map(({ identity }) => identity)
+  const details = { orchestrators: (workflows?.pollers ?? []).map(({ identity, build }) => ({ identity, build })), builds, strangers }
+  const unpolled = alive.filter((queue) => queue.pollers.length === 0).map(({ name, type }) => `"${name}" (${type} tasks)`)
+  if (unpolled.length > 0) {
+    const gone = unique(queues.flatMap((queue) => queue.pollers)).map(({ identity, at }) => `${identity} ${durationText(now - at)} ago`)
+    return fail('workers', {
+      measured: `no worker polls ${unpolled.join(', ')}${gone.length === 0 ? '' : `; the last to poll: ${named(gone)}`}`,
+      advice: "Start one (`pawl worker <module>`), or check the task queue's name. Messages are kept meanwhile.",
+      details,
+    })
+  }
+  const measured = `${details.orchestrators.length} orchestrator(s): ${named(details.orchestrators.map(({ identity, build }) => `${identity} (${build})`))}`
+  if (strangers.length > 0) {
+    const advice = 'Another program polls this task queue: give it a task queue of its own.'
+    return warn('workers', { measured: `${measured}; and ${named(strangers)}`, advice, details })
+  }
+  if (builds.length < 2) return ok('workers', { measured, details })
+  return warn('workers', {
+    measured,
+    advice: `${builds.length} builds have polled within a minute: wait for the deploy to end, or stop the old workers.`,
+    details,
+  })
+}
+
+/** What waits in the task queues. */
+export function judgeBacklog(queues: readonly QueueFacts[]): HealthCheck {
+  const known = queues.flatMap(({ name, type, backlog }) => (backlog ? [{ name, type, ...backlog }] : []))
+  const details = known.map(({ name, type, tasks, ageMs }) => ({ name, type, tasks, ageMs }))
+  if (known.length === 0) return ok('backlog', { measured: 'this Temporal server does not report it' })
+  const waiting = known.filter(({ tasks }) => tasks > 0)
+  const oldest = Math.max(0, ...waiting.map(({ ageMs }) => ageMs))
+  const texts = waiting.map(
+    ({ name, type, tasks, ageMs }) => `${tasks} ${type} task(s) on "${name}", the oldest for ${durationText(ageMs)}`,
+  )
+  const measured = waiting.length === 0 ? 'no task waits for a worker' : texts.join('; ')
+  if (oldest < BACKLOG_MS.warn) return ok('backlog', { measured, details })
+  const advice = 'Start more workers, or look at what keeps the present ones busy.'
+  return (oldest < BACKLOG_MS.fail ? warn : fail)('backlog', { measured, advice, details })
+}
+
+/** Which agents are served, as far as their sessions tell. `now`: the local time. */
+export function judgeAgents(agents: readonly AgentActivity[], now: number): HealthCheck {
+  const details = agents.map((agent) => ({ ...agent }))
+  const unserved = agents.filter((agent) => agent.unserved > 0)
+  if (unserved.length > 0) {
+    const texts = unserved.map(
+      ({ agent, unserved: count, unservedSince }) =>
+        `${agent} is not (${count} session(s), for ${durationText(now - (unservedSince ?? now))})`,
+    )
+    const advice = 'Start a worker whose module exports the agent; its sessions continue by themselves.'
+    return fail('agents', { measured: `not every agent is served: ${named(texts)}`, advice, details })
+  }
+  if (agents.length === 0) return ok('agents', { measured: 'no session is active, and no model has answered within the hour' })
+  const texts = agents.map(({ agent, answeredAt, active }) => {
+    const answered = answeredAt === null ? 'no answer within the hour' : `answered ${durationText(now - answeredAt)} ago`
+    return `${agent} ${answered}, ${active} active`
+  })
+  return ok('agents', { measured: named(texts), details })
+}
+
+/** What sessions need. */
+export function judgeSessions(needs: StatusOverview['needs']): HealthCheck {
+  const people = needs.recovery + needs.resolution + needs.approval + needs.unpausing
+  const measured = `${people} need a person (${needs.recovery} to recover, ${needs.resolution} to resolve, ${needs.approval} to approve, ${needs.unpausing} paused), ${needs.automatic} in an error that ends by itself`
+  const details = { ...needs }
+  if (needs.recovery + needs.resolution + needs.automatic === 0) return ok('sessions', { measured, details })
+  return warn('sessions', { measured, advice: '`pawl status` lists them.', details })
+}
+
+/** Open sessions whose workflow gets no further. */
+export function judgeWorkflows(open: number, examined: number, heldUp: readonly { sessionId: string; waitsFor: string }[]): HealthCheck {
+  const details = { open, examined, heldUp: heldUp.map((one) => ({ ...one })) }
+  if (heldUp.length === 0) return ok('workflows', { measured: `${open} open, ${examined} examined, none held up`, details })
+  return fail('workflows', {
+    measured: `${open} open, ${heldUp.length} of ${examined} examined held up: ${named(heldUp.map(({ sessionId, waitsFor }) => `${sessionId} waits for ${waitsFor}`))}`,
+    advice: '`pawl status <session>` says more; the log of the workers has the reason for a step that fails again and again.',
+    details,
+  })
+}
+
+/** Whether workers store what happens. */
+export function judgeStorage({ quiet, strayEvents, unprojected }: StorageFacts): HealthCheck {
+  const parts = [
+    ...(quiet.count > 0
+      ? [`${quiet.count} running session(s) have stored nothing for up to ${durationText(quiet.longestMs)}: ${named(quiet.sessionIds)}`]
+      : []),
+    ...(strayEvents > 0 ? [`${strayEvents} event(s) of other chains of executions in stray_events`] : []),
+    ...(unprojected > 0 ? [`${unprojected} event(s) of the last day without rows (events.adjusted)`] : []),
+  ]
+  const details = { quiet: { ...quiet }, strayEvents, unprojected }
+  if (parts.length === 0)
+    return ok('storage', { measured: 'no running session has been quiet for 5 minutes, no event was set aside', details })
+  const advice =
+    quiet.count > 0
+      ? '`pawl status <session>` says whether it is a long call, a missing worker or a failing flush.'
+      : 'Report them as a bug.'
+  return warn('storage', { measured: parts.join('; '), advice, details })
+}
+
+function unique(pollers: readonly Poller[]): Poller[] {
+  const newest = new Map<string, Poller>()
+  for (const poller of pollers) {
+    const known = newest.get(poller.identity)
+    if (!known || known.at < poller.at) newest.set(poller.identity, poller)
+  }
+  return [...newest.values()]
+}
+
+function named(names: readonly string[]): string {
+  return names.length > NAMED ? `${names.slice(0, NAMED).join(', ')} and ${names.length - NAMED} more` : names.join(', ')
+}

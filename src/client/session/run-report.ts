@@ -1,0 +1,233 @@
+// One run: its calls with their attempts and effects, and what each strategy would do if the run has failed.
+import type { Client } from '@temporalio/client'
+import type { ToolCallStatus } from '../../session/events.ts'
+import { hasEnded } from '../../session/fold-calls.ts'
+import { type EndedCall, previewRecoveries, type RecoveryPreview } from '../../session/recovery-preview.ts'
+import type { CallState, RunState, SessionError, SessionState } from '../../session/state.ts'
+import { reasonOf } from '../../store/errors.ts'
+import type { ListedError, ListedRun, ListedToolCall } from '../../store/rows.ts'
+import type { Store } from '../../store/store.ts'
+import { RequestRefused, SessionNotFound } from '../errors.ts'
+import { readState } from './state.ts'
+
+/** A failed attempt of a model call or a tool call. */
+export interface ReportedAttempt {
+  /** Number of the attempt, from 1. */
+  attempt: number
+  /** The error's own code, or the name of its class. */
+  code: string
+  /** What went wrong. */
+  message: string
+  /** When, in milliseconds since 1970. */
+  at: number
+}
+
+/** A tool call of a run. */
+export interface ReportedCall {
+  /** The call's id: `t_<run>_<turn>_<index>`. */
+  callId: string
+  /** The tool's name. */
+  tool: string
+  /** The tool's effect. */
+  effect: string
+  /** How the call stands. */
+  status: ToolCallStatus | 'requested' | 'awaiting_resolution'
+  /** Attempts so far. */
+  attempts: number
+  /** The effect's name in the outside world; null: none is known. */
+  effectId: string | null
+  /** The idempotency key; null: a read, or not known. */
+  key: string | null
+  /** The call whose result it was given instead of being executed. */
+  replayOf: string | null
+  /** Why it failed, or why its outcome is unknown. */
+  error: { code: string; message: string } | null
+  /** Its failed attempts. */
+  failedAttempts: ReportedAttempt[]
+}
+
+/** A turn of a run. */
+export interface ReportedTurn {
+  /** Number of the turn within the run, from 1. */
+  turn: number
+  /** The model that answered; null: it has not. */
+  model: string | null
+  /** When it answered, in milliseconds since 1970. */
+  answeredAt: number | null
+  /** Failed attempts of the model call. */
+  failedAttempts: ReportedAttempt[]
+  /** Whether a recovery or a rollback has taken the turn out of the transcript. */
+  archived: boolean
+  /** Its calls. */
+  calls: ReportedCall[]
+}
+
+/** One run of a session. */
+export interface RunReport {
+  /** The session's id. */
+  sessionId: string
+  /** Number of the run within the session, from 1. */
+  run: number
+  /** How it stands. `left`: a recovery, a rollback or a new message has ended it. */
+  status: 'running' | 'waiting' | 'failed' | 'completed' | 'interrupted' | 'left'
+  /** When it began, in milliseconds since 1970. */
+  startedAt: number
+  /** When it ended, in milliseconds since 1970; null: it has not, or was left. */
+  endedAt: number | null
+  /** The turns, oldest first; without the side store, only the newest one. */
+  turns: ReportedTurn[]
+  /** Why it failed, if it is the run that the session is in error with. */
+  error: SessionError | null
+  /** What each strategy would keep and redo, the suggested one first; empty unless the run has failed. */
+  previews: RecoveryPreview[]
+  /** Why the side store could not be asked for the run's calls; absent: it was. */
+  storeError?: string
+}
+
+/** See `SessionHandle.runReport`. @throws SessionNotFound, SessionUnavailable, RequestRefused `run_not_found`. */
+export async function readRunReport(
+  source: { client?: Client; store: Store | undefined; sessionId: string },
+  wanted: number | undefined,
+): Promise<RunReport> {
+  const { sessionId, store } = source
+  const state = await stateOf(source)
+  const run = wanted ?? state.run
+  const current = state.current?.run === run ? state.current : undefined
+  const { stored, error } = await storedRun(store, sessionId, run)
+  if (!stored && !current) {
+    if (error !== undefined) throw error
+    throw new RequestRefused('run_not_found', `Session "${sessionId}" has no run ${run}: its newest one is ${state.run}.`)
+  }
+  const turns = stored ? turnsOf(stored) : []
+  if (current) addCurrent(turns, current)
+  const failed = current !== undefined && state.status === 'error' ? state.error : null
+  return {
+    sessionId,
+    run,
+    status: statusOf(state, current, stored),
+    startedAt: current?.startedAt ?? stored?.startedAt.getTime() ?? 0,
+    endedAt: (current ? undefined : stored?.end?.at.getTime()) ?? null,
+    turns,
+    error: failed,
+    previews: failed && current ? previewRecoveries(state, current, endedCalls(turns, current)) : [],
+    ...(error !== undefined && { storeError: reasonOf(error) }),
+  }
+}
+
+/** Without a client, the side store alone is asked. */
+async function stateOf({
+  client,
+  store,
+  sessionId,
+}: {
+  client?: Client
+  store: Store | undefined
+  sessionId: string
+}): Promise<SessionState> {
+  if (client) return readState({ client, store, sessionId })
+  const stored = await store?.state(sessionId)
+  if (!stored) throw new SessionNotFound(sessionId, { where: 'store' })
+  return stored
+}
+
+async function storedRun(store: Store | undefined, sessionId: string, run: number): Promise<{ stored: ListedRun | null; error?: unknown }> {
+  try {
+    return { stored: store ? await store.lists.run(sessionId, run) : null }
+  } catch (error) {
+    return { stored: null, error }
+  }
+}
+
+function statusOf({ status }: SessionState, current: RunState | undefined, stored: ListedRun | null): RunReport['status'] {
+  if (!current) return stored?.end?.how ?? 'left'
+  return status === 'waiting' || status === 'running' ? status : status === 'error' ? 'failed' : 'left'
+}
+
+function turnsOf({ calls, failures, answers, archivedTurns }: ListedRun): ReportedTurn[] {
+  const numbers = new Set([...answers, ...calls, ...failures.filter(({ attempt }) => attempt !== null)].flatMap(({ turn }) => turn ?? []))
+  return [...numbers]
+    .sort((a, b) => a - b)
+    .map((turn) => {
+      const answer = answers.find((one) => one.turn === turn)
+      const ofTurn = failures.filter((failure) => failure.turn === turn)
+      return {
+        turn,
+        model: answer?.model ?? null,
+        answeredAt: answer?.at.getTime() ?? null,
+        failedAttempts: attemptsIn(ofTurn, (failure) => failure.context === 'model'),
+        archived: archivedTurns.includes(turn),
+        calls: calls.filter((call) => call.turn === turn).map((call) => reportedCall(call, ofTurn)),
+      }
+    })
+}
+
+function reportedCall(
+  { callId, tool, effect, status, attempt, effectId, key, replayOf, error }: ListedToolCall,
+  failures: ListedError[],
+): ReportedCall {
+  return {
+    callId,
+    tool,
+    effect,
+    status,
+    attempts: attempt,
+    effectId,
+    key,
+    replayOf,
+    error,
+    failedAttempts: attemptsIn(failures, (failure) => failure.callId === callId),
+  }
+}
+
+function attemptsIn(failures: readonly ListedError[], isMeant: (failure: ListedError) => boolean): ReportedAttempt[] {
+  return failures.flatMap((failure) => {
+    const { attempt, code, class: kind, message, at } = failure
+    return attempt !== null && isMeant(failure) ? [{ attempt, code: code ?? kind, message, at: at.getTime() }] : []
+  })
+}
+
+/**
+ * The state knows more than the store: calls that are not issued yet and, where the store is away, all calls of the newest answer. That is
+ * the answer of the turn before while the model is asked for the next one.
+ */
+function addCurrent(turns: ReportedTurn[], { turn, answerTurn, calls }: RunState): void {
+  const reported = new Map(turns.flatMap((one) => one.calls.map((call) => [call.callId, call])))
+  const answered = answerTurn ?? turn
+  for (const call of calls) {
+    const known = reported.get(call.callId)
+    if (!known) turnIn(turns, answered).calls.push(currentCall(call))
+    else if (!ENDED.has(known.status)) known.status = call.status
+  }
+  if (turn > 0) turnIn(turns, turn)
+}
+
+/** The turn of that number, which no later one is before. */
+function turnIn(turns: ReportedTurn[], turn: number): ReportedTurn {
+  const known = turns.find((one) => one.turn === turn)
+  if (known) return known
+  const added = newTurn(turn)
+  turns.push(added)
+  turns.sort((one, other) => one.turn - other.turn)
+  return added
+}
+
+function newTurn(turn: number): ReportedTurn {
+  return { turn, model: null, answeredAt: null, failedAttempts: [], archived: false, calls: [] }
+}
+
+function currentCall({ callId, status, attempts = 0, resolution: { tool, effect, key } }: CallState): ReportedCall {
+  const about = { callId, tool, effect, status, attempts, key: key ?? null }
+  return { ...about, effectId: null, replayOf: null, error: null, failedAttempts: [] }
+}
+
+const ENDED: ReadonlySet<string> = new Set(['completed', 'replayed', 'failed', 'denied', 'unknown', 'skipped'] satisfies ToolCallStatus[])
+
+/** The calls of the failed run that have a result in the transcript. */
+function endedCalls(turns: readonly ReportedTurn[], { calls, leftOut = [] }: RunState): EndedCall[] {
+  const open = new Set([...calls, ...leftOut].filter((call) => !hasEnded(call)).map(({ callId }) => callId))
+  return turns.flatMap(({ turn, archived, calls: reported }) =>
+    reported
+      .filter(({ callId, status }) => !archived && ENDED.has(status) && !open.has(callId))
+      .map(({ callId, effect, status }) => ({ callId, turn, isEffect: status === 'completed' && effect !== 'read' })),
+  )
+}

@@ -1,0 +1,101 @@
+// The value of a slice, folded by the client from the session's events: now, at a checkpoint, or over time.
+import { isDeepStrictEqual } from 'node:util'
+import type { Slice } from '../../agent/slice.ts'
+import type { Logger } from '../../agent/tool.ts'
+import { checkOptions, integer, options, where } from '../../options/check.ts'
+import { InvalidOption } from '../../options/errors.ts'
+import type { EventType, SessionEvent } from '../../session/events.ts'
+import { addToSlices, emptySlices, type SkippedEvent, type SlicesFold } from '../../session/slices.ts'
+import { RequestRefused } from '../errors.ts'
+import type { SliceMoment } from '../types.ts'
+import { allEvents, type EventSource } from './events.ts'
+import { withRestored } from './large-content.ts'
+
+/** Where a slice is read, and who is told of skipped events. */
+export interface SliceSource extends EventSource {
+  logger: Logger | undefined
+}
+
+const OPTIONS = options({ at: integer(1).optional(), all: where<true>((value) => value === true, 'true').optional() })
+
+/** What is read of a slice. @throws InvalidOption. */
+export function checkReading(slice: Slice, given: unknown = {}): { at?: number | undefined; all?: true | undefined } {
+  if (!slice?.on || !('initial' in slice))
+    throw new InvalidOption('The first argument of slice() is not a slice: make it with defineSlice.')
+  const { at, all } = checkOptions(OPTIONS, given)
+  if (at !== undefined && all) throw new InvalidOption('at and all exclude each other: leave out one.')
+  return { at, all }
+}
+
+/** The value now, or at the checkpoint of this version. @throws RequestRefused `checkpoint_not_found`, `events_gone`. */
+export async function readSlice<V>(source: SliceSource, slice: Slice<string, V>, at?: number): Promise<V> {
+  const events = await eventsUpTo(source, at)
+  checkBeginning(source, events)
+  const fold = emptySlices([slice])
+  for (const event of await restored(source, fold, events)) add(source, fold, event)
+  return valueIn(fold, slice)
+}
+
+/** The values at the checkpoints where the value had changed, and the value now if it has changed since. @throws RequestRefused `events_gone`. */
+export async function readMoments<V>(source: SliceSource, slice: Slice<string, V>): Promise<SliceMoment<V>[]> {
+  const events = await eventsUpTo(source)
+  checkBeginning(source, events)
+  const fold = emptySlices([slice])
+  const moments: SliceMoment<V>[] = []
+  let tags: readonly string[] = []
+  const note = ({ seq, at }: SessionEvent, checkpoint: number | null): void => {
+    const value = valueIn(fold, slice)
+    const before = moments.at(-1)
+    if (isDeepStrictEqual(value, before ? before.value : slice.initial)) return
+    moments.push({ value, checkpoint, seq, createdAt: new Date(at), tags: [...tags] })
+  }
+  for (const event of await restored(source, fold, events)) {
+    if (event.type === 'session_started' || event.type === 'forked') tags = event.tags ?? tags
+    add(source, fold, event)
+    if (event.type === 'checkpoint_made') note(event, event.version)
+  }
+  const last = events.at(-1)
+  if (last) note(last, null)
+  return moments
+}
+
+/** All events, or those up to the checkpoint. */
+async function eventsUpTo(source: SliceSource, at?: number): Promise<SessionEvent[]> {
+  const events: SessionEvent[] = []
+  for await (const event of allEvents(source)) {
+    events.push(event)
+    if (at !== undefined && event.type === 'checkpoint_made' && event.version === at) return events
+  }
+  if (at === undefined) return events
+  throw new RequestRefused(
+    'checkpoint_not_found',
+    `Session "${source.sessionId}" has no checkpoint ${at}: list them with session.checkpoints().`,
+  )
+}
+
+function checkBeginning({ sessionId }: SliceSource, events: readonly SessionEvent[]): void {
+  if (events[0]?.type === 'session_started') return
+  const text = `The first events of session "${sessionId}" were pruned or erased: its slices cannot be folded any more.`
+  throw new RequestRefused('events_gone', text)
+}
+
+/** The events that the slice reads, with their large values. @throws StoreError. */
+async function restored({ store, sessionId }: SliceSource, { past }: SlicesFold, events: readonly SessionEvent[]): Promise<SessionEvent[]> {
+  return withRestored(store, sessionId, events, ({ type }) => past.reads.has(type))
+}
+
+function add({ sessionId, logger }: SliceSource, fold: SlicesFold, event: SessionEvent): void {
+  addToSlices(fold, event, (skipped) => tell(sessionId, logger, skipped))
+}
+
+function tell(session: string, logger: Logger | undefined, { error, ...skipped }: SkippedEvent): void {
+  const text = 'a slice skipped an event: its reducer threw'
+  if (logger) return logger.warn({ session, ...skipped, err: error }, text)
+  const { slice, seq, type }: { slice: string; seq: number; type: EventType } = skipped
+  const about = `pawl: ${text} (slice ${slice}, session ${session}, event ${seq}, ${type})`
+  process.emitWarning(about, { type: 'PawlWarning', code: 'PAWL_SLICE_SKIPPED_EVENT' })
+}
+
+function valueIn<V>({ values }: SlicesFold, { name }: Slice<string, V>): V {
+  return values[name] as V
+}

@@ -1,0 +1,207 @@
+// How a session stands: from its workflow where that answers, else from the side store, with what holds it up and what it waits for.
+import type { Client } from '@temporalio/client'
+import { WorkflowNotFoundError } from '@temporalio/client'
+import type { SessionStatus } from '../../session/events.ts'
+import { type SessionWait, waitsOf } from '../../session/waits.ts'
+import type { SessionError, SessionState } from '../../session/state.ts'
+import { defined } from '../../session/defined.ts'
+import { reasonOf } from '../../store/errors.ts'
+import type { ListedPending, ListedSession } from '../../store/rows.ts'
+import type { Store } from '../../store/store.ts'
+import { SessionNotFound } from '../errors.ts'
+import { lastingHoldUp, type Standing, standingOf, whyUnavailable } from './hold-ups.ts'
+import { type Live, queryState } from './state.ts'
+
+/** How a session stands. Times are milliseconds since 1970. */
+export interface SessionReport {
+  /** The session's id. */
+  sessionId: string
+  /** The agent's name; null: not known yet. */
+  agent: string | null
+  /** `loading`: no worker has opened it yet, or its past is being read. */
+  status: SessionStatus | 'loading'
+  /** Since when it has this status: the run's start, the error, the oldest request, or the last event. */
+  since: number | null
+  /** What says so: the session's workflow, or the side store, because the workflow has closed or does not answer; `server`: neither can. */
+  from: 'workflow' | 'store' | 'server'
+  /** Why the workflow did not answer; absent: it did, or has closed. */
+  unanswered?: string
+  /** The run in progress, or the one that failed. */
+  run: { run: number; turn: number; startedAt: number } | null
+  /** Why it is in `error`. */
+  error: SessionError | null
+  /** What it waits for, what needs a person first. Empty: nothing. */
+  waitsFor: SessionWait[]
+  /** Received messages that no turn has taken. */
+  queued: number
+  /** How far its events are stored, and when they were stored last; null: the side store has none, or does not answer. */
+  stored: { seq: number; at: number } | null
+  /** Why the side store could not be asked. */
+  storeError?: string
+  /** Events that are not stored yet; absent: not known. */
+  behind?: number
+}
+
+/** Where to look. Without a client, the side store alone is asked. */
+export interface ReportSource {
+  sessionId: string
+  client?: Client
+  store: Store | undefined
+}
+
+/** What the side store has of a session beside its events. */
+interface StoredSession {
+  row: ListedSession
+  pending: ListedPending[]
+  /** When the workflow retries the newest failed attempt. */
+  retryAt?: number
+}
+
+type Asked<T> = { found: T } | { error: unknown }
+
+/** See `SessionHandle.status`. @throws SessionNotFound, SessionUnavailable. */
+export async function readReport(source: ReportSource): Promise<SessionReport> {
+  const { sessionId, client, store } = source
+  const [live, standing, stored] = await Promise.all([
+    client ? queryState({ sessionId, client }) : undefined,
+    client ? asked(standingOf(client, sessionId)) : undefined,
+    asked(store ? readStored(store, sessionId) : Promise.resolve(null)),
+  ])
+  const about = { ...source, live, standing: standing && 'found' in standing ? standing.found : undefined, stored }
+  if (live?.state) return reportOf(about, live.state, 'workflow')
+  const past = await asked(store && 'found' in stored && stored.found ? store.state(sessionId) : Promise.resolve(null))
+  const state = 'found' in past ? past.found : null
+  if (state) return reportOf(about, live?.error ? { ...state, status: 'error', error: live.error } : state, 'store')
+  if ('found' in stored && stored.found) return reportOfRow(about, stored.found)
+  if (about.standing?.open) return unopened(about, about.standing)
+  if (client) throw await whyUnavailable({ sessionId, client }, { ...live, ...('error' in stored && { storeError: stored.error }) })
+  throw 'error' in stored ? stored.error : new SessionNotFound(sessionId, { where: 'store' })
+}
+
+interface About extends ReportSource {
+  live: Live | undefined
+  standing: Standing | undefined
+  stored: Asked<StoredSession | null>
+}
+
+function reportOf(about: About, state: SessionState, from: 'workflow' | 'store'): SessionReport {
+  const { sessionId, standing, live } = about
+  const { agent, status, current, error, inbox } = state
+  const stored = 'found' in about.stored ? about.stored.found : null
+  const isOpen = standing?.open === true
+  const seen = { steps: isOpen ? standing.steps : [], ...defined({ retryAt: stored?.retryAt }) }
+  const waits = withTimes(waitsOf(state, from === 'workflow' || isOpen ? seen : undefined), stored?.pending ?? [])
+  return {
+    sessionId,
+    agent,
+    status,
+    since: sinceOf(state, waits),
+    from,
+    ...unansweredOf(about, from),
+    run: current && { run: current.run, turn: current.turn, startedAt: current.startedAt },
+    error,
+    waitsFor: [...heldUpBy(standing, live, state), ...waits],
+    queued: inbox.length,
+    ...storedPart(about.stored),
+    ...(stored && from === 'workflow' && { behind: Math.max(0, state.seq - stored.row.flushedSeq) }),
+  }
+}
+
+/** A session whose events the store no longer has, because it was pruned, and whose workflow has closed. */
+function reportOfRow(about: About, { row }: StoredSession): SessionReport {
+  const { sessionId, agent, status, error, updatedAt } = row
+  return {
+    sessionId,
+    agent,
+    status,
+    since: updatedAt.getTime(),
+    from: 'store',
+    ...unansweredOf(about, 'store'),
+    run: null,
+    error,
+    waitsFor: [{ for: 'message' }],
+    queued: 0,
+    ...storedPart(about.stored),
+  }
+}
+
+/** A session that neither its workflow nor the store can tell of yet. */
+function unopened(about: About, standing: Standing & { open: true }): SessionReport {
+  const error = about.live?.error ?? null
+  return {
+    sessionId: about.sessionId,
+    agent: null,
+    status: error ? 'error' : 'loading',
+    since: error?.at ?? null,
+    from: error ? 'workflow' : 'server',
+    ...unansweredOf(about, error ? 'workflow' : 'server'),
+    run: null,
+    error,
+    waitsFor: [waitForHoldUp(standing)],
+    queued: 0,
+    ...storedPart(about.stored),
+  }
+}
+
+function storedPart(stored: About['stored']): Pick<SessionReport, 'stored' | 'storeError'> {
+  if ('error' in stored) return { stored: null, storeError: reasonOf(stored.error) }
+  const row = stored.found?.row
+  return { stored: row ? { seq: row.flushedSeq, at: row.flushedAt.getTime() } : null }
+}
+
+/** Why it was not the workflow that answered; nothing for a session that has closed. */
+function unansweredOf({ client, live, standing }: About, from: SessionReport['from']): Pick<SessionReport, 'unanswered'> {
+  if (from === 'workflow' || standing?.open === false) return {}
+  if (!client) return { unanswered: 'Temporal was not asked.' }
+  if (!live?.failed || live.failed instanceof WorkflowNotFoundError) return {}
+  return { unanswered: standing ? 'No worker answered for its workflow.' : reasonOf(live.failed) }
+}
+
+/** What keeps the workflow itself from its next step. */
+function heldUpBy(standing: Standing | undefined, live: Live | undefined, { status }: SessionState): SessionWait[] {
+  if (!standing) return []
+  if (!standing.open) return status === 'running' || status === 'waiting' ? [{ for: 'person', to: 'resume' }] : []
+  return lastingHoldUp(standing) || live?.failed ? [waitForHoldUp(standing)] : []
+}
+
+function waitForHoldUp({ holdUp, taskQueue }: Standing & { open: true }): SessionWait {
+  const { waitsFor = `a worker on task queue "${taskQueue}"`, since } = holdUp ?? {}
+  return { for: waitsFor.startsWith('Postgres') ? 'postgres' : 'worker', reason: waitsFor, ...defined({ since }) }
+}
+
+function sinceOf({ status, error, current, updatedAt }: SessionState, waits: readonly SessionWait[]): number {
+  if (status === 'error') return error?.at ?? updatedAt
+  if (status === 'running') return current?.startedAt ?? updatedAt
+  if (status !== 'waiting') return updatedAt
+  const asked = waits.flatMap(({ since }) => since ?? [])
+  return asked.length > 0 ? Math.min(...asked) : updatedAt
+}
+
+/** The state does not say since when a call waits for a person; the store's rows do. */
+function withTimes(waits: readonly SessionWait[], pending: readonly ListedPending[]): SessionWait[] {
+  return waits.map((wait) => {
+    const row = pending.find(({ callId }) => callId === wait.callId)
+    return { ...defined({ since: row?.waitingSince.getTime() }), ...wait }
+  })
+}
+
+async function readStored(store: Store, sessionId: string): Promise<StoredSession | null> {
+  const { lists } = store
+  const row = await lists.session(sessionId)
+  if (!row) return null
+  const [pending, errors] = await Promise.all([
+    lists.pending({ session: sessionId }, { limit: 100 }),
+    lists.errors({ session: sessionId }, { limit: 1 }),
+  ])
+  const [newest] = errors.items
+  const retryAt = newest?.nextDelayMs == null ? undefined : newest.at.getTime() + newest.nextDelayMs
+  return { row, pending: pending.items, ...(retryAt !== undefined && retryAt > Date.now() && { retryAt }) }
+}
+
+async function asked<T>(work: Promise<T>): Promise<Asked<T>> {
+  try {
+    return { found: await work }
+  } catch (error) {
+    return { error }
+  }
+}

@@ -1,0 +1,114 @@
+// Asks the agent's model, or a fallback for it, and decides what follows a failure: another attempt, the next model, or the run's end.
+import type { CallModelResult, Fallback } from '../activities/contract.ts'
+import type { Agent } from '../agent/agent.ts'
+import { isModelError } from '../agent/errors.ts'
+import type { Model, ModelRequest } from '../agent/model.ts'
+import { nextDelayMs } from '../agent/retry.ts'
+import type { AgentContext } from '../agent/tool.ts'
+import { defined } from '../session/defined.ts'
+import type { FailedAttempt } from '../session/events.ts'
+import { cutText } from '../session/texts.ts'
+import { failedAttempt } from './attempt.ts'
+import { checkResponse, modelName } from './check-response.ts'
+import type { AttemptSoFar, ModelAnswer } from './contract.ts'
+import { readableBy, thoughtBy } from './thinking.ts'
+import { unlessAborted } from './unless-aborted.ts'
+
+/** The model failed, or the function that chooses it: another model may answer the same request. */
+class ModelFailed extends Error {
+  /** Its name, if it was called. */
+  readonly model: string | undefined
+
+  constructor(cause: unknown, model: string | undefined) {
+    super('The model failed.', { cause })
+    this.model = model
+  }
+}
+
+/** A request of an attempt. */
+export interface Asking {
+  request: ModelRequest
+  attempt: Pick<AttemptSoFar, 'number' | 'fallback'>
+  ctx: AgentContext
+  signal: AbortSignal
+}
+
+/** The checked answer of the model whose turn it is. @throws an error for `afterFailure`. */
+export async function askModel(agent: Agent, { request, attempt, ctx, signal }: Asking): Promise<ModelAnswer> {
+  let name: string | undefined
+  try {
+    const model = await modelOf(agent, attempt.fallback, ctx)
+    name = modelName(model.name) ?? 'unknown'
+    const provider = modelName(model.provider) ?? name
+    const sent = { ...request, messages: readableBy(provider, request.messages) }
+    const response = await unlessAborted(signal, model.generate(sent, { signal, attempt: attempt.number, onDelta: () => undefined }))
+    const { notes, content, ...answered } = checkResponse(response, model)
+    for (const note of notes) ctx.log.warn({ agent: agent.name }, note)
+    return { ...answered, content: thoughtBy(provider, content) }
+  } catch (error) {
+    throw new ModelFailed(error, name)
+  }
+}
+
+/** A deploy may have shortened the list. */
+async function modelOf({ model, fallback }: Agent, to: Fallback | undefined, ctx: AgentContext): Promise<Model> {
+  const choice = to ? (fallback[to.at - 1] ?? fallback.at(-1) ?? model) : model
+  const chosen = typeof choice === 'function' ? await choice(ctx) : choice
+  if (typeof chosen !== 'string') return chosen
+  // Loaded on demand: the SDK behind it takes a tenth of a second to load.
+  const { modelOf: named } = await import('../models/index.ts')
+  return named(chosen)
+}
+
+/** Who failed, and how much time is left. */
+export interface Failing {
+  agent: Agent
+  worker: string
+  /** The attempt; its failure is added to `failed`. */
+  attempt: AttemptSoFar
+  timeLeft(): number
+}
+
+/** What follows the failure of an attempt. */
+export function afterFailure({ agent, worker, attempt, timeLeft }: Failing, thrown: unknown): CallModelResult {
+  const { cause: error, model } = thrown instanceof ModelFailed ? thrown : { cause: thrown }
+  const told = isModelError(error) ? error : undefined
+  const retryable = told?.retryable !== false
+  const record = (how: { retryable: boolean; nextDelayMs?: number }): FailedAttempt => {
+    const failed = failedAttempt(attempt.number, error, { ...how, worker, ...defined({ model }) })
+    attempt.failed.push(failed)
+    return failed
+  }
+  const retry = attempt.failures + 1
+  if (retryable && retry <= agent.retry.maxRetries) {
+    const afterMs = nextDelayMs(agent.retry, retry, told?.retryAfterMs)
+    record({ retryable, nextDelayMs: afterMs })
+    // If the deadline comes first, the run ends then.
+    return { kind: 'again', afterMs: Math.max(0, Math.min(afterMs, timeLeft())) }
+  }
+  const mayFallBack = thrown instanceof ModelFailed && (told?.fallback ?? retryable)
+  if (mayFallBack && (attempt.fallback?.at ?? 0) < agent.fallback.length) {
+    const failure = reported(record({ retryable: true, nextDelayMs: 0 }), told !== undefined)
+    return { kind: 'again', afterMs: 0, fallback: nextModel(attempt.fallback, retryable ? failure : undefined) }
+  }
+  const failure = reported(record({ retryable: false }), told !== undefined)
+  const earlier = retryable ? undefined : attempt.fallback?.transient
+  if (earlier)
+    return { kind: 'failed', ...earlier, reason: `${earlier.reason} The fallback failed, too: ${failure.reason}`, transient: true }
+  return { kind: 'failed', ...failure, ...(retryable && { transient: true }) }
+}
+
+type Reported = { code: string; reason: string }
+/** It is an input of every further attempt. */
+const MAX_EARLIER_BYTES = 1_000
+
+/** The code of an error counts only if its model meant it as one. */
+function reported({ code, message }: FailedAttempt, isMeant: boolean): Reported {
+  return { code: (isMeant ? code : undefined) ?? 'model_call_failed', reason: message }
+}
+
+/** Of several failures that may be over by themselves, the run reports the first. */
+function nextModel(from: Fallback | undefined, transient: Reported | undefined): Fallback {
+  const first = transient && { ...transient, reason: cutText(transient.reason, MAX_EARLIER_BYTES) }
+  return { at: (from?.at ?? 0) + 1, ...defined({ transient: from?.transient ?? first }) }
+}

@@ -1,0 +1,28 @@
+// The job `endHooks`: the hooks of a turn that no model call followed, because its run has ended.
+import type { EndHooksInput, EndHooksResult } from '../activities/contract.ts'
+import { agentContext } from './agent-context.ts'
+import { StaleWatermark } from './errors.ts'
+import { runHooksAfter } from './model-call-hooks.ts'
+import type { Job, JobNeeds } from './needs.ts'
+
+/** Carries out the job. */
+export async function endHooks(
+  needs: JobNeeds,
+  { sessionId, executionId, attempt, link, along }: Job,
+  input: EndHooksInput,
+): Promise<EndHooksResult> {
+  const agent = needs.agents.get(input.agent)
+  if (!agent) return { kind: 'not_served' }
+  const { epoch, watermark, origin, run, turn } = input
+  try {
+    const view = await needs.views.view({ sessionId, epoch, executionId, watermark, ...(origin && { origin }) }, along)
+    const { context, tags } = view.state
+    const { metadata } = view.transcript.newestRun
+    const ctx = agentContext(needs, sessionId, { agent: agent.name, run, turn, context, metadata, tags }, view.slices)
+    const runner = { hooks: agent.hooks, ctx, attempt: attempt.number, signal: link.signal }
+    return { kind: 'ran', hooks: await runHooksAfter(runner, view) }
+  } catch (error) {
+    if (error instanceof StaleWatermark) return { kind: 'stale_watermark' }
+    throw error
+  }
+}

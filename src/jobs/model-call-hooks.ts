@@ -1,0 +1,105 @@
+// The hooks of a model call: those that are due before its request, and those of its answer.
+import type { Agent } from '../agent/agent.ts'
+import type { HookInputs } from '../agent/hook.ts'
+import { callIdOf } from '../session/events.ts'
+import { textOf } from '../session/content.ts'
+import { type HookPast, type HookPlace, hasRun, placesAfter, placesBefore } from '../session/hook-past.ts'
+import { type HookRun, saidBy } from '../session/hooks.ts'
+import type { Json, JsonObject } from '../session/json.ts'
+import type { ModelAnswer } from './contract.ts'
+import { hasTool, parseInput, type RequestedCall, type Verdict } from './resolve.ts'
+import { type HookCalling, hooksFor, type HookRunner, runHooks } from './run-hooks.ts'
+import type { SessionView } from './session-views.ts'
+
+/** Hooks that have run, and the answer by which one of them ends the run. */
+export interface HooksRan {
+  runs: HookRun[]
+  stopped?: HookRun
+}
+
+/** Runs the hooks that are due before the model call of a turn. @throws what the signal aborted with. */
+export function runHooksBefore(runner: HookRunner, view: SessionView, turn: number): Promise<HooksRan> {
+  return runPlaces(runner, view, placesBefore(view.hooks, turn))
+}
+
+/** Runs the hooks that are due after the last turn of a run. Nothing is left to stop. @throws what the signal aborted with. */
+export async function runHooksAfter(runner: HookRunner, view: SessionView): Promise<HookRun[]> {
+  return (await runPlaces(runner, view, placesAfter(view.hooks), 'to the end')).runs
+}
+
+async function runPlaces(runner: HookRunner, view: SessionView, places: HookPlace[][], until?: 'to the end'): Promise<HooksRan> {
+  const runs: HookRun[] = []
+  for (const together of places) {
+    const callings = together.map((place) => ({ ...callingOf(view, place), among: together.length }))
+    // Many outcomes share one result, but few have hooks.
+    const due = callings.filter((calling) => hooksFor(runner.hooks, calling).length > 0)
+    const ran = await Promise.all(due.map((calling) => runHooks(runner, { ...calling, among: due.length })))
+    runs.push(...ran.flat())
+    const stopped = runs.find((run) => saidBy(run, 'stop') !== undefined)
+    if (stopped && !until) return { runs, stopped }
+  }
+  return { runs }
+}
+
+function callingOf({ state, transcript, hooks }: SessionView, place: HookPlace): HookCalling {
+  const { on, turn, outcome } = place
+  const has = (hook: string): boolean => hasRun(hooks as HookPast, place, hook)
+  if (outcome) {
+    const { turn: _, ...input } = outcome
+    return { on, turn, input: input as HookInputs['postToolUse'], callId: outcome.callId, tool: outcome.tool, hasRun: has }
+  }
+  const task = transcript.newestRun.took.get(state.current?.messageId ?? '')?.content ?? ''
+  return { on, turn, input: on === 'agentStart' ? { task } : { turn }, hasRun: has }
+}
+
+/** Asks the hooks of `preToolUse` about a call that could run. @throws what the signal aborted with. */
+export async function runHooksOfCall(
+  runner: HookRunner,
+  agent: Agent,
+  call: RequestedCall,
+  among: number,
+): Promise<{ runs: HookRun[]; input: Json; verdict: Verdict }> {
+  const { input, tool: name, turn } = call
+  const none = { runs: [], input, verdict: {} }
+  const tool = agent.tools.get(name)
+  if (call.isCut || !hasTool(agent, name) || hooksFor(runner.hooks, { on: 'preToolUse', tool: name }).length === 0) return none
+  if (typeof input !== 'object' || (tool && 'problem' in (await parseInput(tool, input)))) return none
+  const callId = callIdOf(call.run, turn, call.index, call.generation)
+  const runs = await runHooks(runner, {
+    on: 'preToolUse',
+    turn,
+    input: { tool: name, args: input as JsonObject, callId },
+    callId,
+    tool: name,
+    among,
+    async problemWith(answer) {
+      const parsed = tool && 'modify' in answer ? await parseInput(tool, answer.modify) : undefined
+      return parsed && 'problem' in parsed ? parsed.problem : undefined
+    },
+  })
+  const asking = runner.hooks.filter(({ onError }) => tool && tool.effect !== 'read' && onError === 'ask').map((hook) => hook.name)
+  const failed = runs.find(({ error, hook }) => error && asking.includes(hook))
+  const denied = runs.flatMap((run) => saidBy(run, 'deny') ?? [])[0]
+  const changed = runs.flatMap((run) => saidBy(run, 'modify') ?? [])[0]
+  return {
+    runs,
+    input: changed ?? input,
+    verdict: {
+      ...(denied !== undefined && { denied }),
+      ...(changed && { own: input }),
+      ...(failed?.error && { ask: `The hook "${failed.hook}" failed: ${failed.error.message}` }),
+    },
+  }
+}
+
+/** Whether the model has no more to do: the run ends with the answer. */
+export function isFinal({ content, stopReason }: Pick<ModelAnswer, 'content' | 'stopReason'>): boolean {
+  return stopReason !== 'pause_turn' && content.every(({ type }) => type !== 'tool_use')
+}
+
+/** The hooks of a final answer: its turn ends, and the run is about to. @throws what the signal aborted with. */
+export async function runHooksOfEnd(runner: HookRunner, { content, stopReason }: ModelAnswer, turn: number): Promise<HookRun[]> {
+  const ended = await runHooks(runner, { on: 'turnEnd', turn, input: { turn } })
+  const result = { text: textOf(content), content, stopReason }
+  return [...ended, ...(await runHooks(runner, { on: 'agentStop', turn, input: { result } }))]
+}

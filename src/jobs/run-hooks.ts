@@ -1,0 +1,103 @@
+// Runs an agent's hooks at one place, and makes the record of what they answered.
+import { isFor } from '../agent/define-hook.ts'
+import type { HookInputs, NamedHook } from '../agent/hook.ts'
+import type { AgentContext } from '../agent/tool.ts'
+import { withFields } from '../log/logger.ts'
+import { defined } from '../session/defined.ts'
+import { ANSWERS, type AnswerKind, type HookAnswer, type HookEvent, type HookRun, ranked } from '../session/hooks.ts'
+import { jsonBytes } from '../session/json.ts'
+import { cutText, TEXT_BYTES } from '../session/texts.ts'
+import { failedAttempt } from './attempt.ts'
+import { ABANDON_AFTER_MS, runBody, TimedOut } from './body.ts'
+import { plainJson } from './json.ts'
+
+/** Maximum bytes of JSON of one answer, and of all answers in one activity's result. */
+const ANSWER_BYTES = { one: 64_000, all: 256_000 } as const
+
+/** What hooks run with. */
+export interface HookRunner {
+  hooks: readonly NamedHook[]
+  ctx: AgentContext
+  attempt: number
+  /** Aborts when the step that they belong to must stop: then they are not recorded. */
+  signal: AbortSignal
+}
+
+/** A place with the input of its hooks. */
+export interface HookCalling<E extends HookEvent = HookEvent> {
+  on: E
+  turn: number
+  input: HookInputs[E]
+  callId?: string
+  tool?: string
+  /** How many such places share one result. Default 1. */
+  among?: number
+  /** Whether the hook is not to run: it has answered before. */
+  hasRun?(hook: string): boolean
+  /** What is wrong with an answer that is otherwise allowed. */
+  problemWith?(answer: HookAnswer): Promise<string | undefined>
+}
+
+/** An answer that is not allowed. */
+class InvalidAnswer extends Error {
+  override readonly name = 'InvalidAnswer'
+  readonly code = 'invalid_answer'
+}
+
+/** The hooks of an event that are asked about a tool's calls. */
+export function hooksFor(hooks: readonly NamedHook[], { on, tool, hasRun }: Pick<HookCalling, 'on' | 'tool' | 'hasRun'>): NamedHook[] {
+  return hooks.filter((hook) => hook.on === on && (tool === undefined || isFor(hook, tool)) && !hasRun?.(hook.name))
+}
+
+/** Runs the hooks of one place together. @throws what the signal aborted with. */
+export async function runHooks(runner: HookRunner, calling: HookCalling): Promise<HookRun[]> {
+  const due = hooksFor(runner.hooks, calling)
+  const maxBytes = Math.min(ANSWER_BYTES.one, Math.floor(ANSWER_BYTES.all / (due.length * (calling.among ?? 1))))
+  return ranked(await Promise.all(due.map((hook) => runHook(runner, hook, calling, maxBytes))))
+}
+
+async function runHook(runner: HookRunner, hook: NamedHook, calling: HookCalling, maxBytes: number): Promise<HookRun> {
+  const { ctx, attempt, signal: stop } = runner
+  const { on, turn, callId, tool } = calling
+  const ran = { on, hook: hook.name, turn, attempt, ...defined({ callId, tool }) }
+  const log = withFields(ctx.log, { hook: hook.name, ...defined({ call: callId, tool }) })
+  try {
+    const answer = await runBody({ timeoutMs: hook.timeoutMs, stop, abandonAfterMs: ABANDON_AFTER_MS }, async (signal) =>
+      // A copy: the input is a part of the session's cached past.
+      hook.run(structuredClone(calling.input), { ...ctx, turn, log, hook: hook.name, attempt, signal }),
+    )
+    stop.throwIfAborted()
+    return { ...ran, ...defined({ answer: await checked(calling, answer, maxBytes) }) }
+  } catch (error) {
+    if (stop.aborted) throw error
+    log.debug({ err: error }, 'the hook threw')
+    return { ...ran, error: recorded(error, hook) }
+  }
+}
+
+function recorded(error: unknown, { timeoutMs }: NamedHook): NonNullable<HookRun['error']> {
+  const { class: name, code, message } = failedAttempt(1, error, { retryable: false })
+  if (error instanceof TimedOut) return { class: name, code: 'timeout', message: `It took longer than its timeout of ${timeoutMs} ms.` }
+  return { class: name, ...defined({ code }), message: cutText(message, TEXT_BYTES.reason) }
+}
+
+/** The answer as it is recorded; undefined if it changes nothing. @throws InvalidAnswer. */
+async function checked({ on, problemWith }: HookCalling, given: unknown, maxBytes: number): Promise<HookAnswer | undefined> {
+  if (given === undefined || given === null) return undefined
+  const allowed = ANSWERS[on].map((kind) => `{ ${kind}: ${kind === 'modify' ? 'arguments' : 'text'} }`).join(', ')
+  const answer = plainJson(given)
+  const [[kind, said] = [], ...others] = Object.entries(answer ?? {})
+  if (typeof answer !== 'object' || others.length > 0 || !ANSWERS[on].includes(kind as AnswerKind) || !isSaid(kind, said)) {
+    throw new InvalidAnswer(`A hook of '${on}' answers nothing or one of ${allowed}.`)
+  }
+  const bytes = jsonBytes(answer)
+  if (bytes > maxBytes) throw new InvalidAnswer(`Its answer has ${bytes} bytes of JSON, and the limit is ${maxBytes} here.`)
+  const problem = await problemWith?.(answer as unknown as HookAnswer)
+  if (problem !== undefined) throw new InvalidAnswer(problem)
+  return answer as unknown as HookAnswer
+}
+
+function isSaid(kind: string | undefined, said: unknown): boolean {
+  if (kind === 'modify') return typeof said === 'object' && said !== null && !Array.isArray(said)
+  return typeof said === 'string' && said.trim() !== ''
+}

@@ -1,0 +1,34 @@
+// The default logger: on stderr, one readable line per fact on a terminal, otherwise pino's JSON.
+import { createRequire } from 'node:module'
+import { configuredLevel, isWritten, type Level, type LeveledLogger } from './levels.ts'
+import { readable } from './readable.ts'
+
+/** Writes lines from level `PAWL_LOG_LEVEL` on. @throws InvalidOption `invalid_option`. */
+export function defaultLogger(): LeveledLogger {
+  const least = configuredLevel()
+  const write = process.stderr.isTTY ? toTerminal : toPino(least)
+  const at =
+    (level: Level) =>
+    (fields: object, message?: string): void => {
+      if (isWritten(level, least)) write(level, fields, message)
+    }
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), isLevelEnabled: (level) => isWritten(level, least) }
+}
+
+type Write = (level: Level, fields: object, message?: string) => void
+
+function toTerminal(level: Level, fields: object, message = ''): void {
+  process.stderr.write(readable({ at: new Date(), level, fields, message }, process.stderr.hasColors()))
+}
+
+/** pino is loaded with the first line: the parent of executors may never write one. */
+function toPino(level: string): Write {
+  let pino: LeveledLogger | undefined
+  return (at, fields, message) => (pino ??= loadPino(level))[at](fields, message)
+}
+
+function loadPino(level: string): LeveledLogger {
+  const { pino } = createRequire(import.meta.url)('pino') as typeof import('pino')
+  // Errors are plain data already.
+  return pino({ name: 'pawl', level, serializers: { err: (err: unknown) => err } }, pino.destination(2))
+}

@@ -1,0 +1,95 @@
+// The fields of a log line as plain data: bounded, the same in every process and for every logger, and without secrets.
+import { defined } from '../session/defined.ts'
+import type { IsSecret } from './secrets.ts'
+
+const REDACTED = '[redacted]'
+const LEFT_OUT = '[…]'
+/** Limits of one line: a tool's arguments can have megabytes. */
+const MOST_VALUES = 1_000
+const MOST_CHARACTERS = 4_000
+const DEEPEST = 10
+
+/** The walk through the fields of one line. */
+interface Walk {
+  isSecret: IsSecret
+  /** How many more values the line may have. */
+  left: number
+  /** The objects around the current value. */
+  around: Set<object>
+}
+
+/** A copy of the fields for the line. Never throws, whatever the fields are. */
+export function plainFields(fields: object, isSecret: IsSecret): Record<string, unknown> {
+  return membersOf(fields, [], { isSecret, left: MOST_VALUES, around: new Set([fields]) })
+}
+
+function membersOf(given: object, path: readonly string[], walk: Walk): Record<string, unknown> {
+  const copy: Record<string, unknown> = {}
+  for (const name of Object.keys(given)) {
+    const here = [...path, name]
+    const value = read(() => (given as Record<string, unknown>)[name])
+    if (value !== undefined) copy[name] = walk.isSecret(here) ? REDACTED : copyOf(value, here, walk)
+  }
+  return copy
+}
+
+function copyOf(value: unknown, path: readonly string[], walk: Walk): unknown {
+  if (typeof value === 'string') return cut(value)
+  if (typeof value === 'number' || typeof value === 'boolean' || value === null || value === undefined) return value
+  if (typeof value !== 'object') return typeof value === 'bigint' ? String(value) : `[${typeof value}]`
+  if (walk.around.has(value)) return '[circular]'
+  if (walk.left <= 0 || walk.around.size >= DEEPEST) return LEFT_OUT
+  walk.left -= 1
+  walk.around.add(value)
+  try {
+    return objectCopy(value, path, walk)
+  } finally {
+    walk.around.delete(value)
+  }
+}
+
+function objectCopy(value: object, path: readonly string[], walk: Walk): unknown {
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `[${value.byteLength} bytes]`
+  if (value instanceof Error) return errorCopy(value, path, walk)
+  if (value instanceof Map) return membersOf(Object.fromEntries(value), path, walk)
+  const list = value instanceof Set ? [...value] : value
+  if (Array.isArray(list)) {
+    const kept = list.slice(0, Math.max(0, walk.left))
+    walk.left -= kept.length
+    return [...kept.map((one) => copyOf(one, path, walk)), ...(kept.length < list.length ? [LEFT_OUT] : [])]
+  }
+  const toJson = read(() => (value as { toJSON?: unknown }).toJSON)
+  if (typeof toJson === 'function')
+    return copyOf(
+      read(() => toJson.call(value) as unknown),
+      path,
+      walk,
+    )
+  return membersOf(value, path, walk)
+}
+
+/** As pino writes errors, but without members of their own: those of HTTP clients hold requests with their headers. */
+function errorCopy(error: Error, path: readonly string[], walk: Walk): object {
+  const { name, message, stack, cause } = error
+  const code = read(() => (error as { code?: unknown }).code)
+  return {
+    type: cut(String(name)),
+    message: cut(String(message)),
+    ...((typeof code === 'string' || typeof code === 'number') && { code }),
+    ...(typeof stack === 'string' && { stack: cut(stack) }),
+    ...defined({ cause: copyOf(cause, path, walk) }),
+  }
+}
+
+/** A getter, a proxy or a `toJSON` may throw. */
+function read(look: () => unknown): unknown {
+  try {
+    return look()
+  } catch {
+    return '[unreadable]'
+  }
+}
+
+function cut(text: string): string {
+  return text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS)}…`
+}

@@ -1,0 +1,62 @@
+// A log line for people: time, level, message, then the fields.
+import { styleText } from 'node:util'
+import type { Level } from './levels.ts'
+
+/** A line before it is written. */
+export interface Line {
+  at: Date
+  level: Level
+  fields: object
+  message: string
+}
+
+type Style = Parameters<typeof styleText>[0]
+
+const STYLES: Record<Level, Style> = { debug: 'dim', info: 'green', warn: 'yellow', error: ['bold', 'red'] }
+const MOST_CHARACTERS = 300
+
+/** The line, with its line break. The stack of an unexpected error follows on lines of its own. */
+export function readable({ at, level, fields, message }: Line, isColoured: boolean): string {
+  const paint = (style: Style, text: string): string => (isColoured ? styleText(style, text, { validateStream: false }) : text)
+  const { err, ...rest } = fields as { err?: unknown }
+  const error = isError(err) ? err : undefined
+  const shown = { ...rest, ...(error ? { error: error.message, code: error.code } : { err }) }
+  const members = Object.entries(shown).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${valueOf(value)}`]))
+  const line = [paint('dim', timeOf(at)), paint(STYLES[level], level.padEnd(5)), withoutControls(message), paint('dim', members.join(' '))]
+  const stack = error && error.code === undefined ? stackOf(error) : []
+  return [line.filter((part) => part !== '').join(' '), ...stack.map((part) => paint('dim', `    ${withoutControls(part)}`)), ''].join('\n')
+}
+
+interface LoggedError {
+  message: string
+  code?: unknown
+  stack?: unknown
+}
+
+function isError(err: unknown): err is LoggedError {
+  return typeof err === 'object' && err !== null && typeof (err as LoggedError).message === 'string'
+}
+
+/** Where it was thrown. */
+function stackOf({ stack }: LoggedError): string[] {
+  const lines = typeof stack === 'string' ? stack.split('\n') : []
+  return lines.map((line) => line.trim()).filter((line) => line.startsWith('at '))
+}
+
+function timeOf(at: Date): string {
+  const two = (number: number): string => String(number).padStart(2, '0')
+  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${String(at.getMilliseconds()).padStart(3, '0')}`
+}
+
+/** Names and numbers as they are, anything else as JSON. */
+function valueOf(value: unknown): string {
+  const isPlain = typeof value === 'string' && /^[\w.:/@+-]+$/.test(value)
+  const text = isPlain ? value : withoutControls(JSON.stringify(value) ?? String(value))
+  return text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS)}…`
+}
+
+/** Texts of models and tools must not control the terminal. */
+function withoutControls(text: string): string {
+  // oxlint-disable-next-line no-control-regex -- they are replaced
+  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}

@@ -1,0 +1,19 @@
+// A logger whose lines another process writes.
+import type { Logger } from '../agent/tool.ts'
+import type { Level } from './levels.ts'
+
+/** A line on its way. */
+export interface SentLine {
+  level: Level
+  fields: object
+  message: string
+}
+
+/** A logger that sends its lines. Their fields are plain data: they pass `openLogger` first. */
+export function sendingLogger(send: (line: SentLine) => void): Logger {
+  const at =
+    (level: Level) =>
+    (fields: object, message = ''): void =>
+      send({ level, fields, message })
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}

@@ -1,0 +1,63 @@
+// By when a run must have ended: the agent's limit, the deadline of a message, the session's own.
+import { LONGEST_MS } from './duration.ts'
+import type { QueuedMessage, RunState, SessionState } from './state.ts'
+
+/** A moment by which a run must have ended. The name identifies it, because its time may differ on a replay. */
+export interface Deadline {
+  name: string
+  /** In milliseconds since 1970. */
+  at: number
+  /** Why a run that is not over then fails. */
+  reason: string
+}
+
+/** Why a run fails at each kind of deadline. */
+export const TOO_LATE = {
+  run: (limitMs: number): string => `The run took longer than its limit of ${limitMs} ms (limits.deadline).`,
+  message: 'The run was not over at the deadline that its message was sent with.',
+  session: (limitMs: number): string => `The session is older than its limit of ${limitMs} ms (sessionLimits.deadline).`,
+} as const
+
+/** How many of the waiting messages are watched at a time: each one costs a timer in each execution. */
+const WATCHED = 20
+
+/** When the run's time began, had the session never been paused. A restart that pawl makes by itself gives it no more time. */
+export function countsFrom({ since, startedAt, pausedMs = 0 }: RunState): number {
+  return (since ?? startedAt) + pausedMs
+}
+
+/** The deadlines of a run, as far as they are known. */
+export function deadlinesOf({ createdAt, facts }: SessionState, run: RunState): Deadline[] {
+  const { limits, deadline } = run
+  const deadlines: Deadline[] = []
+  if (limits?.deadlineMs !== undefined) {
+    const { deadlineMs } = limits
+    deadlines.push({ name: `deadline ${run.run} ${deadlineMs}`, at: countsFrom(run) + deadlineMs, reason: TOO_LATE.run(deadlineMs) })
+  }
+  if (deadline) deadlines.push(ofMessage(deadline.seq, deadline.at))
+  // Like its own limits, a run has the session's from the worker that serves it: an outdated one must not end it.
+  const sessionMs = limits && facts?.sessionLimits?.deadlineMs
+  if (sessionMs !== undefined) {
+    deadlines.push({ name: `deadline of the session ${sessionMs}`, at: createdAt + sessionMs, reason: TOO_LATE.session(sessionMs) })
+  }
+  return deadlines
+}
+
+/** The deadlines of messages that no turn has taken. */
+export function deadlinesInInbox({ inbox }: SessionState): Deadline[] {
+  return inbox.flatMap((message) => deadlineOf(message) ?? []).slice(0, WATCHED)
+}
+
+/** The deadline that a message was sent with. */
+export function deadlineOf({ seq = 0, deadlineAt }: QueuedMessage): Deadline | undefined {
+  return deadlineAt === undefined ? undefined : ofMessage(seq, deadlineAt)
+}
+
+function ofMessage(seq: number, at: number): Deadline {
+  return { name: `deadline of message ${seq}`, at, reason: TOO_LATE.message }
+}
+
+/** Whether a client may send a message with this deadline, in milliseconds. */
+export function isDeadlineMs(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 1 && Number(value) <= LONGEST_MS
+}

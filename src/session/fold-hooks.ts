@@ -1,0 +1,27 @@
+// The fold of hooks: what their answers change in the state, and whether some are due although no model call follows.
+import type { EventOf } from './events.ts'
+import { updateCall } from './fold-calls.ts'
+import { saidBy } from './hooks.ts'
+import type { SessionState } from './state.ts'
+
+/** Arguments that a hook changed replace the model's own, and what it adds to a final answer lets the run continue. */
+export function heedHook(state: SessionState, event: EventOf<'hook_answered'>): void {
+  const args = saidBy(event, 'modify')
+  if (args && event.callId !== undefined) {
+    updateCall(state, event.callId, (call) => {
+      call.input = args
+    })
+  }
+  const run = state.current
+  if (event.on !== 'agentStop' || run?.phase !== 'answered' || saidBy(event, 'appendContext') === undefined) return
+  const { turn, lastTurn = turn, limits } = run
+  // At its limit, the run could only fail: the answer is final.
+  if (lastTurn < (limits?.maxTurns ?? 0)) run.phase = 'turn_due'
+}
+
+/** The run ends, or fails for now: hooks of a turn that no model call followed are due. Those of a final answer ran with it. */
+export function noteHooksDue(state: SessionState): void {
+  const { current, facts } = state
+  const { run = 0, answerTurn: turn, phase } = current ?? {}
+  if (facts?.endHooks && turn !== undefined && phase !== 'answered') state.hooksDue = { run, turn }
+}

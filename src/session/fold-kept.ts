@@ -1,0 +1,43 @@
+// The fold of the plan and the memory: their changes, what going back restores, and what checkpoints cover.
+import type { EventOf } from './events.ts'
+import { MEMORY_BYTES, memoryAfterChange, memoryAfterGoingBack } from './memory.ts'
+import { afterChange, afterGoingBack, PLAN_BYTES } from './plan.ts'
+import { keepTakenWithinBounds, roomBeside } from './queue.ts'
+import type { SessionState } from './state.ts'
+
+/** The plan has another version. */
+export function changePlan(state: SessionState, { version, change, turn }: EventOf<'plan_changed'>): void {
+  state.plan = afterChange(state.plan, version, change)
+  if (state.current) state.current.planTurn = turn
+  keepTakenWithinBounds(state)
+}
+
+/** The memory has another version. */
+export function changeMemory(state: SessionState, { version, change, turn }: EventOf<'memory_changed'>): void {
+  state.memory = memoryAfterChange(state.memory, version, change)
+  if (state.current) state.current.memoryTurn = turn
+  keepTakenWithinBounds(state)
+}
+
+/** Restores what an event that goes back says. */
+export function restore(state: SessionState, { restored }: EventOf<'rolled_back' | 'recovery_started'>): void {
+  if (restored?.plan !== undefined) state.plan = afterGoingBack(state.plan, restored.plan)
+  if (restored?.memory !== undefined) state.memory = memoryAfterGoingBack(state.memory, restored.memory)
+}
+
+/** Within a turn, a checkpoint stands for the point before the turn's answer: it does not cover what the turn has changed. */
+export function coverChanges({ plan, memory, current }: SessionState): void {
+  if (current?.phase === 'tools') return
+  delete plan?.unsaved
+  delete memory?.unsaved
+}
+
+/** Bytes of JSON that the plan may have. */
+export function roomForPlan(state: SessionState): number {
+  return Math.min(PLAN_BYTES, roomBeside(state) - (state.memory?.largest ?? 0))
+}
+
+/** Bytes of JSON that the memory may have. */
+export function roomForMemory(state: SessionState): number {
+  return Math.min(MEMORY_BYTES, roomBeside(state) - (state.plan?.largest ?? 0))
+}

@@ -1,0 +1,37 @@
+// What the work of a session has come to: found in its plan and its calls, so that it is the same whether the session was resumed or not.
+import { hasEnded } from './fold-calls.ts'
+import type { PlanStep } from './plan.ts'
+import type { CallState, SessionState } from './state.ts'
+
+/** Work that is planned or begun and has not come to an end. */
+export type IncompleteWork =
+  /** A step of the plan that is not done. */
+  | { kind: 'step'; id: string; title: string; status: Exclude<PlanStep['status'], 'done'> }
+  /** A call without a result, or of which it is unknown whether it took effect. */
+  | { kind: 'call'; callId: string; tool: string; status: CallState['status'] }
+
+/** What the work of a session has come to. */
+export interface Progress {
+  /** The steps of the plan that are done; 0 without a plan. */
+  done: number
+  /** All steps of the plan; 0 without a plan. */
+  steps: number
+  /** The steps that are not done, in the plan's order, then calls. */
+  incomplete: IncompleteWork[]
+}
+
+/** The progress of a session. */
+export function workOf({ plan, current, unknown }: Pick<SessionState, 'plan' | 'current' | 'unknown'>): Progress {
+  const steps = plan?.current?.steps ?? []
+  const open = (current?.calls ?? []).filter((call) => !hasEnded(call))
+  const unclear = Object.entries(unknown).filter(([callId]) => !open.some((call) => call.callId === callId))
+  return {
+    done: steps.filter(({ status }) => status === 'done').length,
+    steps: steps.length,
+    incomplete: [
+      ...steps.flatMap(({ id, title, status }) => (status === 'done' ? [] : [{ kind: 'step' as const, id, title, status }])),
+      ...open.map(({ callId, status, resolution }) => ({ kind: 'call' as const, callId, tool: resolution.tool, status })),
+      ...unclear.map(([callId, { resolution }]) => ({ kind: 'call' as const, callId, tool: resolution.tool, status: 'unknown' as const })),
+    ],
+  }
+}

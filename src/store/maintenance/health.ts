@@ -1,0 +1,165 @@
+// What `pawl doctor` measures of the side store: the server, its clock, the schema, and what the tables say of trouble.
+import type { Pool } from 'pg'
+import type { TellWait } from '../../connect/waits.ts'
+import { addressOf } from '../postgres/address.ts'
+import { ms, numberIn, textIn } from '../postgres/columns.ts'
+import { type Database, databaseAt } from '../postgres/database.ts'
+import { migrationNames } from '../postgres/migrate.ts'
+import { type Schema, schemaOf } from '../postgres/schema.ts'
+import { readOverview } from '../read/lists/overview.ts'
+import type { StatusOverview } from '../rows.ts'
+
+/** The server. */
+export interface ServerFacts {
+  version: string
+  /** Host, port and database. */
+  address: string
+  roundTripMs: number
+  /** Its time, and the local time in the middle of asking for it, in milliseconds since 1970. */
+  clock: { theirs: number; ours: number }
+  /** It accepts no writes. */
+  isReadOnly: boolean
+}
+
+/** The migrations of the schema. */
+export interface SchemaFacts {
+  applied: number
+  /** Migrations that this release has and the schema lacks. */
+  missing: string[]
+  /** Migrations of a newer release that prevent this one from writing, and others. */
+  breaking: string[]
+  newer: string[]
+}
+
+/** What the tables say of the workers' writing. */
+export interface StorageFacts {
+  /** Running sessions that have stored nothing for five minutes, longest first: at most 20, and how many there are. */
+  quiet: { sessionIds: string[]; count: number; longestMs: number }
+  /** Events of other chains of executions, set aside. */
+  strayEvents: number
+  /** Events of the last day that have no rows. */
+  unprojected: number
+}
+
+/** An agent with open sessions. */
+export interface AgentActivity {
+  agent: string
+  /** Sessions in `error: agent_not_served`, and since when the first is. */
+  unserved: number
+  unservedSince: number | null
+  /** When a model last answered one of its sessions, within the last hour. */
+  answeredAt: number | null
+  /** Sessions that are running or waiting. */
+  active: number
+}
+
+/** Measures the store. Every method rejects with `StoreError`. */
+export interface StoreHealth {
+  server(): Promise<ServerFacts>
+  schema(): Promise<SchemaFacts>
+  storage(): Promise<StorageFacts>
+  agents(): Promise<AgentActivity[]>
+  /** How many sessions need what. */
+  needs(): Promise<StatusOverview['needs']>
+  close(): Promise<void>
+}
+
+/** Sessions and agents that are named. */
+const NAMED = 20
+
+/** Opens nothing yet. @throws StoreError `invalid_postgres_url`, `invalid_store_options`. */
+export function storeHealth(
+  postgres: string | Pool,
+  { schema: name = 'pawl', onWait }: { schema?: string; onWait?: TellWait },
+): StoreHealth {
+  const schema = schemaOf(name)
+  const database = databaseAt(postgres, { onWait })
+  const address = addressOf(typeof postgres === 'string' ? { connectionString: postgres } : postgres.options)
+  return {
+    server: async () => ({ ...(await serverFacts(database)), address }),
+    schema: () => schemaFacts(database, schema),
+    storage: () => storageFacts(database, schema),
+    agents: () => agentActivity(database, schema),
+    needs: async () => (await readOverview(database, schema, { limit: 1 })).needs,
+    close: () => database.close(),
+  }
+}
+
+async function serverFacts(database: Database): Promise<Omit<ServerFacts, 'address'>> {
+  // The first statement also connects.
+  await database.query('select 1')
+  const before = Date.now()
+  const [row = {}] = await database.query(
+    `select current_setting('server_version') as version, (extract(epoch from clock_timestamp()) * 1000)::bigint as now,
+       (pg_is_in_recovery() or current_setting('default_transaction_read_only') = 'on')::text as read_only`,
+  )
+  const after = Date.now()
+  return {
+    version: textIn(row, 'version'),
+    roundTripMs: after - before,
+    clock: { theirs: Number(row.now), ours: (before + after) / 2 },
+    isReadOnly: row.read_only === 'true',
+  }
+}
+
+async function schemaFacts(database: Database, schema: Schema): Promise<SchemaFacts> {
+  const known = await migrationNames()
+  const [table] = await database.query('select to_regclass($1) as found', [schema.table('migrations')])
+  const rows = table?.found
+    ? await database.query(`select name, breaking::text as breaking from ${schema.table('migrations')} order by 1`)
+    : []
+  const applied = rows.map((row) => textIn(row, 'name'))
+  const newer = rows.filter((row) => !known.includes(textIn(row, 'name')))
+  return {
+    applied: applied.length,
+    missing: known.filter((name) => !applied.includes(name)),
+    breaking: newer.filter(({ breaking }) => breaking === 'true').map((row) => textIn(row, 'name')),
+    newer: newer.map((row) => textIn(row, 'name')),
+  }
+}
+
+async function storageFacts(database: Database, schema: Schema): Promise<StorageFacts> {
+  const [quiet, [stray], [unprojected]] = await Promise.all([
+    database.query(
+      `select session_id, count(*) over () as quiet, (extract(epoch from now() - flushed_at) * 1000)::bigint as for_ms
+       from ${schema.table('sessions')} where status = 'running' and flushed_at < now() - interval '5 minutes'
+       order by flushed_at limit ${NAMED}`,
+    ),
+    database.query(`select count(*) as events from ${schema.table('stray_events')}`),
+    database.query(
+      `select count(*) as events from ${schema.table('events')}
+       where adjusted is not null and at > now() - interval '1 day' and adjusted @? '$[*].problem'`,
+    ),
+  ])
+  return {
+    quiet: {
+      sessionIds: quiet.map((row) => textIn(row, 'session_id')),
+      count: Number(quiet[0]?.quiet ?? 0),
+      longestMs: Number(quiet[0]?.for_ms ?? 0),
+    },
+    strayEvents: Number(stray?.events ?? 0),
+    unprojected: Number(unprojected?.events ?? 0),
+  }
+}
+
+async function agentActivity(database: Database, schema: Schema): Promise<AgentActivity[]> {
+  const rows = await database.query(
+    `select agent, coalesce(unserved, 0) as unserved, (extract(epoch from unserved_since) * 1000)::bigint as unserved_since,
+       ${ms('answered_at')}, coalesce(active, 0) as active
+     from (
+       select agent, count(*) filter (where error_code = 'agent_not_served') as unserved, count(*) filter (where status <> 'error') as active,
+         min(updated_at) filter (where error_code = 'agent_not_served') as unserved_since
+       from ${schema.table('sessions')} where status in ('error', 'running', 'waiting') group by 1
+     ) open full join (
+       select agent, max(at) as answered_at from ${schema.table('token_usage')} where at > now() - interval '1 hour' group by 1
+     ) answered using (agent)
+     order by unserved desc, active desc, agent limit ${NAMED}`,
+  )
+  return rows.map((row) => ({
+    agent: textIn(row, 'agent'),
+    unserved: Number(row.unserved),
+    unservedSince: numberIn(row, 'unserved_since'),
+    answeredAt: numberIn(row, 'answered_at'),
+    active: Number(row.active),
+  }))
+}

@@ -1,0 +1,79 @@
+// The open sessions by what they need: first those that need a person, then those that are stuck, then the others.
+import type { SessionStatus } from '../../../session/events.ts'
+import { dateIn, jsonIn, textIn } from '../../postgres/columns.ts'
+import type { Queryable, TextRow } from '../../postgres/database.ts'
+import { newStatement } from '../../postgres/insert-rows.ts'
+import { safeKey } from '../../postgres/sanitise.ts'
+import type { Schema } from '../../postgres/schema.ts'
+import { SESSION_COLUMNS, sessionOf } from '../reader.ts'
+import type { OverviewFilter, OverviewSession, SessionNeed, StatusOverview } from '../../rows.ts'
+
+/** A running session stores its events every turn, and a call that takes longer than 200 ms. */
+const QUIET = "interval '5 minutes'"
+/** In the order of the overview. */
+const NEEDS = ['recovery', 'resolution', 'approval', 'unpausing', 'automatic', 'look', 'answer', 'nothing'] as const satisfies SessionNeed[]
+const OPEN = ['error', 'waiting', 'running', 'idle'] as const satisfies SessionStatus[]
+
+/** The calls of a session that wait, by kind; an unknown call whose model was told does not. */
+const WAITING_CALLS = (calls: string): string => `select
+    count(*) filter (where status = 'awaiting_approval') as approvals,
+    count(*) filter (where status = 'awaiting_answer') as answers,
+    count(*) filter (where status = 'unknown') as unknown,
+    to_json(array_agg(distinct tool)) as tools,
+    min(coalesce((approval ->> 'requestedAt')::timestamptz, issued_at)) as since
+  from ${calls} calls where calls.session_id = sessions.session_id
+    and (status in ('awaiting_approval', 'awaiting_answer') or (status = 'unknown' and error ->> 'asked' = 'true'))`
+
+const NEED = `case
+    when status = 'error' and error_strategy is distinct from 'automatic' and next_attempt_at is null then 'recovery'
+    when unknown > 0 then 'resolution'
+    when approvals > 0 then 'approval'
+    when paused is not null then 'unpausing'
+    when status = 'error' then 'automatic'
+    when status = 'running' and flushed_at < now() - ${QUIET} then 'look'
+    when answers > 0 then 'answer'
+    else 'nothing' end`
+
+/** See `Lists.overview`. */
+export async function readOverview(database: Queryable, schema: Schema, filter: OverviewFilter): Promise<StatusOverview> {
+  const { value, values } = newStatement()
+  const ofAgent = filter.agent === undefined ? '' : ` and agent = ${value(safeKey(filter.agent))}`
+  const [counts, rows] = await Promise.all([
+    database.query(
+      `select status, count(*) as sessions from ${schema.table('sessions')} where status = any('{${OPEN.join(',')}}')${ofAgent} group by 1`,
+      [...values],
+    ),
+    database.query(
+      `with open as (
+         select ${SESSION_COLUMNS}, ${NEED} as need, tools,
+           coalesce(calls.since, to_timestamp((coalesce(error, paused) ->> 'at')::double precision / 1000), updated_at) as since
+         from ${schema.table('sessions')} sessions left join lateral (${WAITING_CALLS(schema.table('tool_calls'))}) calls on sessions.waiting > 0
+         where (status in ('error', 'waiting', 'running') or paused is not null)${ofAgent}
+       ), counted as (select need, count(*) as sessions from open group by 1)
+       select open.*, (extract(epoch from open.since) * 1000)::bigint as since_ms, (select json_object_agg(counted.need, counted.sessions) from counted) as needs
+       from open order by array_position('{${NEEDS.join(',')}}'::text[], need), open.since, session_id limit ${value(filter.limit)}`,
+      values,
+    ),
+  ])
+  const needs = (rows[0] ? jsonIn(rows[0], 'needs') : {}) as Record<string, number>
+  const sessions = Object.fromEntries(counts.map((row) => [textIn(row, 'status'), Number(row.sessions)]))
+  return { sessions: tally(OPEN, sessions), needs: tally(NEEDS, needs), items: rows.map(itemOf) }
+}
+
+function tally<K extends string>(names: readonly K[], counts: Readonly<Record<string, number>>): Record<K, number> {
+  return Object.fromEntries(names.map((name) => [name, counts[name] ?? 0])) as Record<K, number>
+}
+
+function itemOf(row: TextRow): OverviewSession {
+  const { sessionId, agent, status, run, error } = sessionOf(row)
+  return {
+    sessionId,
+    agent,
+    status,
+    run,
+    needs: textIn(row, 'need') as SessionNeed,
+    since: dateIn(row, 'since_ms'),
+    error,
+    tools: (jsonIn(row, 'tools') as string[] | null) ?? [],
+  }
+}

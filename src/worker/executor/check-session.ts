@@ -1,0 +1,115 @@
+// What an open session would meet if only these agents served it. For `pawl preflight`: no tool, model or instructions are called.
+import type { Agent } from '../../agent/agent.ts'
+import type { Tool } from '../../agent/tool.ts'
+import { isStricter } from '../../jobs/execute-tool.ts'
+import { parseInput } from '../../jobs/resolve.ts'
+import type { PreflightWarning } from '../preflight-report.ts'
+import type { OpenCall, StandingSession } from '../protocol.ts'
+
+type Found = Pick<PreflightWarning, 'code' | 'message'>
+
+/** The warnings for a session; none if nothing changes for it. */
+export async function checkSession(agents: ReadonlyMap<string, Agent>, session: StandingSession): Promise<PreflightWarning[]> {
+  const { agent: name, calls } = session
+  const agent = agents.get(name)
+  if (!agent) return [{ ...agentNotServed(name), agent: name }]
+  const ofCalls = calls.map(async (call) => {
+    const { callId, resolution } = call
+    const found = await checkCall(agent.tools.get(resolution.tool), call)
+    return found.map((one) => ({ ...one, agent: name, tool: resolution.tool, callId }))
+  })
+  const ofSession = fits(agent, session) ? [] : [{ ...invalidContext(name), agent: name }]
+  return [...ofSession, ...(await Promise.all(ofCalls)).flat()]
+}
+
+/** A schema may throw, as one with asynchronous checks does here. */
+function fits({ context: schema }: Agent, { context }: StandingSession): boolean {
+  try {
+    return schema?.safeParse(context).success ?? true
+  } catch {
+    return false
+  }
+}
+
+function checkCall(tool: Tool | undefined, call: OpenCall): Found[] | Promise<Found[]> {
+  switch (call.status) {
+    case 'awaiting_answer':
+      return tool ? [] : [ANSWERS_REFUSED]
+    case 'awaiting_resolution':
+    case 'unknown':
+      return checkUnknown(tool, call)
+    default:
+      return checkExecution(tool, call)
+  }
+}
+
+/** The call is executed, at once or when a person has approved it. */
+async function checkExecution(tool: Tool | undefined, { input, resolution }: OpenCall): Promise<Found[]> {
+  if (!tool) return [TOOL_NOT_SERVED]
+  if (!tool.execute) return [ANSWERED_BY_CLIENT]
+  if (input !== undefined && 'problem' in (await parseInput(tool, input))) return [ARGUMENTS_DO_NOT_MATCH]
+  return [
+    ...(tool.schemaDigest === resolution.schemaDigest ? [] : [SCHEMA_CHANGED]),
+    ...(isStricter(tool, resolution.effect) ? [effectStricter(resolution.effect, tool.effect)] : []),
+    ...(resolution.verify && !tool.verify ? [VERIFY_REMOVED] : []),
+  ]
+}
+
+/** Nothing but `verify` is called for it. */
+async function checkUnknown(tool: Tool | undefined, { input, resolution }: OpenCall): Promise<Found[]> {
+  if (!resolution.verify || input === undefined) return []
+  if (!tool) return [staysUnknown('tool_not_served', 'No worker of this build has the tool')]
+  if (!tool.verify) return [staysUnknown('verify_removed', 'The tool no longer has a verify')]
+  if ('problem' in (await parseInput(tool, input))) {
+    return [staysUnknown('arguments_do_not_match', "The call's arguments no longer match the tool's schema")]
+  }
+  return []
+}
+
+const IN_TIME = 'after two minutes (notServedAfter) the session enters error: agent_not_served, which it leaves by itself.'
+
+const TOOL_NOT_SERVED: Found = { code: 'tool_not_served', message: `The call waits for a worker that has the tool; ${IN_TIME}` }
+
+const ANSWERS_REFUSED: Found = {
+  code: 'tool_not_served',
+  message: 'Answers to the call are refused with agent_not_served until a worker has the tool.',
+}
+
+const ANSWERED_BY_CLIENT: Found = {
+  code: 'answered_by_client',
+  message: "The tool is now a client tool: the call is issued again and waits for a client's answer.",
+}
+
+const ARGUMENTS_DO_NOT_MATCH: Found = {
+  code: 'arguments_do_not_match',
+  message: "The call's arguments no longer match the tool's schema: the tool is not executed, and the model gets an error result.",
+}
+
+const SCHEMA_CHANGED: Found = {
+  code: 'schema_changed',
+  message: "The tool's schema has changed, and the call's arguments match it: the call is resolved again and executed by this build.",
+}
+
+const VERIFY_REMOVED: Found = {
+  code: 'verify_removed',
+  message: 'The tool no longer has a verify: if the outcome of the call becomes unknown, onUnknown applies.',
+}
+
+function agentNotServed(agent: string): Found {
+  const message = `This build does not serve the agent "${agent}". The session's next call waits for a worker that does; ${IN_TIME}`
+  return { code: 'agent_not_served', message }
+}
+
+function invalidContext(agent: string): Found {
+  const message = `The session's context no longer matches the schema of the agent "${agent}": its next model call fails with invalid_context.`
+  return { code: 'invalid_context', message }
+}
+
+function effectStricter(before: string, now: string): Found {
+  const message = `The call was resolved as ${before}, and the tool is now ${now}: the call is resolved again and executed as ${now}.`
+  return { code: 'effect_stricter', message }
+}
+
+function staysUnknown(code: Found['code'], why: string): Found {
+  return { code, message: `${why}, so the outcome of the call stays unknown until a person resolves it.` }
+}

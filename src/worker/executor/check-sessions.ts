@@ -1,0 +1,30 @@
+// The process that loads a worker module for `pawl preflight` and compares open sessions with its agents. It creates no services.
+import { once } from 'node:events'
+import { crossing } from '../errors.ts'
+import type { FromChecker, ToChecker } from '../protocol.ts'
+import { checkSession } from './check-session.ts'
+import { loadWorkerModule } from './load-module.ts'
+
+void once(process, 'disconnect').then(() => process.exit(0))
+
+/** Resolves when the message is sent. */
+function post(message: FromChecker): Promise<void> {
+  return new Promise((resolve) => {
+    if (process.connected) process.send?.(message, undefined, undefined, () => resolve())
+    else resolve()
+  })
+}
+
+try {
+  const { agents } = await loadWorkerModule(process.argv[2] ?? '')
+  const byName = new Map(agents.map((agent) => [agent.name, agent]))
+  process.on('message', (message: ToChecker) => {
+    if (message?.pawl !== 'check') return
+    const { request, session } = message
+    void checkSession(byName, session).then((warnings) => post({ pawl: 'checked', request, warnings }))
+  })
+  await post({ pawl: 'loaded' })
+} catch (error) {
+  await post({ pawl: 'start_failed', error: crossing(error) })
+  process.exit(1)
+}

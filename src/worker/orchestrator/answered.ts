@@ -1,0 +1,26 @@
+// Model calls whose executor ends after the model's answer was complete: another executor gets the answer and resolves its calls.
+import type { CallModelInput } from '../../activities/contract.ts'
+import type { JobOrder } from '../../jobs/contract.ts'
+import { fateOf, MAX_DEATHS } from '../../session/attempts.ts'
+import type { Assignment, AssignmentEnd } from './executors.ts'
+import { deadAttempt } from './failures.ts'
+
+/** The order with the answer that its executor has handed over, if it has. */
+export function withAnswer(order: JobOrder, assignment: Pick<Assignment, 'answer'> | undefined): JobOrder {
+  return assignment?.answer ? { ...order, answer: assignment.answer } : order
+}
+
+/**
+ * The order of the next attempt, if the dead one has left an answer: the death is a failed attempt like any other. Undefined if there is no
+ * answer, or if its calls have taken too many executors with them.
+ */
+export function afterDeath(order: JobOrder, { cause, worker }: AssignmentEnd & { end: 'died' }): JobOrder | undefined {
+  if (!order.answer) return undefined
+  const { attempt, ticket } = order
+  const failed = [...attempt.failed, deadAttempt(order, worker, cause)]
+  const { prior } = order.input as CallModelInput
+  const deaths = (prior?.deaths ?? 0) + failed.filter((one) => fateOf(one) === 'death').length
+  if (deaths >= MAX_DEATHS) return undefined
+  const number = attempt.number + 1
+  return { ...order, attempt: { ...attempt, number, failed }, ticket: { ...ticket, report: { ...ticket.report, attempt: number, failed } } }
+}

@@ -1,0 +1,45 @@
+// What the runs of this worker's sessions have cost: the sum over their answers.
+import { LRUCache } from 'lru-cache'
+import { addUsage, NO_USAGE, type Usage } from '../../session/content.ts'
+import type { LogEntry, SessionEvent } from '../../session/events.ts'
+import { exactUsd, priceOf } from '../../store/project/prices.ts'
+
+const SESSIONS_KEPT = 10_000
+
+/** The costs of runs. */
+export interface RunCosts {
+  note(sessionId: string, event: SessionEvent): void
+  /** The cost of the session's newest run; undefined if an answer has no known price, or if not all of its answers, which used `usage`, passed here. */
+  of(sessionId: string, usage: Usage): number | undefined
+}
+
+/** Whether the event may change a cost. A replay has the events of all of a session's runs: most of them need not be parsed. */
+export function mayCost({ json }: LogEntry): boolean {
+  return json.includes('"type":"run_started"') || json.includes('"type":"model_completed"')
+}
+
+/** Starts counting. */
+export function startRunCosts(): RunCosts {
+  const runs = new LRUCache<string, { seq: number; usage: Usage; usd: number | undefined }>({ max: SESSIONS_KEPT })
+  return {
+    note(sessionId, event) {
+      const { type, seq } = event
+      if (type === 'run_started') runs.set(sessionId, { seq, usage: NO_USAGE, usd: 0 })
+      const cost = runs.get(sessionId)
+      // A replay brings events again.
+      if (type !== 'model_completed' || !cost || seq <= cost.seq) return
+      const price = priceOf(event.model, event.usage, event.at)
+      cost.seq = seq
+      cost.usage = addUsage(cost.usage, event.usage)
+      cost.usd = price && cost.usd !== undefined ? exactUsd(cost.usd + price.usd) : undefined
+    },
+    of(sessionId, usage) {
+      const cost = runs.get(sessionId)
+      return cost && sameUsage(cost.usage, usage) ? cost.usd : undefined
+    },
+  }
+}
+
+function sameUsage(a: Usage, b: Usage): boolean {
+  return (Object.keys(NO_USAGE) as (keyof Usage)[]).every((kind) => a[kind] === b[kind])
+}

@@ -1,0 +1,70 @@
+// The lines of Temporal's SDK as pawl's own: with the session that they are about, and without those that pawl says itself. Pure.
+import type { LogEntry } from '@temporalio/worker'
+import type { Level } from '../../log/levels.ts'
+import { defined } from '../../session/defined.ts'
+import { PawlError } from '../../session/errors.ts'
+import { sessionIn } from '../../session/protocol.ts'
+
+/** A line. `mayBeOutage`: a call to the server failed, as all do while it is away. */
+export interface SdkLine {
+  level: Level
+  message: string
+  fields: object
+  mayBeOutage: boolean
+}
+
+/** What lines say that is of no use to a reader, or is under another name. */
+const LEFT_OUT = new Set(['sdkComponent', 'workflowId', 'runId', 'error', 'failure', 'target', 'spanContexts', 'taskToken', 'workflowInfo'])
+
+/** How core names the outcome of a call. */
+const CALL_FAILED = /^gRPC call \w+ retried|Status \{ code: /
+
+/** The line of an entry from level WARN on; undefined for what pawl says itself. `sessionOf`: the session of an execution, if known. */
+export function sdkLine(entry: LogEntry, sessionOf: (executionId: string) => string | undefined): SdkLine | undefined {
+  // The worker for pawl's own activities has no workflows on purpose.
+  if (entry.message.startsWith('No workflows registered')) return undefined
+  const meta = (entry.meta ?? {}) as Record<string, unknown>
+  const { runId: execution, workflowId, error, failure, sdkComponent } = meta
+  const rest = Object.entries(meta).filter(([name]) => !LEFT_OUT.has(name))
+  const session =
+    (typeof workflowId === 'string' ? sessionIn(workflowId) : undefined) ??
+    (typeof execution === 'string' ? sessionOf(execution) : undefined)
+  return {
+    ...toldAs(entry, meta),
+    fields: {
+      ...defined({ session, execution, ...saidIn(error ?? failure) }),
+      sdk: sdkComponent,
+      ...Object.fromEntries(rest),
+    },
+    mayBeOutage: CALL_FAILED.test(`${entry.message} ${typeof error === 'string' ? error : ''}`),
+  }
+}
+
+/** pawl's own activities. Of all others, the events have the failed attempts. */
+const OWN_ACTIVITIES: readonly unknown[] = ['flush', 'loadSession', 'loadCalls', 'loadFork', 'findPlace']
+
+function toldAs({ level, message }: LogEntry, { activityType, error }: Record<string, unknown>): { level: Level; message: string } {
+  // Nothing in a session goes on until its workflow's task succeeds.
+  if (message === 'Failing workflow task') return { level: 'error', message: 'a workflow task failed: Temporal retries it' }
+  if (message === 'Activity failed') {
+    const isUnexpected = OWN_ACTIVITIES.includes(activityType) && !(error instanceof PawlError)
+    return { level: isUnexpected ? 'warn' : 'debug', message: 'an activity failed' }
+  }
+  return { level: level === 'ERROR' ? 'error' : 'warn', message }
+}
+
+/** Core writes failures as Rust prints them: of those only the message is of use. */
+function saidIn(error: unknown): { err?: unknown; reason?: string } {
+  if (typeof error !== 'string') return error === undefined ? {} : { err: error }
+  const [, quoted] = /message: ("(?:[^"\\]|\\.)*")/.exec(error) ?? []
+  return { reason: quoted === undefined ? error : unquoted(quoted) }
+}
+
+/** Rust's escapes are those of JSON, but for a few. */
+function unquoted(text: string): string {
+  try {
+    return JSON.parse(text) as string
+  } catch {
+    return text.slice(1, -1)
+  }
+}

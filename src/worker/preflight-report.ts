@@ -1,0 +1,144 @@
+// What a preflight accepts and reports.
+import type { DataConverter } from '@temporalio/common'
+import type { WorkerInterceptors } from '@temporalio/worker'
+import type { TemporalAddress } from '../connect/temporal.ts'
+import type { Duration } from '../session/duration.ts'
+
+/** Options of `preflight`. */
+export interface PreflightOptions {
+  /** Path of the worker module of this build: its agents and tools are compared with the open sessions. Default: only histories are replayed. */
+  module?: string
+  /** Where Temporal is. Default: as for `createWorker`. */
+  temporal?: TemporalAddress
+  /** The sessions of this task queue are checked. Default `pawl`. */
+  taskQueue?: string
+  /** URL of the side store, which is only read. Default: `DATABASE_URL`; without either, the store is not checked. */
+  postgres?: string
+  /** Postgres schema. Default `pawl`. */
+  schema?: string
+  /** The workers' data converter, or the path of a module that exports it. Default: none. */
+  dataConverter?: DataConverter | string
+  /** The workers' interceptors, or the path of a module that exports them. Default: none. */
+  interceptors?: WorkerInterceptors | string
+  /** Check only so many open sessions, chosen at random: an integer from 1. Default: all of them. */
+  sample?: number
+  /** How many histories are fetched and replayed at the same time: 1 to 32. Default: the number of cores, at most 4. */
+  concurrency?: number
+  /** How long the module may take to load, at most 24 days. Default `'60s'`. */
+  loadTimeout?: Duration
+  /** Called with the result of each session. */
+  onSession?: (session: CheckedSession) => void
+  /** Stops after the sessions that are being checked. */
+  signal?: AbortSignal
+}
+
+/** Why this build would break a session, or why that is not known. */
+export interface PreflightProblem {
+  /**
+   * Of a session that would break: `other_commands` (this build's workflow code does something else than the history says), `other_events`
+   * (it makes other events of the same history), `task_fails` (it throws), `core_too_new` (a newer release of pawl has begun the execution).
+   * Of an unread one: `history_unavailable`, `undecodable`, `replay_failed`.
+   */
+  code: 'other_commands' | 'other_events' | 'task_fails' | 'core_too_new' | 'history_unavailable' | 'undecodable' | 'replay_failed'
+  /** What differs, and where. */
+  message: string
+  /** The event of Temporal's history at which it differs, if known. */
+  historyEvent?: number
+  /** For `other_events`: the session's events among which the first one differs, the last one included. */
+  fromSeq?: number
+  /** See `fromSeq`. */
+  toSeq?: number
+}
+
+/** Something that a session will meet if this build alone serves it. None of these loses or repeats anything. */
+export interface PreflightWarning {
+  /**
+   * `agent_not_served`, `invalid_context`; of an open call: `tool_not_served`, `schema_changed`, `arguments_do_not_match`,
+   * `effect_stricter`, `answered_by_client`, `verify_removed`.
+   */
+  code:
+    | 'agent_not_served'
+    | 'invalid_context'
+    | 'tool_not_served'
+    | 'schema_changed'
+    | 'arguments_do_not_match'
+    | 'effect_stricter'
+    | 'answered_by_client'
+    | 'verify_removed'
+  /** What will happen. */
+  message: string
+  /** The session's agent. */
+  agent: string
+  /** The call's tool. */
+  tool?: string
+  /** The call's id. */
+  callId?: string
+}
+
+/** The result of one session. */
+export interface CheckedSession {
+  /** The session's id. */
+  sessionId: string
+  /** The execution whose history was replayed. */
+  executionId: string
+  /** `replays`: this build can continue it · `breaks`, `unread`: see `problem` · `closed`: it has closed since it was listed. */
+  outcome: 'replays' | 'breaks' | 'unread' | 'closed'
+  /** Events in its history. */
+  historyLength: number
+  /** Why it breaks, or could not be read. */
+  problem?: PreflightProblem
+  /** What it will meet; only of a session that replays, and if there is a `module`. */
+  warnings: PreflightWarning[]
+}
+
+/** Warnings of the same kind. */
+export interface WarningSum {
+  /** As in `PreflightWarning`. */
+  code: PreflightWarning['code']
+  /** As in the first one. */
+  message: string
+  /** The agent. */
+  agent: string
+  /** The tool. */
+  tool?: string
+  /** How many sessions have it. */
+  sessions: number
+  /** The ids of the first three. */
+  examples: string[]
+}
+
+/** The side store, compared with what this build expects. */
+export interface StoreCheck {
+  /** The Postgres schema. */
+  schema: string
+  /** Migrations of this build that are missing. */
+  missing: string[]
+  /** Breaking migrations of a newer release: workers of this build would not write. */
+  tooNew: string[]
+  /** Why it could not be checked. */
+  error?: { code: string; message: string }
+}
+
+/** What a preflight found. */
+export interface PreflightReport {
+  /** The task queue. */
+  taskQueue: string
+  /** Sessions that were checked. */
+  sessions: number
+  /** Sessions that this build can continue. */
+  replays: number
+  /** Sessions that it would break. */
+  breaks: number
+  /** Sessions that could not be read. */
+  unread: number
+  /** Sessions that closed in the meantime. */
+  closed: number
+  /** Every session that breaks or is unread. */
+  problems: CheckedSession[]
+  /** What sessions will meet. */
+  warnings: WarningSum[]
+  /** The side store; absent: none is configured. */
+  store?: StoreCheck
+  /** Whether `signal` stopped it before the last session. */
+  stopped: boolean
+}

@@ -1,0 +1,154 @@
+// Checks sessions one by one, in parallel lanes: fetch the history, replay it, compare, ask the module.
+import type { Client } from '@temporalio/client'
+import { sessionIdOf } from '../../session/protocol.ts'
+import type { WorkflowCode } from '../orchestrator/bundle.ts'
+import type { CheckedSession, PreflightProblem } from '../preflight-report.ts'
+import type { Checker } from './checker.ts'
+import { problemOf } from './differences.ts'
+import { fetchOpen, type ListedExecution, type OpenExecution } from './open-sessions.ts'
+import { readRecorded, type Recorded } from './recorded.ts'
+import { type Replayed, replayEach } from './replaying.ts'
+import { standingOf } from './standing.ts'
+import type { StoredSide } from './stored.ts'
+import type { Tally } from './tally.ts'
+
+/** What sessions are checked with. */
+export interface Checking {
+  client: Client
+  code: WorkflowCode
+  checker: Checker | undefined
+  stored: StoredSide | undefined
+  tally: Tally
+  /** How many sessions are checked at the same time. */
+  concurrency: number
+  signal: AbortSignal | undefined
+}
+
+/** A session whose history could be read. */
+interface Readable extends OpenExecution {
+  recorded: Recorded
+}
+
+/** The SDK's error for workers that were shut down, as the runtime of a caller's program does on SIGINT and SIGTERM. */
+const SHUTDOWN = 'ShutdownError'
+
+/** Checks all of them. Rejects with what prevents any further check: Temporal's list fails, the module's process has ended. */
+export async function checkAll(checking: Checking, sessions: AsyncGenerator<ListedExecution>): Promise<void> {
+  const { client, code, tally, signal, concurrency } = checking
+  const everyLane = meeting(concurrency)
+  let hasFailed = false
+
+  async function next(): Promise<Readable | undefined> {
+    while (!hasFailed && !signal?.aborted) {
+      const { done, value } = await sessions.next()
+      if (done) return undefined
+      const readable = await read(checking, value)
+      if (readable) return readable
+    }
+    if (signal?.aborted) tally.stop()
+    return undefined
+  }
+
+  /** The SDK's runtime ends with its last worker, even if another one is being created. */
+  async function nextOrEnd(): Promise<Readable | undefined> {
+    const session = await next()
+    if (!session) await everyLane.arrive()
+    return session
+  }
+
+  /** One history at a time. If the SDK's worker fails, the session counts as unread, and another worker continues. */
+  async function lane(): Promise<void> {
+    for (;;) {
+      let current: Readable | undefined
+      try {
+        const take = async (): Promise<Readable | undefined> => (current = await nextOrEnd())
+        return await replayEach(code, client.options.namespace, take, async (session, replayed) => {
+          current = undefined
+          await judge(checking, session, replayed)
+        })
+      } catch (error) {
+        if (error instanceof Error && error.name === SHUTDOWN) return tally.stop()
+        if (!current) throw error
+        tally.add(unread(current, 'replay_failed', error))
+      }
+    }
+  }
+
+  const lanes = Array.from({ length: concurrency }, async () => {
+    try {
+      await lane()
+    } catch (error) {
+      hasFailed = true
+      void everyLane.arrive()
+      throw error
+    }
+  })
+  await Promise.allSettled(lanes)
+  await Promise.all(lanes)
+}
+
+/** A point that nobody leaves before so many have arrived. */
+function meeting(size: number): { arrive(): Promise<void> } {
+  let arrived = 0
+  let open = (): void => undefined
+  const isComplete = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return {
+    arrive() {
+      arrived += 1
+      if (arrived >= size) open()
+      return isComplete
+    },
+  }
+}
+
+/** The session with its history; undefined: it has closed or cannot be read, which is noted. */
+async function read({ client, tally }: Checking, listed: ListedExecution): Promise<Readable | undefined> {
+  let open: OpenExecution | undefined
+  try {
+    open = await fetchOpen(client, listed)
+  } catch (error) {
+    tally.add(unread(listed, 'history_unavailable', error))
+    return undefined
+  }
+  if (!open) {
+    tally.add({ ...placeOf(listed), outcome: 'closed', warnings: [] })
+    return undefined
+  }
+  try {
+    return { ...open, recorded: await readRecorded(open.history, client.options.loadedDataConverter) }
+  } catch (error) {
+    tally.add(unread(open, 'undecodable', error))
+    return undefined
+  }
+}
+
+async function judge({ checker, stored, tally }: Checking, session: Readable, replayed: Replayed): Promise<void> {
+  const place = placeOf(session)
+  const problem = problemOf(session.history, session.recorded, replayed)
+  if (problem) {
+    const outcome = problem.code === 'replay_failed' ? 'unread' : 'breaks'
+    const narrowed = (await stored?.narrow(place.sessionId, problem, replayed.entries)) ?? problem
+    return tally.add({ ...place, outcome, problem: narrowed, warnings: [] })
+  }
+  const standing = checker && standingOf(session.recorded, replayed.entries)
+  tally.add({ ...place, outcome: 'replays', warnings: standing ? await checker.check(standing) : [] })
+}
+
+type Found = ListedExecution & Partial<OpenExecution>
+
+function placeOf({ workflowId, executionId, history }: Found): Pick<CheckedSession, 'sessionId' | 'executionId' | 'historyLength'> {
+  return { sessionId: sessionIdOf(workflowId), executionId, historyLength: history?.events?.length ?? 0 }
+}
+
+const UNREAD = {
+  history_unavailable: 'The history could not be fetched. Run the preflight again.',
+  undecodable: "A payload of the history cannot be decoded. Use the workers' own data converter.",
+  replay_failed: 'The replay itself failed.',
+} satisfies Partial<Record<PreflightProblem['code'], string>>
+
+function unread(found: Found, code: keyof typeof UNREAD, error: unknown): CheckedSession {
+  const cause = error instanceof Error ? error.message : String(error)
+  return { ...placeOf(found), outcome: 'unread', problem: { code, message: `${UNREAD[code]} (${cause})` }, warnings: [] }
+}

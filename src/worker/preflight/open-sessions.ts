@@ -1,0 +1,79 @@
+// The open sessions of a task queue and their histories, as Temporal has them. Only reads.
+import { type Client, isGrpcServiceError } from '@temporalio/client'
+import type { temporal } from '@temporalio/proto'
+import { WORKFLOW_TYPE } from '../../session/protocol.ts'
+
+/** A history of Temporal, decoded from the wire. */
+export type History = temporal.api.history.v1.IHistory
+/** One event of a history. */
+export type HistoryEvent = temporal.api.history.v1.IHistoryEvent
+
+/** The server's code for an execution that is gone. */
+const NOT_FOUND = 5
+
+/** An execution that was open when it was listed. */
+export interface ListedExecution {
+  workflowId: string
+  executionId: string
+}
+
+/** An execution that is open. */
+export interface OpenExecution extends ListedExecution {
+  history: History
+}
+
+/** The open sessions, page by page. The server's list may be some seconds old. */
+export async function* listOpen(client: Client, taskQueue: string): AsyncGenerator<ListedExecution> {
+  const query = `WorkflowType = '${WORKFLOW_TYPE}' and ExecutionStatus = 'Running' and TaskQueue = '${taskQueue.replaceAll("'", "''")}'`
+  // Between two pages of the list, a session can continue as new and appear again.
+  const listed = new Set<string>()
+  for await (const { workflowId, runId: executionId } of client.workflow.list({ query })) {
+    if (listed.has(workflowId)) continue
+    listed.add(workflowId)
+    yield { workflowId, executionId }
+  }
+}
+
+/** Some of the items, each with the same probability. */
+export async function sampleOf<T>(items: AsyncIterable<T>, size: number): Promise<T[]> {
+  const sample: T[] = []
+  let seen = 0
+  for await (const item of items) {
+    seen += 1
+    const place = Math.floor(Math.random() * seen)
+    if (sample.length < size) sample.push(item)
+    else if (place < size) sample[place] = item
+  }
+  return sample
+}
+
+/** The session's open execution with its history: the listed one, or the one that continues it. Undefined: the session has closed. */
+export async function fetchOpen(client: Client, { workflowId, executionId }: ListedExecution): Promise<OpenExecution | undefined> {
+  for (let next = executionId; ; ) {
+    const history = await historyOf(client, workflowId, next)
+    const last = history?.events?.at(-1)
+    if (!history || !last) return undefined
+    const continued = last.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId
+    if (!continued) return isEnd(last) ? undefined : { workflowId, executionId: next, history }
+    next = continued
+  }
+}
+
+async function historyOf(client: Client, workflowId: string, executionId: string): Promise<History | undefined> {
+  try {
+    return await client.workflow.getHandle(workflowId, executionId).fetchHistory()
+  } catch (error) {
+    if (isGrpcServiceError(error) && error.code === NOT_FOUND) return undefined
+    throw error
+  }
+}
+
+function isEnd(event: HistoryEvent): boolean {
+  return [
+    event.workflowExecutionCompletedEventAttributes,
+    event.workflowExecutionFailedEventAttributes,
+    event.workflowExecutionTimedOutEventAttributes,
+    event.workflowExecutionCanceledEventAttributes,
+    event.workflowExecutionTerminatedEventAttributes,
+  ].some(Boolean)
+}

@@ -1,0 +1,51 @@
+// A preflight from start to end: connects, checks the open sessions with this build's workflow code and module, reports.
+import { connectClient } from '../../connect/temporal.ts'
+import { DEFAULT_TASK_QUEUE } from '../../session/protocol.ts'
+import type { Preflighting } from '../check-options.ts'
+import { workflowCode } from '../orchestrator/bundle.ts'
+import { loadDataConverter, loadInterceptors } from '../orchestrator/user-modules.ts'
+import type { PreflightReport } from '../preflight-report.ts'
+import { loadTypescript } from '../typescript-loader.ts'
+import { checkAll } from './check.ts'
+import { startChecker } from './checker.ts'
+import { listOpen, sampleOf } from './open-sessions.ts'
+import { quietReplays } from './replaying.ts'
+import { openStored } from './stored.ts'
+import { startTally } from './tally.ts'
+import { defined } from '../../session/defined.ts'
+
+/** See `preflight` of `pawl/worker`. */
+export async function preflight(options: Preflighting): Promise<PreflightReport> {
+  const { module, taskQueue = DEFAULT_TASK_QUEUE, postgres = process.env.DATABASE_URL, schema, sample, concurrency, signal } = options
+  const ends: (() => unknown)[] = []
+  try {
+    const code = await workflowCode(await userCode(options))
+    const checker = module === undefined ? undefined : await startChecker(module, options.loadTimeoutMs)
+    if (checker) ends.push(checker.end)
+    const stored = postgres ? await openStored({ postgres, ...defined({ schema }) }) : undefined
+    if (stored) ends.push(stored.close)
+    const { client, close } = await connectClient(options.temporal ?? {}, code.dataConverter)
+    ends.push(close)
+    const tally = startTally(taskQueue, options.onSession)
+    const listed = listOpen(client, taskQueue)
+    const sessions = sample === undefined ? listed : each(await sampleOf(listed, sample))
+    quietReplays()
+    await checkAll({ client, code, checker, stored, tally, concurrency, signal }, sessions)
+    return tally.report(stored?.found)
+  } finally {
+    for (const end of ends.reverse()) await end()
+  }
+}
+
+/** The user's converter and interceptors: as given, or as their modules export them. */
+async function userCode({ dataConverter, interceptors }: Preflighting): Promise<Parameters<typeof workflowCode>[0]> {
+  for (const module of [dataConverter, interceptors]) if (typeof module === 'string') await loadTypescript(module)
+  return {
+    dataConverter: typeof dataConverter === 'string' ? await loadDataConverter(dataConverter) : dataConverter,
+    interceptors: typeof interceptors === 'string' ? await loadInterceptors(interceptors) : interceptors,
+  }
+}
+
+async function* each<T>(items: readonly T[]): AsyncGenerator<T> {
+  yield* items
+}

@@ -1,0 +1,81 @@
+// What a session's history says about its events: the states that it was opened with, and the watermarks in the inputs of its activities.
+import type { LoadedDataConverter, Payload } from '@temporalio/common'
+import type { Watermark } from '../../session/events.ts'
+import { isObject } from '../../session/requests.ts'
+import { checkStart, type Start } from '../../session/start.ts'
+import type { CallState, SessionState } from '../../session/state.ts'
+import { Undecodable } from '../../session/undecodable.ts'
+import type { History, HistoryEvent } from './open-sessions.ts'
+
+/** The state after an event. */
+export interface Snapshot {
+  state: SessionState
+  digest: string
+}
+
+/** What the build that wrote the history said about the session's events. */
+export interface Recorded {
+  start: Start
+  /** States that the session was opened with: carried by continue-as-new, or loaded from the side store. */
+  opened: Snapshot[]
+  /** Calls that did not fit into these states and were loaded from the events. */
+  calls: CallState[]
+  /** The last session event at the time, by the history event that scheduled an activity, in order. */
+  watermarks: { historyEvent: number; activity: string; at: Watermark }[]
+}
+
+/** The number of a history event. */
+export function idOf({ eventId }: HistoryEvent): number {
+  return Number(String(eventId))
+}
+
+/** Reads a history. Rejects if a payload of an activity cannot be decoded: only pawl's workers write these. */
+export async function readRecorded({ events }: History, converter: LoadedDataConverter): Promise<Recorded> {
+  const [first] = events ?? []
+  const started = first?.workflowExecutionStartedEventAttributes
+  const argument = started?.input?.payloads?.[0]
+  // Any client can start a session, with an argument that nothing decodes.
+  const given = argument && (await decoded(converter, argument).catch((error: unknown) => new Undecodable(String(error))))
+  const start = checkStart(given, started?.continuedExecutionRunId || undefined)
+  const recorded: Recorded = { start, opened: start.carried ? [start.carried] : [], calls: [], watermarks: [] }
+  const scheduledAs = new Map<string, string>()
+  for (const event of events ?? []) {
+    const { activityTaskScheduledEventAttributes: scheduled, activityTaskCompletedEventAttributes: completed } = event
+    if (scheduled) {
+      const activity = scheduled.activityType?.name ?? ''
+      scheduledAs.set(String(event.eventId), activity)
+      const at = watermarkIn(await ownPayload(converter, scheduled.input?.payloads?.[0]))
+      if (at) recorded.watermarks.push({ historyEvent: idOf(event), activity, at })
+    }
+    if (completed && LOADING.has(scheduledAs.get(String(completed.scheduledEventId)) ?? ''))
+      noteLoaded(recorded, await ownPayload(converter, completed.result?.payloads?.[0]))
+  }
+  return recorded
+}
+
+const LOADING: ReadonlySet<string> = new Set(['loadSession', 'loadFork', 'loadCalls'])
+
+/** The answer of an activity that loads; one that could not load answers otherwise. */
+function noteLoaded({ opened, calls }: Recorded, answer: unknown): void {
+  const { state, digest, calls: more } = (isObject(answer) ? answer : {}) as Partial<Snapshot> & { calls?: CallState[] }
+  if (state && digest !== undefined) opened.push({ state, digest })
+  if (more) calls.push(...more)
+}
+
+function watermarkIn(input: unknown): Watermark | undefined {
+  const { watermark } = (isObject(input) ? input : {}) as { watermark?: Watermark }
+  return isObject(watermark) && typeof watermark.seq === 'number' && typeof watermark.digest === 'string' ? watermark : undefined
+}
+
+async function ownPayload(converter: LoadedDataConverter, payload: Payload | null | undefined): Promise<unknown> {
+  const value = await decoded(converter, payload)
+  if (value instanceof Undecodable) throw new Error(value.reason)
+  return value
+}
+
+async function decoded({ payloadConverter, payloadCodecs }: LoadedDataConverter, payload: Payload | null | undefined): Promise<unknown> {
+  if (!payload) return undefined
+  let payloads = [payload]
+  for (const codec of [...payloadCodecs].reverse()) payloads = await codec.decode(payloads)
+  return payloads[0] && payloadConverter.fromPayload(payloads[0])
+}

@@ -1,0 +1,78 @@
+// Replays histories with this build's workflow code, one after another, and collects the events that it makes. It polls nothing.
+import { DefaultLogger, type InjectedSinks, makeTelemetryFilterString, Runtime, Worker, type WorkerOptions } from '@temporalio/worker'
+import type { LogEntry } from '../../session/events.ts'
+import type { PawlSinks } from '../../workflows/journal.ts'
+import { ACTIVATION_TIMEOUT, type WorkflowCode } from '../orchestrator/bundle.ts'
+import type { OpenExecution } from './open-sessions.ts'
+
+/** How a replay ended. */
+export interface Replayed {
+  /** What the workflow code could not continue with. */
+  error: Error | undefined
+  /** The events that it made, in order. */
+  entries: LogEntry[]
+  /** The length of the history at the workflow task that made the last event. */
+  reached: number
+}
+
+/** Replays the executions that `next` returns, until it returns none. `onReplayed` is called after each, before the next one. */
+export async function replayEach<E extends OpenExecution>(
+  code: WorkflowCode,
+  namespace: string,
+  next: () => Promise<E | undefined>,
+  onReplayed: (execution: E, replayed: Replayed) => Promise<void>,
+): Promise<void> {
+  let current: E | undefined
+  let entries: LogEntry[] = []
+  let reached = 0
+  const sinks: InjectedSinks<PawlSinks> = {
+    pawl: {
+      append: {
+        callDuringReplay: true,
+        fn({ historyLength }, _epoch, more) {
+          entries.push(...more)
+          reached = historyLength
+        },
+      },
+      stop: { fn: () => undefined },
+    },
+  }
+
+  async function* histories(): AsyncGenerator<{ workflowId: string; history: OpenExecution['history'] }> {
+    for (current = await next(); current; current = await next()) {
+      entries = []
+      reached = 0
+      yield current
+    }
+  }
+
+  for await (const { error } of Worker.runReplayHistories({ ...code, ...asServed(namespace), sinks }, histories())) {
+    if (current) await onReplayed(current, { error, entries, reached })
+  }
+}
+
+/** As workers run it: in a thread of its own, with the namespace that codecs may depend on. The SDK's type does not have these options. */
+function asServed(namespace: string): object {
+  return {
+    namespace,
+    debugMode: false,
+    workflowThreadPoolSize: 1,
+    isolateExecutionTimeout: ACTIVATION_TIMEOUT,
+  } satisfies Partial<WorkerOptions> & { isolateExecutionTimeout: string }
+}
+
+/**
+ * Silences the SDK, which prints a stack trace for each history that cannot be replayed, and leaves signals to the caller. This holds for
+ * as long as replays run: the SDK's runtime ends with its last worker.
+ */
+export function quietReplays(): void {
+  try {
+    Runtime.install({
+      logger: new DefaultLogger('ERROR', () => undefined),
+      shutdownSignals: [],
+      telemetryOptions: { logging: { filter: makeTelemetryFilterString({ core: 'ERROR' }) } },
+    })
+  } catch {
+    // The caller has installed its own runtime, or has a worker already.
+  }
+}

@@ -1,0 +1,20 @@
+// Lets this process import a TypeScript module of the user's. Worker processes are started with the loader instead.
+import { WorkerError } from './errors.ts'
+
+/** Does nothing for JavaScript, or if Node itself knows TypeScript. @throws WorkerError `no_typescript_loader`. */
+export async function loadTypescript(module: string): Promise<void> {
+  if (!/\.[mc]?tsx?$/.test(module) || (process.features as { typescript?: unknown }).typescript) return
+  const loader = 'tsx'
+  try {
+    await import(loader)
+  } catch (cause) {
+    throw noTypescriptLoader(module, cause)
+  }
+  await import('./executor/typescript.ts')
+}
+
+/** The optional package is missing. */
+export function noTypescriptLoader(module: string, cause: unknown): WorkerError {
+  const text = `${module} is TypeScript and the optional package tsx is not installed: npm install tsx, or use a compiled module.`
+  return new WorkerError('no_typescript_loader', text, { cause })
+}

@@ -1,0 +1,56 @@
+// What hooks answered becomes events; and the activity for hooks of a turn that no model call follows.
+import { sleep } from '@temporalio/workflow'
+import type { EndHooksResult } from '../activities/contract.ts'
+import { defined } from '../session/defined.ts'
+import { type HookRun, saidBy } from '../session/hooks.ts'
+import type { Json } from '../session/json.ts'
+import { answerIn, endHooks, whyLost } from './activities.ts'
+import { eventsOf, type Journal } from './journal.ts'
+import type { Session } from './open-session.ts'
+
+/** Records hooks that ran. `given`: the arguments that a person gave to a call. */
+export function recordHooks(journal: Journal, run: number, ran: readonly HookRun[] = [], given?: Json): void {
+  for (const one of ran) {
+    const call = saidBy(one, 'modify') && journal.state.current?.calls.find(({ callId }) => callId === one.callId)
+    journal.append({ type: 'hook_answered', run, ...one, ...(call && defined({ args: given ?? call.input })) })
+  }
+}
+
+/** Runs the hooks that were due when a run ended. They are given up in the end, so that they cannot hold up the session for long. */
+export async function runEndHooks({ journal, flushing }: Session, after: { run: number; turn: number }): Promise<void> {
+  const ended = { type: 'hooks_ended', ...after } as const
+  for (let asks = 1; ; asks++) {
+    const result = await askForHooks(journal, after)
+    const { hooksDue } = journal.state
+    // The session went back, or the run continues: its next model call runs them.
+    if (hooksDue?.run !== after.run || hooksDue.turn !== after.turn) return
+    if (result.kind === 'ran') {
+      recordHooks(journal, after.run, result.hooks)
+      journal.append(ended)
+    } else if (asks < MAX_ASKS && result.kind !== 'lost') {
+      await sleep(ASK_AGAIN_MS)
+      continue
+    } else {
+      const message = result.kind === 'lost' ? result.message : `The hooks could not run (${result.kind}).`
+      journal.append({ ...ended, error: { code: result.kind, message } })
+    }
+    flushing.nudge()
+    return
+  }
+}
+
+/** Two minutes in all, as for a run whose agent no worker serves. */
+const MAX_ASKS = 12
+const ASK_AGAIN_MS = 10_000
+
+async function askForHooks(
+  journal: Journal,
+  { run, turn }: { run: number; turn: number },
+): Promise<EndHooksResult | { kind: 'lost'; message: string }> {
+  try {
+    return answerIn(await endHooks({ agent: journal.state.agent, ...eventsOf(journal), run, turn }))
+  } catch (error) {
+    const lost = whyLost(error)
+    return { kind: 'lost', message: lost.how === 'cancelled' ? 'The session was cancelled.' : lost.message }
+  }
+}

@@ -1,0 +1,25 @@
+// Activities that read a session's events for the sender of an update: their failure is the sender's, not the session's.
+import { answerIn, whyLost } from './activities.ts'
+import { refuse } from './open-session.ts'
+
+/** How often an activity is tried: its watermark may be of a rejected task, and the next one is not. */
+const ASKS = 3
+
+/** The answer of such an activity, once it could read the events. */
+export async function readFor<R extends { kind: string }>(read: () => Promise<R>): Promise<Exclude<R, { kind: 'stale_watermark' }>> {
+  for (let ask = 1; ; ask++) {
+    let answer: R
+    try {
+      answer = answerIn(await read())
+    } catch (error) {
+      // An update that fails with anything but a Temporal failure would fail the task.
+      const lost = whyLost(error)
+      return refuse(
+        'events_unavailable',
+        lost.how === 'cancelled' ? 'The session was cancelled meanwhile: resume it, then send the request again.' : lost.message,
+      )
+    }
+    if (answer.kind !== 'stale_watermark') return answer as Exclude<R, { kind: 'stale_watermark' }>
+    if (ask === ASKS) return refuse('stale_watermark', 'The events of the session could not be read back: try again.')
+  }
+}

@@ -1,0 +1,95 @@
+// A process ends inside a hook: the run ends as it would have, the hook runs again, and its answer counts once.
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { SessionHandle } from 'pawl/client'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { eventsOf, ofType } from '../support/events.ts'
+import { type Compiled, compile } from './support/build.ts'
+import { type Rig, startRig, until } from './support/rig.ts'
+
+let rig: Rig
+let fixtures: Compiled
+let folder: string
+
+beforeAll(async () => {
+  fixtures = await compile(['test/crash/fixtures/hooked.ts'])
+  folder = await mkdtemp(join(tmpdir(), 'pawl-hooks-'))
+  rig = await startRig()
+  await rig.supervise({ module: fixtures.path('hooked'), processes: 2 })
+})
+afterAll(async () => {
+  await rig?.close()
+  await fixtures?.remove()
+  if (folder) await rm(folder, { recursive: true })
+})
+
+async function open(dies: string): Promise<{ session: SessionHandle; ran: () => Promise<string[]> }> {
+  const id = `hooked-${randomUUID()}`
+  const file = join(folder, id)
+  await writeFile(file, '')
+  const session = rig.pawl.session(id, { agent: 'hooked', context: { file, dies } })
+  return { session, ran: async () => (await readFile(file, 'utf8')).trim().split('\n') }
+}
+
+/** The hooks that were recorded, in order, and whether each was recorded once. */
+async function recorded(session: SessionHandle) {
+  const hooks = ofType(await eventsOf(session), 'hook_answered')
+  const names = hooks.map(({ hook, turn, callId }) => `${hook} ${callId ?? turn}`)
+  expect(new Set(names).size).toBe(names.length)
+  return { hooks, names }
+}
+
+const WHOLE = [
+  'agentStart 1',
+  'turnStart 1',
+  'preToolUse t_1_1_0',
+  'preToolUse t_1_1_1',
+  'postToolUse t_1_1_0',
+  'postToolUseFailure t_1_1_1',
+  'turnEnd 1',
+  'turnStart 2',
+  'turnEnd 2',
+  'agentStop 2',
+]
+
+const DEATH = { context: 'model', call_id: null, class: 'WorkerDied', code: null }
+const count = (lines: readonly string[], line: string): number => lines.filter((one) => one === line).length
+
+describe('a process that ends inside a hook', () => {
+  it.each(['agentStart', 'turnStart', 'turnEnd', 'preToolUse', 'postToolUse', 'postToolUseFailure', 'agentStop'])(
+    'of %s costs an attempt, and nothing else',
+    async (dies) => {
+      const { session, ran } = await open(dies)
+      expect((await (await session.send('go')).result({ timeout: '120s' })).text).toBe('done')
+      const { hooks, names } = await recorded(session)
+      expect(names).toEqual(WHOLE)
+      const lines = await ran()
+      expect([count(lines, 'work'), count(lines, 'fail')]).toEqual([1, 1])
+      // An answer that was complete is not requested again, and the hooks before its request keep their word.
+      expect([count(lines, 'model in turn 1'), count(lines, 'model in turn 2')]).toEqual([1, 1])
+      const isAfterAnswer = dies === 'preToolUse' || dies === 'agentStop'
+      expect(count(lines, 'turnStart in turn 1')).toBe(dies === 'turnStart' ? 2 : 1)
+      const died = hooks.filter(({ on, attempt }) => on === dies && attempt === 2)
+      expect(died.length).toBeGreaterThan(0)
+      if (isAfterAnswer) expect(hooks.filter(({ on, attempt }) => on === 'turnStart' && attempt > 1)).toEqual([])
+      // Beside the failure of the tool: a hook of turns dies for each of them, and both ends are seen by the second turn's model call.
+      const attempts = { turnStart: [1, 1], turnEnd: [1, 2] }[dies] ?? [1]
+      const rows = (await rig.errors(session.id, attempts.length + 1)).filter(({ context }) => context !== 'tool:fail')
+      expect(rows).toEqual(attempts.map((attempt) => ({ ...DEATH, attempt })))
+    },
+  )
+
+  it('that runs because its run was interrupted lets the hook run again', async () => {
+    const { session } = await open('postToolUse')
+    const run = await session.send('wait')
+    await until(async () => (await run.settled()).status === 'waiting')
+    await session.interrupt()
+    await until(async () => (await session.state()).hooksDue === undefined && (await session.state()).current === null)
+    const { hooks, names } = await recorded(session)
+    expect(names.slice(5)).toEqual(['postToolUse t_1_1_0', 'postToolUseFailure t_1_1_1', 'turnEnd 1'])
+    expect(hooks.at(5)).toMatchObject({ attempt: 2 })
+    expect(ofType(await eventsOf(session), 'hooks_ended')).toMatchObject([{ run: 1, turn: 1 }])
+  })
+})

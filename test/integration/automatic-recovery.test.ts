@@ -1,0 +1,191 @@
+// How a session leaves an error without a person, and what is recorded of that: attempts, refusals, outcomes.
+import { ModelError } from 'pawl'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { rowsMatchEvents } from '../support/rows-match.ts'
+import { inOrder, saidIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+
+let here: Deployment
+let player: Stage
+let patient: Stage
+
+beforeAll(async () => {
+  here = await deploy()
+  const retry = { maxRetries: 0 }
+  player = stage({ name: 'player', retry, recovery: { baseDelay: 20, maxDelay: 50 } })
+  // Long enough for whatever happens meanwhile in a test.
+  patient = stage({ name: 'patient', retry, recovery: { baseDelay: '1h', maxDelay: '1h' } })
+  await here.startWorker({ agents: [player.agent, patient.agent] })
+})
+afterAll(() => here?.stop())
+
+async function inPostgres(sql: string): Promise<object[]> {
+  const client = new pg.Client(here.stack.databaseUrl)
+  await client.connect()
+  try {
+    return (await client.query<object>(sql)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+const overloaded = (): never => {
+  throw new ModelError('overloaded_error', 'the provider is overloaded', { retryable: true })
+}
+
+/** A model whose provider is overloaded until `isBack`. */
+function overloadedUntil(isBack: (calls: number) => boolean): Scene {
+  let calls = 0
+  return { model: (request) => (isBack(++calls) ? `back: ${saidIn(request).join(', ')}` : overloaded()) }
+}
+
+describe('a run whose provider is overloaded for longer than the retries last', () => {
+  it('is continued by itself until the provider is back, and every attempt and its outcome are recorded', async () => {
+    const { session, id } = player.play(
+      here.pawl,
+      overloadedUntil((calls) => calls > 3),
+    )
+    const run = await session.send('go')
+    expect(await run.result({ timeout: 20_000 })).toMatchObject({ run: 1, text: 'back: go' })
+    const events = await eventsOf(session)
+    expect(ofType(events, 'model_attempt_failed').map(({ error }) => error.attempt)).toEqual([1, 2, 3])
+    expect(ofType(events, 'recovery_started')).toMatchObject([
+      { strategy: 'continue_run', automatic: true, reason: 'automatic recovery 1 of at most 10 after overloaded_error' },
+      { strategy: 'continue_run', automatic: true },
+      { strategy: 'continue_run', automatic: true },
+    ])
+    const { rows } = await rowsMatchEvents(here.stack, id)
+    expect(rows.recoveries).toMatchObject([
+      { outcome: 'failed', outcome_code: 'overloaded_error', details: { automatic: true, code: 'overloaded_error' } },
+      { outcome: 'failed' },
+      { outcome: 'completed', outcome_code: null },
+    ])
+  })
+
+  it('has its limits and its policy although no model call of it has ever succeeded', async () => {
+    const { session, id } = patient.play(
+      here.pawl,
+      overloadedUntil(() => false),
+    )
+    await session.send('go')
+    const state = await until('it is in error', async () => {
+      const now = await session.state()
+      return now.status === 'error' ? now : undefined
+    })
+    expect(state.facts).toMatchObject({ limits: { maxTurns: 50 }, recovery: { automatic: ['continue_run'], baseDelayMs: 3_600_000 } })
+    expect(state.current?.limits).toEqual({ maxTurns: 50 })
+    const error = { code: 'overloaded_error', strategy: 'continue_run', attempts: 1, progress: { completed: [], unknown: [] } }
+    expect(state.error).toMatchObject({ ...error, nextAttemptAt: expect.any(Number) })
+    const waitMs = (state.error?.nextAttemptAt ?? 0) - (state.error?.at ?? 0)
+    expect(waitMs).toBeGreaterThan(2_000_000)
+    const { rows } = await rowsMatchEvents(here.stack, id)
+    expect(rows.sessions[0]?.error).toMatchObject(error)
+    const found = await inPostgres(`select error_code, error_strategy, next_attempt_at from pawl.sessions where session_id = '${id}'`)
+    const next = new Date(state.error?.nextAttemptAt ?? 0)
+    expect(found).toEqual([{ error_code: 'overloaded_error', error_strategy: 'continue_run', next_attempt_at: next }])
+  })
+
+  it('sees the messages that arrived during the error once it is back, in the same session and in order', async () => {
+    let isBack = false
+    const { session } = patient.play(
+      here.pawl,
+      overloadedUntil(() => isBack),
+    )
+    const first = await session.send('one')
+    await until('it is in error', async () => (await session.state()).status === 'error')
+    const second = await session.send('two')
+    expect(await session.state()).toMatchObject({ status: 'error', run: 1, inbox: [{ messageId: second.messageId }] })
+    isBack = true
+    // A person need not wait for the next attempt.
+    await session.recover({ by: 'ann' })
+    expect(await first.result({ timeout: 20_000 })).toMatchObject({ run: 1, text: 'back: one' })
+    expect(await second.result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'back: one, two' })
+  })
+
+  it('can be interrupted while it waits for the next attempt', async () => {
+    const { session, id } = patient.play(
+      here.pawl,
+      overloadedUntil(() => false),
+    )
+    const run = await session.send('go')
+    await until('it is in error', async () => (await session.state()).status === 'error')
+    await session.interrupt({ by: 'ann' })
+    expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'interrupted' })
+    expect(await session.state()).toMatchObject({ status: 'idle', error: null })
+    await rowsMatchEvents(here.stack, id)
+  })
+
+  it('continues under another worker when its time comes, although its own was stopped meanwhile', async () => {
+    const alone = await deploy()
+    try {
+      let isBack = false
+      const actor = stage({ name: 'actor', retry: { maxRetries: 0 }, recovery: { baseDelay: '3s' } })
+      const first = await alone.startWorker({ agents: [actor.agent] })
+      const { session } = actor.play(
+        alone.pawl,
+        overloadedUntil(() => isBack),
+      )
+      const run = await session.send('go')
+      await until('it is in error', async () => (await session.state()).status === 'error')
+      await first.stop()
+      isBack = true
+      await alone.startWorker({ agents: [actor.agent] })
+      expect(await run.result({ timeout: 30_000 })).toMatchObject({ run: 1, text: 'back: go' })
+    } finally {
+      await alone.stop()
+    }
+  })
+})
+
+describe('a run that needs a person', () => {
+  it('is followed by a new one for the next message, which the audit has with its outcome', async () => {
+    let isMended = false
+    const { session, id } = player.play(here.pawl, {
+      model: () => {
+        if (isMended) return 'fine'
+        throw new ModelError('broken', 'it is broken', { retryable: false })
+      },
+    })
+    const run = await session.send('go')
+    expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', code: 'broken' })
+    isMended = true
+    const next = await session.send('again', { messageId: 'm2' })
+    expect(await next.result({ timeout: 20_000 })).toMatchObject({ run: 2 })
+    const { rows } = await rowsMatchEvents(here.stack, id)
+    expect(rows.recoveries).toMatchObject([
+      { kind: 'run_started', run: 2, outcome: 'completed', details: { code: 'broken', messageId: 'm2' } },
+    ])
+  })
+
+  it('has a row for each recovery that was refused, and who asked for it', async () => {
+    const { session, id } = player.play(here.pawl, {
+      model: inOrder([use('look', 'around')], () => {
+        throw new ModelError('broken', 'it is broken', { retryable: false })
+      }),
+    })
+    const run = await session.send('go')
+    await run.settled({ timeout: 20_000 })
+    const request = { strategy: 'restart_from_last_effect', by: 'ann', reason: 'it looked right' } as const
+    await expect(session.recover(request)).rejects.toMatchObject({ code: 'no_effect' })
+    await until('the refusal is stored, while the session stays in error', async () => {
+      const rows = await inPostgres(`select from pawl.recoveries where session_id = '${id}' and kind = 'recovery_refused'`)
+      return rows.length === 1
+    })
+    await session.recover({ strategy: 'abandon', by: 'bob' })
+    await expect(session.recover({ strategy: 'abandon', by: 'eve' })).rejects.toMatchObject({ code: 'not_in_error' })
+    const { rows } = await rowsMatchEvents(here.stack, id)
+    expect(rows.recoveries).toMatchObject([
+      {
+        kind: 'recovery_refused',
+        by: 'ann',
+        note: 'it looked right',
+        strategy: 'restart_from_last_effect',
+        details: { code: 'no_effect' },
+      },
+      { kind: 'recovery_started', by: 'bob', strategy: 'abandon', outcome: 'abandoned' },
+    ])
+  })
+})

@@ -1,0 +1,236 @@
+// Models that answer for one that fails: which failures lead to them, with which retries, and what is recorded.
+import { randomUUID } from 'node:crypto'
+import { type AssistantBlock, defineAgent, defineTool, type Model, ModelError, type ModelRequest } from 'pawl'
+import type { SessionHandle } from 'pawl/client'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { rowsMatchEvents } from '../support/rows-match.ts'
+import { use } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+
+const FAILURES = {
+  overloaded: new ModelError('overloaded_error', 'Overloaded.', { retryable: true }),
+  denied: new ModelError('authentication_error', 'No such key.', { retryable: false, fallback: true }),
+  invalid: new ModelError('invalid_request_error', 'The request is wrong.', { retryable: false }),
+  overflow: new ModelError('context_overflow', 'The request is too long.', { retryable: false }),
+}
+
+/** What a model does when it is called: it fails, or answers. */
+type Step = keyof typeof FAILURES | AssistantBlock[]
+/** What each model does, one call after another; then it answers with its name. */
+type Script = Record<string, Step[]>
+
+let here: Deployment
+const calls: { session: string; model: string; request: ModelRequest }[] = []
+
+function model(name: string, provider?: string): Model {
+  return {
+    name,
+    ...(provider && { provider }),
+    async generate(request) {
+      const { sessionId: session, messages } = request
+      const script = JSON.parse(String(messages[0]?.content)) as Script
+      const step = script[name]?.[calls.filter((call) => call.session === session && call.model === name).length]
+      calls.push({ session, model: name, request: structuredClone(request) })
+      if (typeof step === 'string') throw FAILURES[step]
+      const content = step ?? [{ type: 'text', text: `${name} answers` }]
+      return { content, stopReason: content.some(({ type }) => type === 'tool_use') ? 'tool_use' : 'end_turn', usage: {} as never }
+    },
+  }
+}
+
+const look = defineTool({
+  name: 'look',
+  description: 'Looks.',
+  input: z.object({ what: z.string() }),
+  effect: 'read',
+  execute: () => 'seen',
+})
+const COMMON = { retry: { maxRetries: 1, baseDelay: 1 }, recovery: { automatic: [] }, tools: [look] }
+
+beforeAll(async () => {
+  here = await deploy()
+  await here.startWorker({
+    agents: [
+      defineAgent({
+        ...COMMON,
+        name: 'guarded',
+        instructions: '',
+        model: model('first'),
+        fallback: [model('second'), () => model('third')],
+      }),
+      defineAgent({ ...COMMON, name: 'thinking', instructions: '', model: model('first', 'one'), fallback: model('second', 'two') }),
+      defineAgent({
+        ...COMMON,
+        name: 'undecided',
+        instructions: '',
+        model: () => {
+          throw new Error('The flags cannot be read.')
+        },
+        fallback: model('second'),
+      }),
+      defineAgent({
+        ...COMMON,
+        name: 'speechless',
+        instructions: () => {
+          throw new Error('No instructions.')
+        },
+        model: model('first'),
+        fallback: model('second'),
+      }),
+    ],
+  })
+})
+afterAll(() => here?.stop())
+
+const callsOf = (session: SessionHandle) => calls.filter((call) => call.session === session.id)
+
+async function play(script: Script, agent = 'guarded') {
+  const session = here.pawl.session(`s-${randomUUID()}`, { agent }) as SessionHandle
+  const settled = await (await session.send(JSON.stringify(script))).settled({ timeout: 30_000 })
+  const events = await eventsOf(session)
+  const failed = ofType(events, 'model_attempt_failed').map(({ error: { attempt, model: of, code } }) => [attempt, of, code])
+  const answered = ofType(events, 'model_completed').map(({ attempt, model: of }) => [attempt, of])
+  return { session, settled, failed, answered }
+}
+
+describe('a model that fails', () => {
+  it('is followed by its fallback once its retries are used up; the answer and the failed attempts name their models', async () => {
+    const { session, settled, failed, answered } = await play({ first: ['overloaded', 'overloaded'] })
+    expect(settled).toMatchObject({ status: 'completed', text: 'second answers', model: 'second' })
+    expect(failed).toEqual([
+      [1, 'first', 'overloaded_error'],
+      [2, 'first', 'overloaded_error'],
+    ])
+    expect(answered).toEqual([[3, 'second']])
+    const { rows } = await rowsMatchEvents(here.stack, session.id)
+    expect(rows.errors).toMatchObject([
+      { attempt: 1, model: 'first', retryable: true },
+      { attempt: 2, model: 'first', retryable: true, next_delay_ms: 0 },
+    ])
+    const listed = (await here.pawl.errors({ session: session.id })).items
+    expect(listed.map(({ attempt, model: of }) => [attempt, of])).toEqual([
+      [2, 'first'],
+      [1, 'first'],
+    ])
+  })
+
+  it('is not followed by it while it has retries left', async () => {
+    const { answered } = await play({ first: ['overloaded'] })
+    expect(answered).toEqual([[2, 'first']])
+  })
+
+  it('is followed by each of a list in order, and each has retries of its own', async () => {
+    const { settled, failed, answered } = await play({
+      first: ['overloaded', 'overloaded'],
+      second: ['overloaded', 'overloaded'],
+      third: ['overloaded'],
+    })
+    expect(settled).toMatchObject({ model: 'third' })
+    expect(failed.map(([attempt, of]) => [attempt, of])).toEqual([
+      [1, 'first'],
+      [2, 'first'],
+      [3, 'second'],
+      [4, 'second'],
+      [5, 'third'],
+    ])
+    expect(answered).toEqual([[6, 'third']])
+  })
+
+  it('is followed by it at once if its provider does not let the worker in', async () => {
+    const { failed, answered } = await play({ first: ['denied'] })
+    expect(failed).toEqual([[1, 'first', 'authentication_error']])
+    expect(answered).toEqual([[2, 'second']])
+  })
+
+  it.each(['invalid', 'overflow'] as const)('is not followed by it if the request itself is wrong (%s)', async (step) => {
+    const { session, settled, failed } = await play({ first: [step] })
+    const { code } = FAILURES[step]
+    expect(settled).toMatchObject({ status: 'failed', code, strategy: step === 'overflow' ? 'abandon' : 'restart_run' })
+    expect(failed).toEqual([[1, 'first', code]])
+    expect(callsOf(session)).toHaveLength(1)
+  })
+
+  it('may be the function that chooses it', async () => {
+    const { failed, answered } = await play({}, 'undecided')
+    expect(failed).toEqual([
+      [1, undefined, undefined],
+      [2, undefined, undefined],
+    ])
+    expect(answered).toEqual([[3, 'second']])
+  })
+
+  it('is asked first again at the next call', async () => {
+    const { session, answered } = await play({ first: ['overloaded', 'overloaded'], second: [[use('look', 'it')]] })
+    expect(answered).toEqual([
+      [3, 'second'],
+      [1, 'first'],
+    ])
+    expect(callsOf(session).map(({ model: of }) => of)).toEqual(['first', 'first', 'second', 'first'])
+  })
+})
+
+describe('if every model fails', () => {
+  it('the run fails like the last one, for a reason that may be over by itself', async () => {
+    const [first, second, third] = [0, 1, 2].map((): Step[] => ['overloaded', 'overloaded'])
+    const { settled, failed } = await play({ first: first!, second: second!, third: third! })
+    expect(settled).toMatchObject({ status: 'failed', code: 'overloaded_error', strategy: 'continue_run' })
+    expect(failed.map(([attempt]) => attempt)).toEqual([1, 2, 3, 4, 5, 6])
+  })
+
+  it('and the last one for good, the run reports the failure that may be over by itself', async () => {
+    const { session, settled } = await play({ first: ['overloaded', 'overloaded'], second: ['denied'], third: ['overflow'] })
+    expect(settled).toMatchObject({
+      status: 'failed',
+      code: 'overloaded_error',
+      reason: 'Overloaded. The fallback failed, too: The request is too long.',
+      strategy: 'continue_run',
+    })
+    // All budgets begin anew, and the first model is back.
+    await session.recover()
+    await until('the run has ended', async () => (await session.state()).status === 'idle')
+    expect(callsOf(session).map(({ model: of }) => of)).toEqual(['first', 'first', 'second', 'third', 'first'])
+  })
+})
+
+it('instructions that fail are not the fault of a model', async () => {
+  const { session, settled, failed } = await play({}, 'speechless')
+  expect(settled).toMatchObject({ status: 'failed', code: 'model_call_failed' })
+  expect(failed.map(([attempt, of]) => [attempt, of])).toEqual([
+    [1, undefined],
+    [2, undefined],
+  ])
+  expect(callsOf(session)).toEqual([])
+})
+
+it('thinking goes back only to the provider that can read it, and the transcript keeps all of it', async () => {
+  const thought = (thinking: string): Step => [{ type: 'thinking', thinking, signature: 's' }, use('look', thinking)]
+  const { session, answered } = await play(
+    { first: [thought('a'), 'overloaded', 'overloaded', thought('c')], second: [thought('b')] },
+    'thinking',
+  )
+  expect(answered.map(([, of]) => of)).toEqual(['first', 'second', 'first', 'first'])
+  const thinkingIn = (messages: { content: unknown }[]) =>
+    messages.flatMap(({ content }) =>
+      (content as AssistantBlock[]).flatMap((block) => (block.type === 'thinking' ? [`${block.thinking} of ${block.provider}`] : [])),
+    )
+  const shown = callsOf(session).map(({ model: of, request }) => [
+    of,
+    ...thinkingIn(request.messages.filter(({ role }) => role === 'assistant')),
+  ])
+  expect(shown).toEqual([
+    ['first'],
+    ['first', 'a of one'],
+    ['first', 'a of one'],
+    ['second'],
+    ['first', 'a of one'],
+    ['first', 'a of one', 'c of one'],
+  ])
+  const rows = await until('all is stored', async () => {
+    const stored = (await session.messages()).filter(({ role }) => role === 'assistant')
+    return stored.length === 4 && stored
+  })
+  expect(thinkingIn(rows)).toEqual(['a of one', 'b of two', 'c of one'])
+})

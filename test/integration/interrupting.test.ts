@@ -1,0 +1,98 @@
+// Interrupts of what runs in several places at once: parallel calls, and calls of other workers than the workflow's.
+import { defineAgent } from 'pawl'
+import { scripted } from 'pawl/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { inOrder, resultsIn, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { gate, until } from '../support/until.ts'
+
+const TIMEOUT = { timeout: 20_000 }
+
+let here: Deployment
+let player: Stage
+
+beforeAll(async () => {
+  here = await deploy()
+  player = stage()
+  await here.startWorker({ agents: [player.agent] })
+})
+afterAll(() => here?.stop())
+
+describe.concurrent('an interrupt', () => {
+  it('stops every call that runs, begins none of those that follow, and each has a result for the model', async () => {
+    const stopped: string[] = []
+    let running = 0
+    const { session, requests, count } = player.play(here.pawl, {
+      model: (request) =>
+        saidIn(request).length > 1
+          ? 'go on'
+          : inOrder([use('look', 'a'), use('look', 'b'), use('look', 'c'), use('put', 'd'), use('wire', 'e')])(request),
+      look: ({ what }, { signal }) =>
+        new Promise((_, reject) => {
+          running += 1
+          signal.addEventListener('abort', () => {
+            stopped.push(what)
+            reject(new Error('stopped'))
+          })
+        }),
+    })
+    const run = await session.send('one')
+    await until('all reads run', () => running === 3)
+    await session.interrupt()
+    expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
+    expect(stopped.toSorted()).toEqual(['a', 'b', 'c'])
+    await (await session.send('two')).result(TIMEOUT)
+    expect([count('put'), count('wire')]).toEqual([0, 0])
+    expect(resultsIn(requests.at(-1)!).map(({ id, isError }) => [id, isError])).toEqual(
+      [0, 1, 2, 3, 4].map((index) => [`t_1_1_${index}`, true]),
+    )
+  })
+
+  it('leaves a call that has ended as it is, beside one that is stopped', async () => {
+    const { session, requests } = player.play(here.pawl, {
+      model: (request) => (saidIn(request).length > 1 ? 'go on' : inOrder([use('look', 'soon'), use('look', 'late')])(request)),
+      look: ({ what }, { signal }) =>
+        what === 'soon' ? 'seen' : new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('stopped')))),
+    })
+    const run = await session.send('one')
+    await until('one read has ended', async () => ofType(await eventsOf(session), 'tool_completed').length === 1)
+    await session.interrupt()
+    expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
+    await (await session.send('two')).result(TIMEOUT)
+    expect(resultsIn(requests.at(-1)!)).toMatchObject([
+      { id: 't_1_1_0', content: 'seen', isError: false },
+      { id: 't_1_1_1', isError: true },
+    ])
+  })
+
+  it('at the moment in which the run ends either ends it or comes too late, and the next run is not touched', async () => {
+    const door = gate()
+    const { session } = player.play(here.pawl, {
+      model: async (request) => {
+        if (saidIn(request).length === 1) await door.pass()
+        return 'done'
+      },
+    })
+    const first = await session.send('one')
+    await door.reached
+    door.open()
+    await session.interrupt()
+    expect(['interrupted', 'completed']).toContain((await first.settled(TIMEOUT)).status)
+    expect(await (await session.send('two')).result(TIMEOUT)).toMatchObject({ run: 2, text: 'done' })
+  })
+
+  it('stops a model call that another worker makes than the one that has the workflow', async () => {
+    const taskQueue = `${here.taskQueue}-two`
+    const door = gate()
+    const { session } = player.play(here.pawl, { model: (_request, ctx) => door.pass(ctx.signal).then(() => 'late') }, { taskQueue })
+    const stranger = defineAgent({ name: 'stranger', instructions: '', model: scripted(() => 'hello'), tools: [] })
+    await here.startWorker({ agents: [stranger], taskQueue })
+    const run = await session.send('one')
+    await until('the first worker has the workflow', async () => (await session.state()).status === 'running')
+    await here.startWorker({ agents: [player.agent], taskQueue })
+    await door.reached
+    await session.interrupt({ reason: 'enough' })
+    expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'interrupted', reason: 'enough' })
+  })
+})

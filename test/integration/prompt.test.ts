@@ -1,0 +1,165 @@
+// The prompt: instructions and sections are rendered from the session alone, come where the provider's cache wants them, and have a digest.
+import Anthropic from '@anthropic-ai/sdk'
+import { LLMock } from '@copilotkit/aimock'
+import { defineAgent, sections, type ModelRequest, type ToolUseBlock } from 'pawl'
+import { anthropic } from 'pawl/models'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { workflowIdOf } from '../../src/session/protocol.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { cacheUses } from '../support/prompt-cache.ts'
+import { inOrder, stage, use } from '../support/scenes.ts'
+import { gate, until } from '../support/until.ts'
+
+const memory = [{ block: 'notes', maxChars: 500 }]
+const worker = stage({
+  name: 'worker',
+  plan: true,
+  memory,
+  instructions: ({ plan, memory: { notes }, progress }) =>
+    `Objective: ${plan?.objective ?? 'none'}; ${notes === '' ? 'no' : 'some'} notes; ${progress.incomplete.length} open.`,
+  sections: [sections.progress, sections.memory, ({ state }) => `Open: ${state.progress.incomplete.map((work) => work.kind).join(', ')}`],
+})
+const steady = stage({ name: 'steady', memory })
+
+const fake = new LLMock({ port: 0, strict: true })
+const sent: Parameters<typeof cacheUses>[0][number][] = []
+const client = () =>
+  new Anthropic({
+    apiKey: 'test',
+    baseURL: fake.url,
+    maxRetries: 0,
+    fetch: (url, init) => {
+      sent.push(JSON.parse(String(init?.body)) as (typeof sent)[number])
+      return fetch(url, init)
+    },
+  })
+
+let here: Deployment
+
+beforeAll(async () => {
+  await fake.start()
+  const cached = defineAgent({
+    name: 'cached',
+    instructions: 'Note what you learn. '.repeat(20),
+    model: anthropic('claude-sonnet-5-5', { client: client() }),
+    memory,
+    sections: [sections.memory],
+  })
+  here = await deploy()
+  await here.startWorker({ agents: [worker.agent, steady.agent, cached] })
+})
+afterAll(async () => {
+  await here?.stop()
+  await fake.stop()
+})
+
+const call = (name: string, input: object): ToolUseBlock => ({ type: 'tool_use', id: `toolu_${name}`, name, input: input as never })
+const setUp = call('plan_setup', {
+  objective: 'To Rome',
+  steps: [
+    { id: 'book', title: 'Book the flight' },
+    { id: 'pay', title: 'Pay' },
+  ],
+})
+const booked = call('plan_update_step', { id: 'book', status: 'done', evidence: 'Code X7' })
+const noted = call('memory_append', { block: 'notes', content: 'Window seat.' })
+
+/** The last block of the last message. */
+function lastTextOf({ messages }: ModelRequest): string {
+  const content = messages.at(-1)?.content ?? ''
+  const last = typeof content === 'string' ? undefined : content.at(-1)
+  return typeof content === 'string' ? content : last?.type === 'text' ? last.text : ''
+}
+
+/** What of a request the prompt is rendered into. */
+const promptOf = (request: ModelRequest) => ({ system: request.system, last: lastTextOf(request), volatileBlocks: request.volatileBlocks })
+
+const MADE = inOrder([setUp, noted], [booked, use('look', 'flights')], 'done')
+
+it('shows what was planned, done and noted, after all that was said', async () => {
+  const { session, requests } = worker.play(here.pawl, { model: MADE })
+  await (await session.send('go')).result({ timeout: 30_000 })
+  expect(requests.map(promptOf)).toEqual([
+    {
+      system: 'Objective: none; no notes; 0 open.',
+      last: '[From the system, not from the user: how things stand now]\n\n# Progress\nNo progress yet. Create a plan to get started.\n\n# Memory\n<block name="notes">\n(empty)\n</block>\n\nOpen:',
+      volatileBlocks: 1,
+    },
+    {
+      system: 'Objective: To Rome; some notes; 2 open.',
+      last: '[From the system, not from the user: how things stand now]\n\n# Progress\nObjective: To Rome\nBook the flight (pending)\nPay (pending)\n\n# Memory\n<block name="notes">\nWindow seat.\n</block>\n\nOpen: step, step',
+      volatileBlocks: 1,
+    },
+    {
+      system: 'Objective: To Rome; some notes; 1 open.',
+      last: '[From the system, not from the user: how things stand now]\n\n# Progress\nObjective: To Rome\n✓ Book the flight\nPay (pending)\n\n# Memory\n<block name="notes">\nWindow seat.\n</block>\n\nOpen: step',
+      volatileBlocks: 1,
+    },
+  ])
+  // They are in that request alone: no earlier message has them, and none is stored.
+  const texts = (request: ModelRequest) => JSON.stringify(request.messages).split('From the system').length - 1
+  expect(requests.map(texts)).toEqual([1, 1, 1])
+  expect(JSON.stringify(await session.messages())).not.toContain('From the system')
+})
+
+it('is rendered to the same bytes for a session that was resumed and for one that was not', async () => {
+  const fresh = worker.play(here.pawl, { model: MADE })
+  await (await fresh.session.send('go')).result({ timeout: 30_000 })
+
+  const held = gate()
+  const cut = worker.play(here.pawl, { model: MADE, look: () => held.pass() })
+  await cut.session.send('go')
+  await held.reached
+  await until('the turn is stored', async () =>
+    (await cut.session.toolCalls()).some(({ tool, status }) => tool === 'look' && status === 'running'),
+  )
+  await here.temporal.workflow.getHandle(workflowIdOf(cut.id)).terminate('gone')
+  await cut.session.resume()
+  await until('the run has ended', async () => (await cut.session.state()).status === 'idle')
+  held.open()
+  expect(cut.requests.map(promptOf)).toEqual(fresh.requests.map(promptOf))
+})
+
+describe('the system prompt', () => {
+  it('stays the same to the byte from turn to turn, while what it does not show changes', async () => {
+    const { session, requests } = steady.play(here.pawl, { model: inOrder([noted], [use('put', 'it')], 'done') })
+    await (await session.send('go')).result({ timeout: 30_000 })
+    expect(new Set(requests.map(({ system }) => system))).toEqual(new Set(['Play.']))
+    expect(new Set(requests.map(({ tools }) => JSON.stringify(tools))).size).toBe(1)
+    // An agent with memory shows it, unless told otherwise.
+    expect(requests.map((request) => lastTextOf(request).includes('Window seat.'))).toEqual([false, true, true])
+  })
+
+  it('and the sections have a digest in model_completed, which changes when they do', async () => {
+    const { session } = steady.play(here.pawl, { model: inOrder([use('put', 'it')], [noted], 'done') })
+    await (await session.send('go')).result({ timeout: 30_000 })
+    const [first, second, third] = ofType(await eventsOf(session), 'model_completed').map(({ promptDigest }) => promptDigest)
+    expect(first).toMatch(/^[0-9a-f]{16}$/)
+    expect(second).toBe(first)
+    expect(third).not.toBe(second)
+  })
+})
+
+it('leaves all of the conversation to the provider’s cache, although its sections change with every call', async () => {
+  const append = (n: number) => ({
+    toolCalls: [{ name: 'memory_append', arguments: JSON.stringify({ block: 'notes', content: `Fact ${n}.` }), id: `toolu_${n}` }],
+  })
+  const answers = [append(1), append(2), append(3), { content: 'Noted.' }]
+  for (const [said, answer] of answers.entries()) {
+    fake.on({ predicate: ({ messages }) => messages.filter(({ role }) => role === 'assistant').length === said }, answer)
+  }
+  const session = here.pawl.session('cached-1', { agent: 'cached' })
+  expect((await (await session.send('Tell me three facts.')).result({ timeout: 30_000 })).text).toBe('Noted.')
+  expect(sent).toHaveLength(4)
+  expect(sent.map((request) => JSON.stringify(request.messages.at(-1)?.content.at(-1)).includes('<block name'))).toEqual(
+    Array(4).fill(true),
+  )
+  const uses = cacheUses(sent)
+  const [first] = uses
+  expect(first?.read).toBe(0)
+  // Each call reads what the one before has written: all but its sections.
+  expect(uses.slice(1).map(({ read }) => read)).toEqual(uses.slice(0, -1).map(({ written }) => written))
+  // What no later request can read is not written.
+  for (const { written, all } of uses) expect(all - written).toBeLessThan(250)
+})

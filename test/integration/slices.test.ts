@@ -1,0 +1,221 @@
+// Slices: what instructions and tools see of them, and what a client reads, through rollbacks, forks, dead executions and new versions.
+import { randomUUID } from 'node:crypto'
+import { type Agent, defineAgent, defineSlice, defineTool, type SlicesOf, type Tool } from 'pawl'
+import type { ListedCheckpoint, SessionHandle } from 'pawl/client'
+import { scripted, type ScriptedAnswer } from 'pawl/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { workflowIdOf } from '../../src/session/protocol.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { resultsIn, saidIn, use } from '../support/scenes.ts'
+import { type Gate, gate, until } from '../support/until.ts'
+
+const LARGE = 'x'.repeat(200_000)
+
+/** What the agent did, in order. */
+const done = defineSlice({
+  name: 'done',
+  version: 1,
+  schema: z.object({ items: z.array(z.string()), bytes: z.number() }),
+  initial: { items: [], bytes: 0 },
+  on: {
+    emitted: (value, { name }) => ({ ...value, items: [...value.items, name] }),
+    tool_completed: (value, { value: result, replayOf }) =>
+      replayOf === undefined ? { ...value, bytes: value.bytes + String(result).length } : value,
+    message_received: (value, { content }) => {
+      if (content === 'break') throw new Error('no break')
+      return value
+    },
+  },
+})
+/** The same as a later build has it. */
+const doneLater = defineSlice({
+  name: 'done',
+  version: 2,
+  schema: z.object({ count: z.number() }),
+  initial: { count: 0 },
+  on: { emitted: ({ count }) => ({ count: count + 1 }) },
+})
+
+type Done = { items: string[]; bytes: number }
+
+/** What each session's tool saw of the slice, by what it did. */
+const seen = new Map<string, Record<string, Done>>()
+/** Where the call `wait` of a session is held in its first attempt. */
+const held = new Map<string, { entered: Gate; end: Gate }>()
+
+const act = defineTool.withTypes<{ slices: SlicesOf<[typeof done]> }>()({
+  name: 'act',
+  description: 'Acts.',
+  input: z.object({ what: z.string() }),
+  effect: 'idempotent',
+  async execute({ what }, ctx) {
+    seen.set(ctx.sessionId, { ...seen.get(ctx.sessionId), [what]: ctx.slices.done })
+    ctx.emit(what)
+    const hold = what === 'wait' ? held.get(ctx.sessionId) : undefined
+    hold?.entered.open()
+    await hold?.end.pass(ctx.signal)
+    return what === 'large' ? LARGE : what
+  },
+})
+
+/** Does what the message says, word by word, in one turn; then answers with its system prompt. */
+const model = scripted((request): ScriptedAnswer => {
+  const last = request.messages.at(-1)
+  if (resultsIn(request).length > 0 && typeof last?.content !== 'string') return request.system
+  return (saidIn(request).at(-1) ?? '').split(' ').map((what) => use('act', what))
+})
+const agent = defineAgent({
+  name: 'doer',
+  model,
+  instructions: (_, ctx) => JSON.stringify(ctx.slices.done),
+  tools: [act],
+  slices: [done],
+})
+const agentLater = defineAgent({
+  name: 'doer',
+  model,
+  instructions: (_state, ctx) => JSON.stringify(ctx.slices.done),
+  tools: [{ ...act, execute: (input: unknown) => (input as { what: string }).what } as Tool],
+  slices: [doneLater],
+})
+
+interface Warned {
+  fields: Record<string, unknown>
+  message: string | undefined
+}
+const warned: Warned[] = []
+const ignore = (): void => undefined
+const logger = {
+  debug: ignore,
+  info: ignore,
+  error: ignore,
+  warn: (fields: object, message?: string) => void warned.push({ fields: { ...fields }, message }),
+}
+
+let here: Deployment
+beforeAll(async () => {
+  here = await deploy()
+  await here.startWorker({ agents: [agent as Agent], logger })
+})
+afterAll(() => here?.stop())
+
+const open = (where = here): SessionHandle => where.pawl.session(`slices-${randomUUID()}`, { agent: 'doer' })
+
+async function say(session: SessionHandle, text: string): Promise<unknown> {
+  return JSON.parse((await (await session.send(text)).result({ timeout: 30_000 })).text)
+}
+
+/** Waits until the store has the session's checkpoints: a run may be over before it is stored. */
+async function checkpointsOf(session: SessionHandle): Promise<ListedCheckpoint[]> {
+  const made = ofType(await eventsOf(session), 'checkpoint_made')
+  return until('its checkpoints are stored', async () => {
+    const stored = await session.checkpoints()
+    return stored.length === made.length && stored
+  })
+}
+
+/** The values of a session to which this was said and nothing else. */
+async function undisturbed(...texts: string[]): Promise<Done> {
+  const session = open()
+  for (const text of texts) await say(session, text)
+  return session.slice(done)
+}
+
+describe.concurrent('a slice', () => {
+  it('is seen by instructions and tools as it was before their step, large values included', async () => {
+    const session = open()
+    expect(await say(session, 'one large')).toEqual({ items: ['one', 'large'], bytes: 3 + LARGE.length })
+    expect(seen.get(session.id)).toEqual({
+      one: { items: [], bytes: 0 },
+      large: { items: ['one'], bytes: 3 },
+    })
+    expect(await session.slice(done)).toEqual({ items: ['one', 'large'], bytes: 3 + LARGE.length })
+  })
+
+  it('is read at a checkpoint, and over time', async () => {
+    const session = here.pawl.session(`slices-${randomUUID()}`, { agent: 'doer', tags: ['vip'] })
+    await say(session, 'one')
+    await say(session, 'two')
+    const all = await session.slice(done, { all: true })
+    expect(all.map(({ value, tags }) => [value.items, tags])).toEqual([
+      [['one'], ['vip']],
+      [['one', 'two'], ['vip']],
+    ])
+    const checkpoints = new Map((await checkpointsOf(session)).map(({ version, seq, createdAt }) => [version, { seq, createdAt }]))
+    for (const { checkpoint, seq, createdAt, value } of all) {
+      expect(checkpoints.get(checkpoint ?? 0)).toEqual({ seq, createdAt })
+      expect(await session.slice(done, { at: checkpoint ?? 0 })).toEqual(value)
+    }
+    await expect(session.slice(done, { at: 99 })).rejects.toMatchObject({ code: 'checkpoint_not_found' })
+    await expect(session.slice(done, { at: 0 })).rejects.toMatchObject({ code: 'invalid_option' })
+    await expect(session.slice({ name: 'done' } as never)).rejects.toMatchObject({ code: 'invalid_option' })
+    await expect(here.pawl.session(`slices-${randomUUID()}`).slice(done)).rejects.toMatchObject({ code: 'session_not_found' })
+  })
+
+  it('is, after a rollback and in a fork, what it is in a session that never went further', async () => {
+    const session = open()
+    await say(session, 'one')
+    const [{ version } = expect.fail('no checkpoint')] = await checkpointsOf(session)
+    await say(session, 'two')
+    const fork = await session.fork({ checkpoint: version, id: `slices-${randomUUID()}` })
+    await session.rollback({ checkpoint: version })
+    expect(await session.slice(done)).toEqual(await undisturbed('one'))
+    const expected = await undisturbed('one', 'three')
+    expect(await say(session, 'three')).toEqual(expected)
+    expect(await say(fork, 'three')).toEqual(expected)
+    expect([await session.slice(done), await fork.slice(done)]).toEqual([expected, expected])
+  })
+
+  it('is, after an execution that was terminated in a turn, what it is in a session that was left alone', async () => {
+    const session = open()
+    const hold = { entered: gate(), end: gate() }
+    held.set(session.id, hold)
+    const run = await session.send('one wait')
+    await hold.entered.pass()
+    await until('the turn is stored', async () => (await session.toolCalls()).some(({ status }) => status === 'running'))
+    await here.temporal.workflow.getHandle(workflowIdOf(session.id)).terminate()
+    hold.end.open()
+    await session.resume()
+    const expected = await undisturbed('one wait')
+    expect(JSON.parse((await run.result({ timeout: 30_000 })).text)).toEqual(expected)
+    expect(await session.slice(done)).toEqual(expected)
+    expect(ofType(await eventsOf(session), 'rolled_back')).toMatchObject([{ keepsRun: true }])
+  })
+
+  it('skips an event that its reducer throws at, and the worker and the client are told', async () => {
+    const session = open()
+    await say(session, 'one')
+    await say(session, 'break')
+    const about = { session: session.id, slice: 'done', type: 'message_received' }
+    const message = 'a slice skipped an event: its reducer threw'
+    const isAbout = ({ fields }: Warned): boolean => fields.session === session.id
+    await until('the worker has warned', () => warned.some(isAbout))
+    expect(warned.filter(isAbout)).toEqual([{ fields: expect.objectContaining(about), message }])
+    const told: Warned[] = []
+    const client = await here.connect({
+      logger: { ...logger, warn: (fields, text) => void told.push({ fields: { ...fields }, message: text }) },
+    })
+    expect(await client.session(session.id).slice(done)).toEqual({ items: ['one', 'break'], bytes: 8 })
+    expect(told).toEqual([{ fields: expect.objectContaining(about), message }])
+  })
+})
+
+describe('a session that was begun with an earlier version of a slice', () => {
+  it('has the value that the new code folds', async () => {
+    const own = await deploy()
+    try {
+      const before = await own.startWorker({ agents: [agent as Agent] })
+      const session = open(own)
+      await say(session, 'one two')
+      await before.stop()
+      await own.startWorker({ agents: [agentLater as Agent] })
+      expect(await say(session, 'three')).toEqual({ count: 2 })
+      expect(await session.slice(doneLater)).toEqual({ count: 2 })
+      expect(await session.slice(done)).toEqual({ items: ['one', 'two'], bytes: 11 })
+    } finally {
+      await own.stop()
+    }
+  })
+})

@@ -1,0 +1,146 @@
+// A preflight over the kept histories: this build can continue all of them, and it notices what it could not continue.
+import { defaultPayloadConverter, type LoadedDataConverter } from '@temporalio/common'
+import { DefaultFailureConverter } from '@temporalio/common/lib/converter/failure-converter.js'
+import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js'
+import { beforeAll, describe, expect, it } from 'vitest'
+import type { SessionEvent } from '../../src/session/events.ts'
+import { fold } from '../../src/session/fold.ts'
+import { type WorkflowCode, workflowBundle } from '../../src/worker/orchestrator/bundle.ts'
+import { problemOf } from '../../src/worker/preflight/differences.ts'
+import type { OpenExecution } from '../../src/worker/preflight/open-sessions.ts'
+import { readRecorded } from '../../src/worker/preflight/recorded.ts'
+import { quietReplays, replayEach } from '../../src/worker/preflight/replaying.ts'
+import { openCallsOf, standingOf } from '../../src/worker/preflight/standing.ts'
+import type { PreflightProblem } from '../../src/worker/preflight-report.ts'
+import type { StandingSession } from '../../src/worker/protocol.ts'
+import { type KeptExecution, keptSessions } from './recording/kept.ts'
+
+const sessions = keptSessions()
+
+/** An execution, and all events of the session up to its end. */
+interface Kept {
+  name: string
+  open: OpenExecution
+  events: SessionEvent[]
+}
+
+const executions = sessions.flatMap(({ name, workflowId, executions: all }) => {
+  const bySeq = new Map<number, SessionEvent>()
+  return all.map((execution, index): Kept => {
+    for (const event of execution.events) bySeq.set(event.seq, event)
+    return { name: `${name} ${index + 1}`, open: openedAs(workflowId, execution), events: [...bySeq.values()] }
+  })
+})
+
+function openedAs(workflowId: string, { executionId, history }: Pick<KeptExecution, 'executionId' | 'history'>): OpenExecution {
+  return { workflowId, executionId, history: historyFromJSON(history) }
+}
+
+const converter: LoadedDataConverter = {
+  payloadConverter: defaultPayloadConverter,
+  failureConverter: new DefaultFailureConverter(),
+  payloadCodecs: [],
+}
+
+interface Found {
+  problem: PreflightProblem | undefined
+  standing: StandingSession | undefined
+}
+
+let code: WorkflowCode
+beforeAll(async () => {
+  quietReplays()
+  // Node cannot load the payload converter of `src/` by its path; the bundle has it.
+  code = { workflowBundle: (await workflowBundle({})).workflowBundle, dataConverter: {} }
+})
+
+async function check(opened: readonly OpenExecution[]): Promise<Found[]> {
+  const found: Found[] = []
+  const queue = opened[Symbol.iterator]()
+  const next = async (): Promise<OpenExecution | undefined> => queue.next().value as OpenExecution | undefined
+  await replayEach(code, 'default', next, async ({ history }, replayed) => {
+    const recorded = await readRecorded(history, converter)
+    found.push({ problem: problemOf(history, recorded, replayed), standing: standingOf(recorded, replayed.entries) })
+  })
+  return found
+}
+
+describe('the kept histories', () => {
+  let found: Found[]
+
+  beforeAll(async () => {
+    found = await check(executions.map(({ open }) => open))
+  })
+
+  it('can all be continued', () => {
+    expect(found).toHaveLength(executions.length)
+    expect(executions.flatMap(({ name }, index) => (found[index]?.problem ? [{ name, ...found[index].problem }] : []))).toEqual([])
+  })
+
+  it('tell how the session stands at their end: its agent, and the calls that have not ended', () => {
+    let calls = 0
+    for (const [index, { name, events }] of executions.entries()) {
+      // A fork begins with the events of another session.
+      if (events[0]?.type !== 'session_started') continue
+      const state = fold(undefined, events) ?? expect.fail('no state')
+      const expected = openCallsOf(state)
+      calls += expected.length
+      expect(found[index]?.standing, name).toEqual({ agent: state.agent, context: state.context, calls: expected })
+    }
+    expect(calls).toBeGreaterThan(0)
+  })
+})
+
+describe('a history that this build cannot continue', () => {
+  /** The session `effects`, with its history changed in one place. */
+  function tampered(change: (history: string) => string, name = 'effects'): OpenExecution {
+    const { workflowId, executions } = sessions.find((session) => session.name === name) ?? expect.fail('no such session')
+    const execution = executions.at(-1) as KeptExecution
+    const before = JSON.stringify(execution.history)
+    const after = change(before)
+    expect(after).not.toBe(before)
+    return openedAs(workflowId, { ...execution, history: JSON.parse(after) as KeptExecution['history'] })
+  }
+
+  const payloads = (history: string, change: (text: string) => string): string =>
+    history.replaceAll(/"data":"([^"]+)"/g, (_, data: string) => {
+      const text = change(Buffer.from(data, 'base64').toString())
+      return `"data":"${Buffer.from(text).toString('base64')}"`
+    })
+
+  it('because its workflow code would do something else: the report says at which event', async () => {
+    const other = tampered((history) => history.replace('"activityType":{"name":"executeTool"}', '"activityType":{"name":"verifyTool"}'))
+    const [found] = await check([other])
+    expect(found?.problem).toMatchObject({
+      code: 'other_commands',
+      message: expect.stringMatching(/after history event \d+: .*verifyTool/),
+    })
+  })
+
+  it('because it would make other events of it, which Temporal does not notice: the report says which', async () => {
+    const other = tampered((history) => payloads(history, (text) => text.replace('"value":"a done"', '"value":"x done"')))
+    const [found] = await check([other])
+    const { events } = executions.find(({ name }) => name === 'effects 1') ?? expect.fail('no such session')
+    const changed = events.find((event) => event.type === 'tool_completed' && event.value === 'a done')?.seq ?? 0
+    const { code, historyEvent, fromSeq = 0, toSeq = 0, message } = found?.problem ?? expect.fail('no problem')
+    expect({ code, message }).toEqual({ code: 'other_events', message: expect.stringContaining(`history event ${historyEvent}`) })
+    expect(fromSeq).toBeLessThanOrEqual(changed)
+    expect(toSeq).toBeGreaterThanOrEqual(changed)
+  })
+
+  it('because a newer release has begun the execution', async () => {
+    const newer = tampered(
+      (history) => payloads(history, (text) => text.replace('"coreVersion":1,"state"', '"coreVersion":99,"state"')),
+      'long',
+    )
+    const [found] = await check([newer])
+    expect(found?.problem).toMatchObject({ code: 'core_too_new', message: expect.stringContaining('core 99') })
+  })
+
+  it('does not keep the others from being checked', async () => {
+    const broken = tampered((history) => history.replace('"activityType":{"name":"executeTool"}', '"activityType":{"name":"verifyTool"}'))
+    const sound = executions[0]?.open ?? expect.fail('no history')
+    const found = await check([sound, broken, sound, broken, sound])
+    expect(found.map(({ problem }) => problem?.code)).toEqual([undefined, 'other_commands', undefined, 'other_commands', undefined])
+  })
+})

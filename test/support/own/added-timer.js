@@ -1,0 +1,13 @@
+// Workflow interceptors that do something else than any history says: they wait before the session begins.
+import { sleep } from '@temporalio/workflow'
+
+export const interceptors = () => ({
+  inbound: [
+    {
+      async execute(input, next) {
+        await sleep(1)
+        return next(input)
+      },
+    },
+  ],
+})

@@ -1,0 +1,42 @@
+// The number of an attempt and the budget it has left, by what earlier attempts of the call have reported.
+import { describe, expect, it } from 'vitest'
+import { countAttempt } from '../../../src/activities/attempt.ts'
+import type { AttemptReport } from '../../../src/session/attempts.ts'
+import type { FailedAttempt } from '../../../src/session/events.ts'
+
+const died = (attempt: number): FailedAttempt => ({ attempt, class: 'WorkerDied', message: 'm', retryable: true })
+const said = (attempt: number, failed: FailedAttempt[] = []): AttemptReport => ({ attempt, begun: false, failed, worker: 'w' })
+const numbersOf = (failed: readonly FailedAttempt[]) => failed.map(({ attempt }) => attempt)
+
+describe('an attempt', () => {
+  it('is the first without a past', () => {
+    expect(countAttempt({ attempt: 1, heartbeatDetails: undefined }, {})).toEqual({
+      attempt: { number: 1, failed: [], failures: 0 },
+      isGivenUp: false,
+    })
+  })
+
+  it('continues the numbers and the budget of the workflow, and asks the model that is next', () => {
+    const prior = { attempts: 4, failures: 1, deaths: 2, fallback: { at: 1 } }
+    const { attempt } = countAttempt({ attempt: 1, heartbeatDetails: undefined }, { prior })
+    expect(attempt).toEqual({ number: 5, failed: [], failures: 1, fallback: { at: 1 } })
+  })
+
+  it('counts the one whose worker was lost', () => {
+    const { attempt } = countAttempt({ attempt: 2, heartbeatDetails: said(1) }, {})
+    expect([attempt.number, numbersOf(attempt.failed)]).toEqual([2, [1]])
+  })
+
+  it('counts the one that was lost after others had died within the same activity', () => {
+    const { attempt } = countAttempt({ attempt: 2, heartbeatDetails: said(3, [died(1), died(2)]) }, {})
+    expect([attempt.number, numbersOf(attempt.failed)]).toEqual([4, [1, 2, 3]])
+  })
+
+  it('counts those within the same activity against the limit of deaths', () => {
+    const { isGivenUp } = countAttempt(
+      { attempt: 2, heartbeatDetails: said(3, [died(1), died(2)]) },
+      { prior: { attempts: 0, failures: 0, deaths: 2 } },
+    )
+    expect(isGivenUp).toBe(true)
+  })
+})

@@ -1,0 +1,82 @@
+// What hooks may be declared with, and how their answers rank.
+import { DeclarationError, defineAgent, defineHook, defineTool, type HookRun } from 'pawl'
+import { scripted } from 'pawl/testing'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { ranked } from '../../../src/session/hooks.ts'
+
+const run = () => undefined
+const look = defineTool({ name: 'look', description: 'Looks.', input: z.object({}), effect: 'read', execute: run })
+
+function refused(declare: () => unknown): [code: string, message: string] {
+  try {
+    declare()
+  } catch (error) {
+    if (error instanceof DeclarationError) return [error.code, error.message]
+    throw error
+  }
+  return expect.fail('it was accepted')
+}
+
+const hook = (options: object) => defineHook(options as never)
+const agent = (...hooks: unknown[]) =>
+  defineAgent({ name: 'a', instructions: '', model: scripted(() => ''), tools: [look], hooks } as unknown as Parameters<
+    typeof defineAgent
+  >[0])
+
+describe('a hook is refused when it is declared', () => {
+  it.each([
+    ['an unknown event', { on: 'turnStop', run }, 'on is "turnStop"'],
+    ['no function', { on: 'turnStart' }, 'run is missing'],
+    ['a name with a space', { on: 'turnStart', name: 'a b', run }, 'name is "a b"'],
+    ['an expression in text', { on: 'preToolUse', tools: '^refund_', run }, 'tools is "^refund_"'],
+    ['an expression with a state', { on: 'preToolUse', tools: /a/g, run }, 'without the flags g and y'],
+    ['an empty list', { on: 'preToolUse', tools: [], run }, 'tools is []'],
+    ['tools of a turn', { on: 'turnStart', tools: 'look', run }, "tools is for hooks of calls, and this one is for 'turnStart'"],
+    ['onError of another event', { on: 'postToolUse', onError: 'ask', run }, "onError is for 'preToolUse'"],
+    ['a long timeout', { on: 'turnStart', timeout: '1h', run }, 'at most 10 minutes'],
+    ['an option that there is not', { on: 'turnStart', tool: 'look', run }, 'did you mean tools?'],
+  ])('%s', (_what, options, problem) => {
+    const [code, message] = refused(() => hook(options))
+    expect(code).toBe('invalid_hook')
+    expect(message).toContain(problem)
+  })
+
+  it('with another of its name, for a tool that the agent lacks, or without defineHook', () => {
+    const named = hook({ on: 'turnStart', name: 'one', run })
+    expect(refused(() => agent(named, hook({ on: 'turnEnd', name: 'one', run })))).toEqual([
+      'duplicate_hook',
+      'Agent "a" has two hooks named "one": rename one.',
+    ])
+    expect(refused(() => agent(hook({ on: 'preToolUse', tools: 'lok', run })))).toEqual([
+      'invalid_agent',
+      'Agent "a": its hook "preToolUse" is for the tool "lok", which it does not have.',
+    ])
+    expect(refused(() => agent({ on: 'turnStart', run }))[1]).toContain('hooks[0] is not a hook: make it with defineHook.')
+  })
+})
+
+it('hooks without a name are named after their event', () => {
+  const { hooks } = agent(
+    hook({ on: 'turnStart', run }),
+    hook({ on: 'turnStart', run }),
+    hook({ on: 'preToolUse', tools: [/o/, 'look'], run }),
+  )
+  expect(hooks.map(({ name }) => name)).toEqual(['turnStart', 'turnStart_2', 'preToolUse'])
+})
+
+describe('of the answers at one place', () => {
+  const about = { on: 'turnStart', turn: 1, attempt: 1 } as const
+  const used = (...answers: HookRun['answer'][]) =>
+    ranked(answers.map((answer, index) => ({ ...about, hook: `h${index}`, ...(answer && { answer }) })))
+      .filter(({ answer, overruled }) => answer && !overruled)
+      .map(({ hook: name }) => name)
+
+  it('the strongest is used, and of equals the first', () => {
+    expect(used({ appendContext: 'a' }, { systemMessage: 'b' }, { stop: 'c' }, { stop: 'd' })).toEqual(['h2'])
+    expect(used({ appendContext: 'a' }, undefined, { systemMessage: 'b' })).toEqual(['h2'])
+    expect(used({ modify: {} }, { deny: 'no' }, { modify: {} })).toEqual(['h1'])
+    expect(used(undefined, { modify: {} }, { modify: { a: 1 } })).toEqual(['h1'])
+    expect(used(undefined, undefined)).toEqual([])
+  })
+})

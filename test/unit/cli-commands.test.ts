@@ -1,0 +1,44 @@
+// The commands as a whole: what is named in the same way in all of them.
+import { describe, expect, it } from 'vitest'
+import { createProgram } from '../../src/cli/program.ts'
+
+const { commands } = createProgram()
+const has = (name: string, flag: string): boolean =>
+  commands.find((command) => command.name() === name)?.options.some(({ long }) => long === flag) ?? expect.fail(name)
+
+/** They begin with an agent or a module, or are about all sessions. */
+const NO_SESSION = ['chat', 'crash-test', 'dev', 'doctor', 'preflight', 'worker', 'failures', 'migrate', 'prune', 'sessions']
+const CHANGING = [
+  'approve',
+  'deny',
+  'resolve',
+  'answer',
+  'recover',
+  'regenerate',
+  'rollback',
+  'fork',
+  'checkpoint',
+  'close',
+  'interrupt',
+  'pause',
+  'unpause',
+  'erase',
+]
+
+describe('all commands', () => {
+  it('take their session as the first argument', () => {
+    const others = commands.filter((command) => command.registeredArguments[0]?.name() !== 'session').map((command) => command.name())
+    expect(others.sort()).toEqual(NO_SESSION.sort())
+  })
+
+  it("that change a session record who requests it: by default the operating system's user", () => {
+    expect(CHANGING.filter((name) => !has(name, '--by'))).toEqual([])
+    const guessed = commands.filter(({ options }) => options.some((one) => one.defaultValueDescription === "the operating system's user"))
+    // An erasure cannot be undone: its author is not guessed.
+    expect(CHANGING.filter((name) => !guessed.some((command) => command.name() === name))).toEqual(['erase'])
+  })
+
+  it('print JSON on request, except a conversation', () => {
+    expect(commands.map((command) => command.name()).filter((name) => !has(name, '--json'))).toEqual(['chat'])
+  })
+})

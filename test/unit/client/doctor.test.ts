@@ -1,0 +1,119 @@
+// What the doctor makes of its measurements.
+import { describe, expect, it } from 'vitest'
+import {
+  judgeAgents,
+  judgeBacklog,
+  judgeClocks,
+  judgePostgres,
+  judgeSchema,
+  judgeSessions,
+  judgeStorage,
+  judgeWorkers,
+  judgeWorkflows,
+} from '../../../src/client/doctor/judgements.ts'
+import type { HealthCheck } from '../../../src/client/doctor/report.ts'
+import type { Poller, QueueFacts } from '../../../src/client/doctor/temporal-facts.ts'
+
+const NOW = 10_000_000
+const ALICE: Poller = { identity: 'pawl:host:1', build: 'pawl@1.0.0+aaaa', at: NOW - 1_000 }
+
+/** The three queues, polled by these. */
+function polledBy(pollers: Poller[], ...others: Poller[][]): QueueFacts[] {
+  const [activities = pollers, own = pollers] = others
+  const queue = (name: string, type: QueueFacts['type'], by: Poller[]): QueueFacts => ({
+    name,
+    type,
+    pollers: by,
+    backlog: { tasks: 0, ageMs: 0 },
+  })
+  return [queue('q', 'workflow', pollers), queue('q', 'activity', activities), queue('q:pawl', 'activity', own)]
+}
+
+function waitingFor(ageMs: number, tasks = 3): QueueFacts[] {
+  return [{ name: 'q', type: 'workflow', pollers: [], backlog: { tasks, ageMs } }]
+}
+
+const SCHEMA = { applied: 2, missing: [], breaking: [], newer: [] }
+const SERVER = { version: '18.4', address: 'db:5432/app', roundTripMs: 1, clock: { theirs: 0, ours: 0 }, isReadOnly: false }
+const NEEDS = { recovery: 0, resolution: 0, approval: 0, unpausing: 0, automatic: 0, look: 0, answer: 0, nothing: 0 }
+const AGENT = { agent: 'support', unserved: 0, unservedSince: null, answeredAt: NOW - 5_000, active: 2 }
+const QUIET = { quiet: { sessionIds: [], count: 0, longestMs: 0 }, strayEvents: 0, unprojected: 0 }
+
+describe('the doctor', () => {
+  it.each<[string, HealthCheck | undefined, HealthCheck['level'], RegExp]>([
+    ['a Postgres that answers', judgePostgres(SERVER), 'ok', /18\.4 at db:5432\/app; 1 ms/],
+    ['a replica', judgePostgres({ ...SERVER, isReadOnly: true }), 'fail', /accepts no writes.*primary/],
+    ['a schema that is up to date', judgeSchema(SCHEMA, 'pawl'), 'ok', /2 migration\(s\) applied/],
+    ['a schema without tables', judgeSchema({ ...SCHEMA, applied: 0, missing: ['0001'] }, 'pawl'), 'fail', /no tables.*pawl migrate/],
+    ['a schema that is behind', judgeSchema({ ...SCHEMA, missing: ['0003_x'] }, 'pawl'), 'fail', /lacks 0003_x.*pawl migrate/],
+    ['a schema of a newer release', judgeSchema({ ...SCHEMA, newer: ['0009_y'] }, 'pawl'), 'ok', /1 of a newer release/],
+    [
+      'a breaking migration',
+      judgeSchema({ ...SCHEMA, newer: ['0009_y'], breaking: ['0009_y'] }, 'pawl'),
+      'fail',
+      /0009_y.*Update this release/,
+    ],
+    ['clocks that agree', judgeClocks({ Postgres: { theirs: NOW + 40, ours: NOW } }), 'ok', /Postgres \+40 ms/],
+    ['a clock that is behind', judgeClocks({ Temporal: { theirs: NOW - 9_000, ours: NOW } }), 'warn', /Temporal -9 s.*NTP/],
+    ['one orchestrator', judgeWorkers(polledBy([ALICE]), NOW), 'ok', /1 orchestrator\(s\): pawl:host:1 \(pawl@1\.0\.0\+aaaa\)/],
+    ['no worker', judgeWorkers(polledBy([]), NOW), 'fail', /no worker polls "q" \(workflow tasks\).*pawl worker/],
+    [
+      'a worker that is gone',
+      judgeWorkers(polledBy([{ ...ALICE, at: NOW - 130_000 }]), NOW),
+      'fail',
+      /no worker polls.*the last to poll: pawl:host:1 2 min 10 s ago/,
+    ],
+    [
+      'a worker that lost half of its polls',
+      judgeWorkers(polledBy([ALICE], [ALICE], []), NOW),
+      'fail',
+      /no worker polls "q:pawl" \(activity tasks\)/,
+    ],
+    [
+      'two builds',
+      judgeWorkers(polledBy([ALICE, { ...ALICE, identity: 'pawl:host:2', build: 'pawl@1.1.0+bbbb' }]), NOW),
+      'warn',
+      /2 orchestrator.*2 builds/,
+    ],
+    ['a stranger', judgeWorkers(polledBy([ALICE], [ALICE, { ...ALICE, identity: '7@host' }]), NOW), 'warn', /and 7@host.*of its own/],
+    ['an empty queue', judgeBacklog(polledBy([ALICE])), 'ok', /no task waits/],
+    ['a moment of backlog', judgeBacklog(waitingFor(500)), 'ok', /3 workflow task\(s\) on "q"/],
+    ['a backlog', judgeBacklog(waitingFor(20_000)), 'warn', /the oldest for 20 s.*more workers/],
+    ['an old backlog', judgeBacklog(waitingFor(90_000)), 'fail', /the oldest for 1 min 30 s/],
+    ['a server without figures', judgeBacklog([{ name: 'q', type: 'workflow', pollers: [], backlog: undefined }]), 'ok', /does not report/],
+    ['agents that answer', judgeAgents([AGENT], NOW), 'ok', /support answered 5 s ago, 2 active/],
+    ['an agent that was not asked', judgeAgents([{ ...AGENT, answeredAt: null }], NOW), 'ok', /no answer within the hour/],
+    [
+      'an agent that no worker serves',
+      judgeAgents([{ ...AGENT, unserved: 3, unservedSince: NOW - 60_000 }, AGENT], NOW),
+      'fail',
+      /support is not \(3 session\(s\), for 1 min\)/,
+    ],
+    ['sessions that need nobody', judgeSessions({ ...NEEDS, nothing: 5, approval: 1 }), 'ok', /1 need a person/],
+    ['sessions that need a person', judgeSessions({ ...NEEDS, recovery: 2, resolution: 1 }), 'warn', /3 need a person.*pawl status/],
+    ['workflows that get on', judgeWorkflows(9, 9, []), 'ok', /9 open, 9 examined, none held up/],
+    [
+      'a workflow that is held up',
+      judgeWorkflows(9, 9, [{ sessionId: 's', waitsFor: 'a worker' }]),
+      'fail',
+      /s waits for a worker.*pawl status/,
+    ],
+    ['a store that is written', judgeStorage(QUIET), 'ok', /no event was set aside/],
+    [
+      'a session that stores nothing',
+      judgeStorage({ ...QUIET, quiet: { sessionIds: ['s'], count: 1, longestMs: 360_000 } }),
+      'warn',
+      /stored nothing for up to 6 min: s.*pawl status/,
+    ],
+    ['stray events', judgeStorage({ ...QUIET, strayEvents: 2 }), 'warn', /2 event\(s\) of other chains.*Report them/],
+  ])('finds %s', (_, found, level, says) => {
+    expect(found?.level).toBe(level)
+    expect(`${found?.measured} ${found?.advice}`).toMatch(says)
+    // Nothing is to be done only where nothing is wrong.
+    expect(found?.advice === undefined).toBe(level === 'ok')
+  })
+
+  it('says nothing of clocks that it could not read', () => {
+    expect(judgeClocks({})).toBeUndefined()
+  })
+})

@@ -1,0 +1,188 @@
+// By when a run must have ended, and what becomes of a message whose time is over before its run begins.
+import { describe, expect, it } from 'vitest'
+import { NO_USAGE } from '../../../src/session/content.ts'
+import { type Deadline, deadlinesInInbox, deadlinesOf } from '../../../src/session/deadlines.ts'
+import { decide, type Decision, dueAt } from '../../../src/session/decide.ts'
+import type { EventBody, RecoveryStrategy, SessionEvent } from '../../../src/session/events.ts'
+import { fold } from '../../../src/session/fold.ts'
+import { DEFAULT_RECOVERY } from '../../../src/session/recovery.ts'
+import type { SessionState } from '../../../src/session/state.ts'
+
+type At = [at: number, body: EventBody]
+
+const STARTED: At = [0, { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 }]
+const said = (at: number, messageId: string, deadlineMs?: number): At => [
+  at,
+  { type: 'message_received', messageId, content: messageId, ...(deadlineMs !== undefined && { deadlineMs }) },
+]
+const run = (at: number, number: number, messageId: string): At => [at, { type: 'run_started', run: number, messageId }]
+const turn = (at: number, number: number, ...takes: string[]): At => [at, { type: 'turn_started', run: number, turn: 1, takes }]
+const declared = (at: number, limits: { run?: number; session?: number }): At => [
+  at,
+  {
+    type: 'agent_declared',
+    digest: 'd',
+    limits: { maxTurns: 9, ...(limits.run !== undefined && { deadlineMs: limits.run }) },
+    ...(limits.session !== undefined && { sessionLimits: { deadlineMs: limits.session } }),
+    checkpoint: 'turn',
+    recovery: DEFAULT_RECOVERY,
+  },
+]
+const failed = (at: number, strategy: RecoveryStrategy, code = 'c'): At => [
+  at,
+  { type: 'error_entered', run: 1, code, reason: 'r', strategy },
+]
+const waits = (at: number, strategy: RecoveryStrategy, nextAttemptAt: number): At => [
+  at,
+  { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy, nextAttemptAt },
+]
+const recovered = (at: number, strategy: RecoveryStrategy, by: 'a person' | 'pawl'): At[] => [
+  [at, { type: 'recovery_started', run: 1, strategy, ...(by === 'pawl' && { automatic: true }) }],
+  [at, { type: 'recovery_ended', run: 1, strategy }],
+]
+
+function stateOf(...events: At[]): SessionState {
+  const folded = fold(
+    undefined,
+    [STARTED, ...events].map(([at, body], index) => ({ v: 1, seq: index + 1, at, ...body }) as SessionEvent),
+  )
+  return folded ?? expect.fail()
+}
+
+const next = (state: SessionState, now: number): Decision => decide(state, dueAt(now))
+const times = (deadlines: Deadline[]): number[] => deadlines.map(({ at }) => at)
+const deadlinesIn = (state: SessionState): number[] => times(deadlinesOf(state, state.current ?? expect.fail()))
+const FAILS = { do: 'fail_run', code: 'deadline_exceeded' }
+
+describe('the deadline of a message', () => {
+  it('counts from when it was accepted, and ends its run in the middle of a turn', () => {
+    const state = stateOf(said(100, 'm', 50), run(120, 1, 'm'), turn(121, 1, 'm'))
+    expect(deadlinesIn(state)).toEqual([150])
+    expect(next(state, 149)).toMatchObject({ do: 'call_model' })
+    expect(next(state, 150)).toMatchObject({ ...FAILS, reason: expect.stringContaining('its message was sent with') })
+  })
+
+  it('becomes that of a run in progress which takes the message, in place of an earlier message’s', () => {
+    const taken = [said(0, 'm', 500), run(1, 1, 'm'), turn(2, 1, 'm'), said(10, 'n', 50), said(11, 'o')]
+    expect(deadlinesIn(stateOf(...taken, turn(20, 1, 'n', 'o')))).toEqual([60])
+    expect(deadlinesIn(stateOf(...taken, said(12, 'p', 900), turn(20, 1, 'n', 'o', 'p')))).toEqual([912])
+  })
+
+  it('does not replace the agent’s own: whichever comes first ends the run', () => {
+    const state = stateOf(said(0, 'm', 500), run(1, 1, 'm'), turn(2, 1, 'm'), declared(3, { run: 100, session: 300 }))
+    expect(deadlinesIn(state)).toEqual([101, 500, 300])
+    expect(next(state, 101)).toMatchObject({ ...FAILS, reason: expect.stringContaining('limits.deadline') })
+  })
+
+  it('leaves the run before it alone if it passes while the message waits; its own run ends without a model call', () => {
+    const answered: EventBody = {
+      type: 'model_completed',
+      run: 1,
+      turn: 1,
+      attempt: 1,
+      model: 'm',
+      content: [],
+      stopReason: 'pause_turn',
+      usage: NO_USAGE,
+      calls: [],
+    }
+    const busy = [said(0, 'm'), run(1, 1, 'm'), turn(2, 1, 'm'), said(3, 'l'), said(3, 'n', 50), said(4, 'o')]
+    const between = stateOf(...busy, [60, answered])
+    expect(next(between, 52)).toMatchObject({ do: 'start_turn', takes: ['l', 'n', 'o'] })
+    // Messages keep their order, so the one behind it waits, too.
+    expect(next(between, 53)).toMatchObject({ do: 'start_turn', takes: ['l'] })
+    const ended: EventBody = { type: 'run_completed', run: 1, turns: 1, stopReason: 'end_turn', usage: NO_USAGE }
+    const after: At[] = [...busy, [59, { type: 'turn_started', run: 1, turn: 2, takes: ['l'] }], [60, ended], run(61, 2, 'n')]
+    const begun = stateOf(...after)
+    // The others open the next run, which is not late.
+    expect(next(begun, 61)).toMatchObject({ do: 'start_turn', takes: ['n'] })
+    expect(next(stateOf(...after, turn(62, 2, 'n')), 62)).toMatchObject(FAILS)
+  })
+
+  it('comes closer during a pause, unlike the agent’s; the run ends once the session is unpaused', () => {
+    const paused: At[] = [said(0, 'm', 150), run(1, 1, 'm'), turn(2, 1, 'm'), declared(3, { run: 300 }), [100, { type: 'session_paused' }]]
+    expect(next(stateOf(...paused), 999)).toEqual({ do: 'wait' })
+    const unpaused = stateOf(...paused, [200, { type: 'session_unpaused' }])
+    expect(deadlinesIn(unpaused)).toEqual([401, 150])
+    expect(next(unpaused, 200)).toMatchObject(FAILS)
+  })
+
+  it('is watched in the first 20 waiting messages that have one', () => {
+    const waiting = Array.from({ length: 50 }, (_, n) => said(n, `m${n}`, n % 2 === 0 ? 1_000 : undefined))
+    expect(times(deadlinesInInbox(stateOf(...waiting)))).toEqual(Array.from({ length: 20 }, (_, n) => 1_000 + 2 * n))
+  })
+})
+
+describe('the deadlines of a session', () => {
+  it('counts from its creation, and is a run’s once a worker has declared it in that run', () => {
+    const events = [said(500, 'm'), run(501, 1, 'm'), turn(502, 1, 'm')]
+    const state = stateOf(...events, declared(503, { session: 1_000 }))
+    expect(next(state, 999)).toMatchObject({ do: 'call_model' })
+    expect(next(state, 1_000)).toMatchObject({ ...FAILS, reason: expect.stringContaining('sessionLimits.deadline') })
+    const ended: EventBody = { type: 'run_interrupted', run: 1 }
+    // A build with another limit may be deployed by now.
+    const later = stateOf(
+      ...events,
+      declared(503, { session: 1_000 }),
+      [504, ended],
+      said(2_000, 'n'),
+      run(2_001, 2, 'n'),
+      turn(2_002, 2, 'n'),
+    )
+    expect(next(later, 2_003)).toMatchObject({ do: 'call_model' })
+  })
+})
+
+describe('a recovery', () => {
+  const events = [said(0, 'm', 500), run(10, 1, 'm'), turn(11, 1, 'm'), declared(12, { run: 300 })]
+
+  it('that pawl makes by itself leaves the run as much time as it had', () => {
+    const waiting = stateOf(...events, waits(100, 'continue_run', 200))
+    expect(deadlinesIn(waiting)).toEqual([310, 500])
+    expect(deadlinesIn(stateOf(...events, waits(100, 'continue_run', 200), ...recovered(200, 'continue_run', 'pawl')))).toEqual([310, 500])
+    const restarted = [...events, waits(100, 'restart_run', 200), ...recovered(200, 'restart_run', 'pawl')]
+    expect(times(deadlinesInInbox(stateOf(...restarted)))).toEqual([500])
+    const again = [...restarted, run(201, 2, 'm')]
+    expect(next(stateOf(...again), 310)).toMatchObject({ do: 'start_turn', takes: ['m'] })
+    expect(deadlinesIn(stateOf(...again, turn(202, 2, 'm')))).toEqual([310, 500])
+    const twice = [...again, turn(202, 2, 'm'), waits(220, 'restart_run', 230), ...recovered(230, 'restart_run', 'pawl'), run(231, 3, 'm')]
+    expect(deadlinesIn(stateOf(...twice, turn(232, 3, 'm')))).toEqual([310, 500])
+  })
+
+  it.each(['continue_run', 'restart_run'] as const)(
+    'by a person lets the agent’s deadline begin anew, not the message’s: %s',
+    (strategy) => {
+      const after = [...events, failed(100, strategy), ...recovered(400, strategy, 'a person')]
+      const again = strategy === 'restart_run' ? [run(400, 2, 'm'), turn(400, 2, 'm')] : []
+      // A worker with another limit may be deployed by now.
+      expect(deadlinesIn(stateOf(...after, ...again))).toEqual([500])
+      expect(deadlinesIn(stateOf(...after, ...again, declared(410, { run: 200 })))).toEqual([600, 500])
+    },
+  )
+
+  it.each(['continue_run', 'restart_run'] as const)('by a person from a deadline gives the run new time: %s', (strategy) => {
+    const after = [...events, failed(310, strategy, 'deadline_exceeded'), ...recovered(700, strategy, 'a person')]
+    const again = strategy === 'restart_run' ? [run(700, 2, 'm'), turn(700, 2, 'm')] : []
+    expect(deadlinesIn(stateOf(...after, ...again))).toEqual([])
+    expect(next(stateOf(...after, ...again), 9_999)).toMatchObject({ do: 'call_model' })
+    expect(deadlinesIn(stateOf(...after, ...again, declared(710, { run: 300 })))).toEqual([1_000])
+  })
+
+  it('by a person during a pause lets the agent’s deadline count from the end of the pause', () => {
+    const paused: At[] = [failed(100, 'continue_run'), [150, { type: 'session_paused' }], ...recovered(200, 'continue_run', 'a person')]
+    const state = stateOf(...events, ...paused, [250, { type: 'session_unpaused' }], declared(260, { run: 300 }))
+    expect(deadlinesIn(state)).toEqual([550, 500])
+  })
+
+  it('by a person leaves messages that no run has taken their deadlines', () => {
+    const state = stateOf(...events, said(50, 'n', 100), failed(60, 'restart_run'), ...recovered(70, 'restart_run', 'a person'))
+    expect(times(deadlinesInInbox(state))).toEqual([500, 150])
+    const late = stateOf(
+      ...events,
+      said(50, 'n', 900),
+      failed(510, 'restart_run', 'deadline_exceeded'),
+      ...recovered(520, 'restart_run', 'a person'),
+    )
+    expect(times(deadlinesInInbox(late))).toEqual([950])
+  })
+})

@@ -1,0 +1,116 @@
+// Which hooks are due at a point of a session, from its events alone: after what has happened, and after going back.
+import { describe, expect, it } from 'vitest'
+import { NO_USAGE } from '../../../src/session/content.ts'
+import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
+import { addToHookPast, type HookPlace, hasRun, noPast, placesAfter, placesBefore } from '../../../src/session/hook-past.ts'
+
+const PAY = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'pay' }
+const LOOK = { run: 1, turn: 1, callId: 't_1_1_1', tool: 'look' }
+
+const OPENED: EventBody[] = [
+  { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },
+  { type: 'message_received', messageId: 'm', content: 'go' },
+  { type: 'run_started', run: 1, messageId: 'm' },
+  { type: 'turn_started', run: 1, turn: 1, takes: ['m'] },
+]
+const ANSWERED: EventBody[] = [
+  ...OPENED,
+  {
+    type: 'model_completed',
+    run: 1,
+    turn: 1,
+    attempt: 1,
+    model: 'scripted',
+    content: [PAY, LOOK].map(({ tool }) => ({ type: 'tool_use' as const, id: 'x', name: tool, input: { of: tool } })),
+    stopReason: 'tool_use',
+    usage: NO_USAGE,
+    calls: [],
+  },
+]
+const ENDED: EventBody[] = [
+  ...ANSWERED,
+  { type: 'tool_completed', ...PAY, attempt: 1, value: 'paid' },
+  { type: 'tool_failed', ...LOOK, attempt: 1, code: 'tool_failed', message: 'it threw' },
+]
+const seqOf = (bodies: readonly EventBody[]): number => bodies.length
+
+function pastOf(...bodies: EventBody[]) {
+  const past = noPast()
+  for (const [index, body] of bodies.entries()) addToHookPast(past, { v: 1, seq: index + 1, at: 0, ...body } as SessionEvent)
+  return past
+}
+
+/** Events of hooks, with their calls. */
+const names = (places: HookPlace[][]): string[][] =>
+  places.map((list) => list.map(({ on, outcome }) => (outcome ? `${on} ${outcome.callId}` : on)))
+
+const ran = (on: 'agentStart' | 'postToolUse', callId?: string): EventBody => ({
+  type: 'hook_answered',
+  run: 1,
+  turn: 1,
+  on,
+  hook: 'h',
+  attempt: 1,
+  ...(callId !== undefined && { callId }),
+})
+
+describe('the hooks that are due', () => {
+  it('before the first model call of a run are those of its start and of the turn', () => {
+    expect(names(placesBefore(pastOf(...OPENED), 1))).toEqual([[], [], ['agentStart'], ['turnStart']])
+  })
+
+  it('before the next one are those of each outcome, of the end of the turn, and of the new turn', () => {
+    expect(names(placesBefore(pastOf(...ENDED), 2))).toEqual([
+      ['postToolUse t_1_1_0', 'postToolUseFailure t_1_1_1'],
+      ['turnEnd'],
+      [],
+      ['turnStart'],
+    ])
+  })
+
+  it('get the arguments with which a call was executed, and its result or error', () => {
+    const changed: EventBody = { ...ran('postToolUse', PAY.callId), on: 'preToolUse', answer: { modify: { of: 'less' } } } as EventBody
+    const [outcomes] = placesAfter(pastOf(...ANSWERED, changed, ...ENDED.slice(ANSWERED.length)))
+    expect(outcomes?.map(({ outcome }) => outcome)).toEqual([
+      { turn: 1, callId: PAY.callId, tool: 'pay', args: { of: 'less' }, result: 'paid' },
+      { turn: 1, callId: LOOK.callId, tool: 'look', args: { of: 'look' }, error: { code: 'tool_failed', message: 'it threw' } },
+    ])
+  })
+
+  it('have answered once their answers are recorded, whatever the turn for a run’s start', () => {
+    const past = pastOf(...ENDED, ran('agentStart'), ran('postToolUse', PAY.callId))
+    const [outcomes] = placesAfter(past)
+    expect(outcomes?.map((place) => hasRun(past, place, 'h'))).toEqual([true, false])
+    expect(hasRun(past, { on: 'agentStart', turn: 2 }, 'h')).toBe(true)
+    expect(hasRun(past, { on: 'agentStart', turn: 2 }, 'another')).toBe(false)
+  })
+})
+
+describe('after going back', () => {
+  it('to before the calls ended, their outcomes and what hooks said of them are forgotten', () => {
+    const toSeq = seqOf(ANSWERED)
+    const back: EventBody = { type: 'rolled_back', toSeq, upToSeq: seqOf(ENDED) + 1, reason: 'requested' } as EventBody
+    const past = pastOf(...ENDED, ran('postToolUse', PAY.callId), back)
+    expect(names(placesAfter(past))).toEqual([[], ['turnEnd']])
+  })
+
+  it.each(['restart_run', 'abandon'] as const)('by %s, the run has no past', (strategy) => {
+    const recovered = { type: 'recovery_started', run: 1, strategy, by: 'ann' } as unknown as EventBody
+    const past = pastOf(...ENDED, ran('agentStart'), recovered)
+    expect(names(placesBefore(past, 1))).toEqual([[], [], ['agentStart'], ['turnStart']])
+    expect(hasRun(past, { on: 'agentStart', turn: 1 }, 'h')).toBe(false)
+  })
+
+  it('by a selective recovery, a call that is made again is seen again, and the others are not', () => {
+    const again = { callId: PAY.callId, generation: 2 }
+    const recovered = { type: 'recovery_started', run: 1, strategy: 'selective', redo: [again], by: 'ann' } as unknown as EventBody
+    const saidOfBoth = [ran('postToolUse', PAY.callId), ran('postToolUse', LOOK.callId)]
+    const past = pastOf(...ENDED, ...saidOfBoth, recovered, { type: 'tool_completed', ...PAY, attempt: 1, value: 'paid again' })
+    const [outcomes = []] = placesAfter(past)
+    expect(outcomes.map(({ outcome }) => outcome?.callId)).toEqual([LOOK.callId, PAY.callId])
+    const place = outcomes.find(({ outcome }) => outcome?.callId === PAY.callId)
+    expect(place?.outcome?.result).toBe('paid again')
+    expect(place && hasRun(past, place, 'h')).toBe(false)
+    expect(hasRun(past, { on: 'postToolUse', turn: 1, outcome: { ...LOOK, args: null } }, 'h')).toBe(true)
+  })
+})

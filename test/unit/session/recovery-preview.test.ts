@@ -1,0 +1,220 @@
+// What each strategy would keep and redo, compared with what the fold, the transcript and the next decision make of the recovery.
+import { describe, expect, it } from 'vitest'
+import { NO_USAGE } from '../../../src/session/content.ts'
+import { decide, dueAt } from '../../../src/session/decide.ts'
+import {
+  type Effect,
+  type EventBody,
+  type RecoveryStrategy,
+  requestIdOf,
+  type Resolution,
+  type SessionEvent,
+} from '../../../src/session/events.ts'
+import { fold } from '../../../src/session/fold.ts'
+import { type EndedCall, type NextStep, previewRecoveries } from '../../../src/session/recovery-preview.ts'
+import type { SessionState } from '../../../src/session/state.ts'
+import { addToTranscript, emptyTranscript } from '../../../src/session/transcript.ts'
+
+const OPENED: EventBody[] = [
+  { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },
+  { type: 'message_received', messageId: 'm', content: 'go' },
+  { type: 'run_started', run: 1, messageId: 'm' },
+]
+const TOOLS: Record<string, Effect> = { look: 'read', put: 'idempotent', pay: 'external' }
+
+const resolution = (tool: string, turn: number, index: number): Resolution => {
+  const effect = TOOLS[tool] ?? 'read'
+  return {
+    index,
+    tool,
+    effect,
+    ...(effect !== 'read' && { key: `key-${turn}-${index}` }),
+    inputDigest: `${turn}-${index}`,
+    schemaDigest: 's',
+    timeoutMs: 1_000,
+    retry: { maxRetries: 0, baseDelayMs: 10 },
+    verify: false,
+  }
+}
+
+/** A turn whose model requests these tools; those marked with `!` get no result, with `✗` an error result, with `?` an unknown one. */
+function turnOf(turn: number, ...requested: string[]): EventBody[] {
+  const tools = requested.map((tool) => tool.replace(/\W/, ''))
+  const place = (index: number) => ({ run: 1, turn, callId: `t_1_${turn}_${index}`, tool: tools[index] ?? '' })
+  return [
+    { type: 'turn_started', run: 1, turn, takes: turn === 1 ? ['m'] : [] },
+    {
+      type: 'model_completed',
+      run: 1,
+      turn,
+      attempt: 1,
+      model: 'scripted',
+      content: tools.map((name) => ({ type: 'tool_use', id: 'x', name, input: {} })),
+      stopReason: 'tool_use',
+      usage: NO_USAGE,
+      calls: tools.map((tool, index) => resolution(tool, turn, index)),
+    },
+    ...requested.flatMap((mark, index): EventBody[] => {
+      const { effect, inputDigest, key } = resolution(tools[index] ?? '', turn, index)
+      const issued: EventBody = { type: 'tool_issued', ...place(index), index, effect, inputDigest, input: {}, ...(key && { key }) }
+      if (mark.endsWith('!')) return index === 0 ? [issued] : []
+      if (mark.endsWith('✗')) return [issued, { type: 'tool_failed', ...place(index), attempt: 1, code: 'c', message: 'no' }]
+      if (mark.endsWith('?')) return [issued, { type: 'tool_unknown', ...place(index), attempt: 1, message: 'who knows' }]
+      return [issued, { type: 'tool_completed', ...place(index), attempt: 1, value: 1 }]
+    }),
+  ]
+}
+
+const failed = (turn: number): EventBody => ({ type: 'error_entered', run: 1, turn, code: 'c', reason: 'r', strategy: 'manual' })
+const modelFails = (turn: number): EventBody[] => [{ type: 'turn_started', run: 1, turn, takes: turn === 1 ? ['m'] : [] }, failed(turn)]
+
+const eventsOf = (bodies: readonly EventBody[]): SessionEvent[] =>
+  bodies.map((body, index) => ({ v: 1, seq: index + 1, at: 1, ...body }) as SessionEvent)
+const stateOf = (events: readonly SessionEvent[]): SessionState => fold(undefined, events) ?? expect.fail()
+
+/** The calls with a result, as the store's rows have them. */
+function endedIn(events: readonly SessionEvent[]): EndedCall[] {
+  return events.flatMap((event) => {
+    if (event.type !== 'tool_completed' && event.type !== 'tool_failed' && event.type !== 'tool_unknown') return []
+    return [{ callId: event.callId, turn: event.turn, isEffect: event.type === 'tool_completed' && TOOLS[event.tool] !== 'read' }]
+  })
+}
+
+/** Ids of the calls whose results the model still sees. */
+function shownIn(events: readonly SessionEvent[]): string[] {
+  const transcript = emptyTranscript()
+  for (const event of events) addToTranscript(transcript, event)
+  const closed = transcript.messages.flatMap(({ content }) =>
+    typeof content === 'string' ? [] : content.flatMap((block) => (block.type === 'tool_result' ? [block.tool_use_id] : [])),
+  )
+  return [...closed, ...(transcript.open ? transcript.open.results.keys() : [])]
+}
+
+/** What the session does first after the recovery. */
+function firstStep(state: SessionState): NextStep | undefined {
+  const decision = decide(state, dueAt(0))
+  switch (decision.do) {
+    case 'start_run':
+      return { step: 'new_run', run: decision.run }
+    case 'start_turn':
+    case 'call_model':
+      return { step: 'model_call', run: decision.run, turn: decision.turn }
+    case 'run_calls':
+      return { step: 'calls', run: decision.run, turn: decision.turn }
+    case 'complete_run':
+      return { step: 'completion', run: decision.run }
+    default:
+      return undefined
+  }
+}
+
+const [A, B, C] = ['t_1_1_0', 't_1_1_1', 't_1_2_0']
+
+/** A read of turn 1 is made again after turn 2 has failed, and the run fails again meanwhile. */
+const REOPENED: EventBody[] = [
+  ...turnOf(1, 'put', 'look✗'),
+  ...modelFails(2),
+  { type: 'recovery_started', run: 1, strategy: 'selective', turn: 1, toSeq: 5, redo: [{ callId: 't_1_1_1', as: 't_1_1_1#2' }] },
+  { type: 'recovery_ended', run: 1, strategy: 'selective' },
+  failed(1),
+]
+
+const CASES: [string, EventBody[], RecoveryStrategy, object][] = [
+  ['a model call that failed', modelFails(1), 'continue_run', { keeps: [], next: { step: 'model_call', run: 1, turn: 1 } }],
+  ['a model call that failed', modelFails(1), 'restart_run', { keeps: [], next: { step: 'new_run', run: 2 } }],
+  ['a model call that failed', modelFails(1), 'abandon', { keeps: [], leaves: [] }],
+  [
+    'a model call that failed while a message waited',
+    [...modelFails(1), { type: 'message_received', messageId: 'm2', content: 'and?' }],
+    'abandon',
+    { next: { step: 'new_run', run: 2 } },
+  ],
+  ['an effect, then a read', [...turnOf(1, 'put', 'look'), ...turnOf(2, 'look'), ...modelFails(3)], 'continue_run', { keeps: [A, B, C] }],
+  [
+    'an effect, then a read',
+    [...turnOf(1, 'put', 'look'), ...turnOf(2, 'look'), ...modelFails(3)],
+    'restart_from_last_effect',
+    { keeps: [A, B], leaves: [C], next: { step: 'model_call', run: 1, turn: 4 } },
+  ],
+  [
+    'an effect, then a read',
+    [...turnOf(1, 'put', 'look'), ...turnOf(2, 'look'), ...modelFails(3)],
+    'restart_run',
+    { keeps: [], replays: [A], leaves: [B, C] },
+  ],
+  [
+    'an effect, then a read',
+    [...turnOf(1, 'put', 'look'), ...turnOf(2, 'look'), ...modelFails(3)],
+    'abandon',
+    { keeps: [], replays: [A], leaves: [B, C] },
+  ],
+  ['a call without a result', [...turnOf(1, 'put', 'pay!'), failed(1)], 'continue_run', { keeps: [A], executes: [B], drops: [] }],
+  [
+    'a call without a result',
+    [...turnOf(1, 'put', 'pay!'), failed(1)],
+    'restart_from_last_effect',
+    { keeps: [A], executes: [], drops: [B], next: { step: 'model_call', run: 1, turn: 2 } },
+  ],
+  ['a call without a result', [...turnOf(1, 'put', 'pay!'), failed(1)], 'abandon', { keeps: [], replays: [A], drops: [B] }],
+  ['an error result', [...turnOf(1, 'put✗'), ...modelFails(2)], 'restart_run', { keeps: [], replays: [], leaves: [A] }],
+  [
+    'a turn that was reopened, and not finished',
+    REOPENED,
+    'restart_from_last_effect',
+    { keeps: [A], drops: ['t_1_1_1#2'], next: { step: 'model_call', run: 1, turn: 3 } },
+  ],
+  [
+    'a turn that was reopened, and not finished',
+    REOPENED,
+    'continue_run',
+    { executes: ['t_1_1_1#2'], next: { step: 'calls', run: 1, turn: 1 } },
+  ],
+  ['all calls ended', [...turnOf(1, 'put'), failed(1)], 'continue_run', { keeps: [A], next: { step: 'model_call', run: 1, turn: 2 } }],
+]
+
+describe('a preview', () => {
+  it.each(CASES.map(([failure, ...rest]) => ({ failure, strategy: rest[1], rest })))(
+    'says what $strategy keeps and what comes next, after $failure',
+    ({ rest: [bodies, strategy, expected] }) => {
+      const events = eventsOf([...OPENED, ...bodies])
+      const before = stateOf(events)
+      const run = before.current ?? expect.fail()
+      const found = previewRecoveries(before, run, endedIn(events)).find((one) => one.strategy === strategy) ?? expect.fail()
+      expect(found).toMatchObject({ strategy, ...expected })
+      expect(found.refused).toBeUndefined()
+      const toSeq = strategy === 'restart_from_last_effect' ? (run.lastEffect?.seq ?? before.seq) : undefined
+      const started: EventBody = { type: 'recovery_started', run: 1, strategy, ...(toSeq !== undefined && { toSeq }) }
+      const after = eventsOf([...OPENED, ...bodies, started, { type: 'recovery_ended', run: 1, strategy }])
+      // A dropped call whose turn stays has a result that says that it was never run.
+      const closed = found.drops.map(requestIdOf).filter((callId) => shownIn(after).includes(callId))
+      expect(shownIn(after).sort()).toEqual([...found.keeps, ...closed].sort())
+      expect(firstStep(stateOf(after))).toEqual(found.next)
+    },
+  )
+
+  it('names the suggested strategy first, and why others are not possible now', () => {
+    const events = eventsOf([...OPENED, ...turnOf(1, 'pay?'), ...modelFails(2)])
+    const state = stateOf(events)
+    const previews = previewRecoveries(state, state.current ?? expect.fail(), endedIn(events))
+    expect(previews.map(({ strategy, suggested, refused }) => [strategy, suggested, refused?.code])).toEqual([
+      ['manual', true, undefined],
+      ['continue_run', false, 'outcome_unknown'],
+      ['restart_from_last_effect', false, 'outcome_unknown'],
+      ['restart_run', false, 'outcome_unknown'],
+      ['abandon', false, undefined],
+    ])
+  })
+
+  it('of an error that pawl leaves by itself allows only to abandon the run', () => {
+    const events = eventsOf([
+      ...OPENED,
+      { type: 'turn_started', run: 1, turn: 1, takes: ['m'] },
+      { ...failed(1), strategy: 'automatic' } as EventBody,
+    ])
+    const state = stateOf(events)
+    const previews = previewRecoveries(state, state.current ?? expect.fail(), [])
+    const possible = previews.filter(({ refused }) => !refused).map(({ strategy }) => strategy)
+    expect(possible.sort()).toEqual(['abandon', 'manual'])
+    expect(previews.find(({ strategy }) => strategy === 'restart_run')?.refused?.code).toBe('recovers_by_itself')
+  })
+})

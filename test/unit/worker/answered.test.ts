@@ -1,0 +1,113 @@
+// Executors that end after they have received a model's answer and before its calls are resolved.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { ModelAnswer } from '../../../src/jobs/contract.ts'
+import type { Holding } from '../../../src/worker/protocol.ts'
+import { order, type Played, settled, startCrew, watched } from './support/crew.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const ANSWER: ModelAnswer = {
+  content: [{ type: 'tool_use', id: 'x', name: 'look', input: {} }],
+  stopReason: 'tool_use',
+  usage: {} as ModelAnswer['usage'],
+  model: 'm',
+}
+const call = (more: object = {}) => ({ ...order('model:1:1', { kind: 'callModel' }), ...more })
+const ordersOf = ({ received }: Played) => received.flatMap((message) => (message.type === 'job' ? [message.order] : []))
+
+/** The executor has accepted its newest job and handed the answer over. */
+async function answers(executor: Played): Promise<void> {
+  const job = executor.jobs().at(-1) ?? expect.fail('no job')
+  await executor.accept(job)
+  await executor.say({ type: 'answered', job, answer: ANSWER })
+}
+
+describe('an answer whose executor dies', () => {
+  it('goes to another executor with the next attempt, and the death is recorded as a failed one', async () => {
+    const { pool, executor, leases } = startCrew()
+    const [one, two] = [await executor(1), await executor(2)]
+    const seen = watched(pool.dispatch(call()))
+    await settled()
+    await answers(one)
+    await one.die()
+    const failed = [
+      { attempt: 1, class: 'WorkerDied', message: 'Worker host:1001 died (crash) during model:1:1.', retryable: true, worker: 'host:1001' },
+    ]
+    expect(ordersOf(two)).toMatchObject([{ answer: ANSWER, attempt: { number: 2, failed }, ticket: { report: { attempt: 2, failed } } }])
+    expect(leases.get('model:1:1')?.recorded).toEqual([{ attempt: 2, failed }])
+    await two.answer(two.jobs()[0] ?? '', 'resolved')
+    expect(seen).toEqual({ outcome: { result: 'resolved' } })
+  })
+
+  it('waits for an executor longer than other jobs, but not forever: then the call fails with the death', async () => {
+    const { pool, executor } = startCrew()
+    const one = await executor(1)
+    const seen = watched(pool.dispatch(call()))
+    await settled()
+    await answers(one)
+    await one.die()
+    await vi.advanceTimersByTimeAsync(20_000)
+    expect(seen).toEqual({})
+    await vi.advanceTimersByTimeAsync(11_000)
+    expect(seen.error).toMatchObject({ type: 'WorkerDied', details: [{ attempt: 1, failed: [], worker: 'host:1001', cause: 'crash' }] })
+  })
+
+  it('waits no longer once its attempt is to stop', async () => {
+    const { pool, executor, leases } = startCrew()
+    const one = await executor(1)
+    const seen = watched(pool.dispatch(call()))
+    await settled()
+    await answers(one)
+    await one.die()
+    leases.get('model:1:1')?.stop('cancelled')
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(seen.error).toMatchObject({ type: 'WorkerDied' })
+  })
+
+  it('is given up with the fifth executor, those before this activity included', async () => {
+    const { pool, executor } = startCrew()
+    let one = await executor(1)
+    const { input } = call()
+    const seen = watched(
+      pool.dispatch(
+        call({ input: { ...input, prior: { attempts: 2, failures: 0, deaths: 2 } }, attempt: { number: 3, failed: [], failures: 0 } }),
+      ),
+    )
+    await settled()
+    for (const successor of [2, 3, 4]) {
+      await answers(one)
+      await one.die()
+      one = await executor(successor)
+    }
+    expect(seen.error).toMatchObject({ type: 'WorkerDied' })
+    const [report] = (seen.error as { details: { attempt: number; failed: { attempt: number }[] }[] }).details
+    expect([report?.attempt, report?.failed.map(({ attempt }) => attempt)]).toEqual([5, [3, 4]])
+  })
+
+  it('was known to the orchestrator before this one', async () => {
+    const { executor, adopted } = startCrew()
+    const holding: Holding[] = [{ job: 'j', order: call(), begun: false, answer: ANSWER }]
+    const [one, two] = [await executor(1, { holding }), await executor(2)]
+    await one.die()
+    expect(ordersOf(two)).toMatchObject([{ answer: ANSWER, attempt: { number: 2 } }])
+    await two.answer(two.jobs()[0] ?? '', 'resolved')
+    expect(await adopted[0]?.running).toEqual({ result: 'resolved' })
+  })
+})
+
+it('an answer whose executor must end for another call goes on with the same attempt', async () => {
+  const { pool, executor, leases } = startCrew()
+  const one = await executor(1)
+  void pool.dispatch(order('overdue', { once: true })).catch(() => undefined)
+  void pool.dispatch(call())
+  await settled()
+  await one.accept(one.jobs()[0] ?? '')
+  await answers(one)
+  const two = await executor(2)
+  const [held] = pool.executors()
+  pool.endFor(held ?? expect.fail('no executor'), new Set([one.jobs()[0] ?? '']))
+  await settled()
+  expect(ordersOf(two)).toMatchObject([{ answer: ANSWER, attempt: { number: 1, failed: [] } }])
+  expect(leases.get('model:1:1')?.recorded).toEqual([])
+})

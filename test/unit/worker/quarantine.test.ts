@@ -1,0 +1,170 @@
+// Work that kills executors is kept away from other work.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type Crew, order, type Played, settled, startCrew, watched } from './support/crew.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+/** Executors that are replaced when they die, as the parent does it. */
+async function teamOf(size: number) {
+  const crew = startCrew()
+  const members = new Map<number, Played>()
+  let last = 0
+  const hire = async (): Promise<void> => void members.set(++last, await crew.executor(last))
+  for (let n = 0; n < size; n++) await hire()
+
+  const placed = (call: string) => crew.story.filter((line) => line.startsWith(`job ${call} on `)).length
+
+  /** Where the call is, once an executor has accepted it. */
+  async function runs(call: string): Promise<number> {
+    const line = crew.story.findLast((one) => one.startsWith(`job ${call} on `))
+    const id = Number(line?.split(' ').at(-1))
+    const member = members.get(id)
+    if (!member) throw new Error(`${call} runs nowhere: ${crew.story.join('; ')}`)
+    await member.accept(member.jobs().at(-1) ?? '')
+    return id
+  }
+  return {
+    ...crew,
+    runs,
+    hire,
+    placed,
+    /** Gives it to an executor, when its turn has come. */
+    async give(call: string, session = call): Promise<number> {
+      const times = placed(call)
+      watched(crew.pool.dispatch(order(call, { session })))
+      for (let waited = 0; placed(call) === times && waited < 15_000; waited += 5) await vi.advanceTimersByTimeAsync(waited && 5)
+      return runs(call)
+    },
+    begin: (call: string, session = call) => begin(crew, call, session),
+    async die(id: number): Promise<void> {
+      await members.get(id)?.die()
+      members.delete(id)
+    },
+    async finish(id: number): Promise<void> {
+      const member = members.get(id)
+      await member?.answer(member.jobs().at(-1) ?? '', 'done')
+    },
+  }
+}
+
+async function begin({ pool }: Crew, call: string, session: string) {
+  const seen = watched(pool.dispatch(order(call, { session })))
+  await settled()
+  return seen
+}
+
+/** A team in which the session `bad` has killed two executors. */
+async function withSuspect(size: number) {
+  const team = await teamOf(size)
+  for (let death = 0; death < 2; death++) {
+    await team.die(await team.give('bad'))
+    await team.hire()
+  }
+  return team
+}
+
+describe('a tool of a session that has killed two executors', () => {
+  it('runs where nothing else does from then on, however often it kills', async () => {
+    const team = await withSuspect(2)
+    const early = [await team.give('a'), await team.give('b')]
+    for (let death = 0; death < 3; death++) {
+      const kept = await team.give('bad')
+      expect(early).not.toContain(kept)
+      const others = [await team.give(`a${death}`), await team.give(`b${death}`), await team.give(`c${death}`)]
+      expect(others).not.toContain(kept)
+      await team.die(kept)
+      // Nothing is given to the successor either.
+      await team.hire()
+      expect(await team.give(`d${death}`)).toBe(others[0])
+    }
+  })
+
+  it('waits for the successor of the executor that it has killed, and not for ever', async () => {
+    const team = await withSuspect(2)
+    await team.die(await team.give('bad'))
+    const seen = await team.begin('bad', 'bad')
+    await vi.advanceTimersByTimeAsync(9_000)
+    expect(team.placed('bad')).toBe(3)
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect(team.placed('bad')).toBe(4)
+    expect(seen).toEqual({})
+  })
+
+  it('runs alone: another suspect waits for it to end', async () => {
+    const team = await withSuspect(3)
+    for (let death = 0; death < 2; death++) {
+      await team.die(await team.give('worse'))
+      await team.hire()
+    }
+    const kept = await team.give('bad')
+    await team.begin('worse', 'worse')
+    const isPlaced = () => team.story.at(-1)?.startsWith('job worse')
+    expect(isPlaced()).toBe(false)
+    await team.finish(kept)
+    expect(isPlaced()).toBe(true)
+  })
+
+  it('goes behind one with fewer deaths, which may only have been beside it', async () => {
+    const team = await withSuspect(3)
+    await team.die(await team.give('bad'))
+    await team.hire()
+    for (let death = 0; death < 2; death++) {
+      await team.die(await team.give('beside'))
+      await team.hire()
+    }
+    const kept = await team.give('first', 'bad')
+    await team.begin('bad', 'bad')
+    await team.begin('beside', 'beside')
+    await team.die(kept)
+    await team.hire()
+    for (let waited = 0; team.placed('beside') < 3 && waited < 9_000; waited += 5) await vi.advanceTimersByTimeAsync(5)
+    expect([team.placed('beside'), team.placed('bad')]).toEqual([3, 3])
+  })
+
+  it('is called at ever longer intervals', async () => {
+    const team = await withSuspect(2)
+    const begun: number[] = []
+    for (let death = 0; death < 7; death++) {
+      const from = Date.now()
+      const kept = await team.give('bad')
+      begun.push(Date.now() - from)
+      await team.die(kept)
+      await team.hire()
+    }
+    expect(begun).toEqual([0, 125, 250, 500, 1_000, 2_000, 2_000])
+  })
+
+  it('is trusted again once it has ended without a death', async () => {
+    const team = await withSuspect(2)
+    const kept = await team.give('bad')
+    await team.finish(kept)
+    await vi.advanceTimersByTimeAsync(100_000)
+    const [one, two] = [await team.give('a'), await team.give('b')]
+    expect(new Set([one, two]).size).toBe(2)
+    const again = await team.give('bad')
+    // The least busy one, as for any other call: others join it.
+    const more = [await team.give('c'), await team.give('d')]
+    expect(more).toContain(again)
+  })
+
+  it('runs at once if there is one executor', async () => {
+    const team = await withSuspect(1)
+    expect(await team.give('a')).toBe(3)
+    expect(await team.give('bad')).toBe(3)
+  })
+})
+
+describe('a call whose executor was killed by another one', () => {
+  it('is no suspect after one death', async () => {
+    const team = await teamOf(2)
+    const [bad, innocent, third] = [await team.give('bad'), await team.give('x'), await team.give('innocent')]
+    expect([bad, innocent]).toContain(third)
+    await team.die(third)
+    await team.hire()
+    expect(await team.give('innocent')).toBeGreaterThan(0)
+    // Other work is put beside it.
+    const others = [await team.give('a'), await team.give('b'), await team.give('c')]
+    expect(new Set(others).size).toBe(2)
+  })
+})

@@ -1,0 +1,52 @@
+// The lines of Temporal's SDK: what becomes of them.
+import type { LogEntry } from '@temporalio/worker'
+import { describe, expect, it } from 'vitest'
+import { StoreError } from '../../../src/store/errors.ts'
+import { sdkLine } from '../../../src/worker/orchestrator/sdk-lines.ts'
+
+const entry = (level: LogEntry['level'], message: string, meta: object = {}): LogEntry => ({
+  level,
+  message,
+  meta: meta as Record<string, string>,
+  timestampNanos: 0n,
+})
+const nobody = () => undefined
+
+describe("a line of Temporal's SDK", () => {
+  it('about a workflow task that failed is an error with its reason and the session of its execution', () => {
+    const failure =
+      'Failure { failure: Some(Failure { message: "[TMPRL1100] Nondeterminism error: \\"x\\"", source: "", stack_trace: "" }), force_cause: NonDeterministicError }'
+    const meta = { sdkComponent: 'core', target: 'temporalio_sdk_core::worker::workflow', runId: 'e1', failure }
+    expect(sdkLine(entry('WARN', 'Failing workflow task', meta), (execution) => (execution === 'e1' ? 's1' : undefined))).toEqual({
+      level: 'error',
+      message: 'a workflow task failed: Temporal retries it',
+      fields: { session: 's1', execution: 'e1', reason: '[TMPRL1100] Nondeterminism error: "x"', sdk: 'core' },
+      mayBeOutage: false,
+    })
+  })
+
+  it('that names a workflow names its session', () => {
+    const meta = { sdkComponent: 'worker', workflowId: 'pawl:s2', runId: 'e2', taskQueue: 'pawl', error: new Error('broken') }
+    expect(sdkLine(entry('ERROR', 'External sink function threw an error', meta), nobody)).toMatchObject({
+      level: 'error',
+      fields: { session: 's2', execution: 'e2', taskQueue: 'pawl', err: { message: 'broken' } },
+    })
+  })
+
+  it.each([
+    ['gRPC call poll_workflow_task_queue retried 6 times', { error: 'Status { code: Unavailable, message: "tcp connect error" }' }],
+    ['Error when recording heartbeat: Status { code: Unavailable, message: "tcp connect error" }', {}],
+    ['Network error while responding', { error: 'Status { code: Unavailable }' }],
+  ])('about a call that failed may mean that the server is away: %s', (message, meta) => {
+    expect(sdkLine(entry('WARN', message, meta), nobody)).toMatchObject({ level: 'warn', mayBeOutage: true })
+  })
+
+  it('that says what pawl says itself is for debugging, or left out', () => {
+    const failed = (activityType: string, error: Error) =>
+      sdkLine(entry('WARN', 'Activity failed', { workflowId: 'pawl:s1', activityType, error }), nobody)
+    expect(failed('callModel', new Error('busy'))).toMatchObject({ level: 'debug', fields: { session: 's1', activityType: 'callModel' } })
+    expect(failed('flush', new StoreError('store_unavailable', 'away'))).toMatchObject({ level: 'debug' })
+    expect(failed('flush', new TypeError('a bug'))).toMatchObject({ level: 'warn' })
+    expect(sdkLine(entry('WARN', 'No workflows registered, not polling for workflow tasks'), nobody)).toBeUndefined()
+  })
+})

@@ -1,0 +1,304 @@
+// The log line of each event: its level, its message and its fields.
+import { describe, expect, it } from 'vitest'
+import { NO_USAGE } from '../../../src/session/content.ts'
+import type { EventBody, EventOf, EventType, FailedAttempt, SessionEvent } from '../../../src/session/events.ts'
+import { type Known, sessionLine, type SessionLine } from '../../../src/worker/orchestrator/session-lines.ts'
+
+/** Contents and results: they belong to no line. */
+const TEXT = 'what was said'
+const AT = Date.UTC(2026, 10, 1)
+const USAGE = { ...NO_USAGE, input_tokens: 7, output_tokens: 5, cache_read_input_tokens: 3 }
+const SPENT = { inputTokens: 7, outputTokens: 5, cacheReadTokens: 3 }
+const KNOWN: Known = { agent: 'support', run: 2, turn: 4, startedAt: AT - 1_500, usage: USAGE, usd: 0.25 }
+const TURN = { run: 2, turn: 4 }
+const CALL = { ...TURN, callId: 't_2_4_0', tool: 'refund' }
+const OF_CALL = { ...TURN, call: 't_2_4_0', tool: 'refund' }
+const FAILED: FailedAttempt = {
+  attempt: 1,
+  class: 'ModelError',
+  code: 'overloaded_error',
+  message: 'Busy.',
+  retryable: true,
+  nextDelayMs: 500,
+  worker: 'host:1',
+}
+const OF_FAILED = {
+  attempt: 1,
+  type: 'ModelError',
+  code: 'overloaded_error',
+  reason: 'Busy.',
+  retryable: true,
+  retryInMs: 500,
+  worker: 'host:1',
+}
+const RECOVERY = { automatic: [], maxAttempts: 1, baseDelayMs: 1, maxDelayMs: 1, perHour: 1 }
+const RESOLUTION = {
+  index: 0,
+  tool: 'refund',
+  effect: 'external' as const,
+  inputDigest: 'd',
+  schemaDigest: 's',
+  timeoutMs: 1,
+  retry: { maxRetries: 0, baseDelayMs: 0 },
+  verify: true,
+}
+
+type Row<T extends EventType> = [body: EventBody & { type: T }, level: string, message: string, fields: object]
+
+const LINES: { [T in EventType]: Row<T> } = {
+  session_started: [
+    { type: 'session_started', sessionId: 's', agent: 'support', context: TEXT, tags: [], executionId: 'e', coreVersion: 1 },
+    'info',
+    'session opened',
+    { agent: 'support' },
+  ],
+  session_resumed: [
+    { type: 'session_resumed', executionId: 'e2', fromEpoch: 'e', coreVersion: 1 },
+    'info',
+    'session resumed',
+    { ...TURN, agent: 'support' },
+  ],
+  forked: [
+    { type: 'forked', sessionId: 's', executionId: 'e', coreVersion: 1, from: { sessionId: 'o', seq: 9 }, keys: 'carried' },
+    'info',
+    'session forked',
+    { ...TURN, agent: 'support', from: 'o', fromSeq: 9 },
+  ],
+  session_closed: [{ type: 'session_closed', reason: 'idle' }, 'info', 'session closed', { ...TURN, reason: 'idle' }],
+  message_received: [
+    { type: 'message_received', messageId: 'm1', content: TEXT, metadata: { TEXT } },
+    'debug',
+    'message received',
+    { ...TURN, messageId: 'm1' },
+  ],
+  message_rejected: [
+    { type: 'message_rejected', messageId: 'm1', code: 'inbox_full', reason: 'Too many.' },
+    'warn',
+    'message rejected',
+    { ...TURN, messageId: 'm1', code: 'inbox_full', reason: 'Too many.' },
+  ],
+  run_started: [{ type: 'run_started', run: 3, messageId: 'm1' }, 'debug', 'run started', { run: 3, messageId: 'm1' }],
+  run_completed: [
+    { type: 'run_completed', run: 2, turns: 3, stopReason: 'end_turn', usage: USAGE },
+    'info',
+    'run completed',
+    { ...TURN, agent: 'support', turns: 3, stopReason: 'end_turn', ...SPENT, usd: 0.25, ms: 1_500 },
+  ],
+  run_interrupted: [
+    { type: 'run_interrupted', run: 2, reason: 'enough', by: 'anna' },
+    'info',
+    'run interrupted',
+    { ...TURN, agent: 'support', reason: 'enough', by: 'anna', ...SPENT, usd: 0.25, ms: 1_500 },
+  ],
+  error_entered: [
+    { type: 'error_entered', ...TURN, code: 'overloaded_error', reason: 'Busy.', strategy: 'continue_run', attempts: 4, nextAttemptAt: AT },
+    'error',
+    'session in error',
+    {
+      ...TURN,
+      agent: 'support',
+      code: 'overloaded_error',
+      reason: 'Busy.',
+      strategy: 'continue_run',
+      attempts: 4,
+      recoversAt: '2026-11-01T00:00:00.000Z',
+      ...SPENT,
+      usd: 0.25,
+    },
+  ],
+  recovery_started: [
+    { type: 'recovery_started', run: 2, strategy: 'abandon', by: 'anna' },
+    'info',
+    'recovery started',
+    { ...TURN, strategy: 'abandon', by: 'anna' },
+  ],
+  recovery_refused: [
+    { type: 'recovery_refused', run: 2, strategy: 'restart_run', code: 'not_possible', message: 'A call is unknown.', by: 'anna' },
+    'warn',
+    'recovery refused',
+    { ...TURN, strategy: 'restart_run', code: 'not_possible', reason: 'A call is unknown.', by: 'anna' },
+  ],
+  recovery_ended: [{ type: 'recovery_ended', run: 2, strategy: 'automatic' }, 'info', 'recovery ended', { ...TURN, strategy: 'automatic' }],
+  session_paused: [
+    { type: 'session_paused', by: 'anna', reason: 'an audit' },
+    'info',
+    'session paused',
+    { ...TURN, by: 'anna', reason: 'an audit' },
+  ],
+  session_unpaused: [{ type: 'session_unpaused', by: 'anna' }, 'info', 'session unpaused', { ...TURN, by: 'anna' }],
+  rolled_back: [
+    { type: 'rolled_back', toSeq: 3, upToSeq: 8, target: { run: 1 }, by: 'anna', effects: [] },
+    'info',
+    'session rolled back',
+    { ...TURN, toSeq: 3, target: { run: 1 }, by: 'anna' },
+  ],
+  agent_declared: [
+    { type: 'agent_declared', digest: 'd', limits: { maxTurns: 9 }, checkpoint: 'turn', recovery: RECOVERY },
+    'debug',
+    'agent declared',
+    { ...TURN, agent: 'support', limits: { maxTurns: 9 }, checkpoint: 'turn', recovery: RECOVERY },
+  ],
+  turn_started: [{ type: 'turn_started', run: 2, turn: 5, takes: ['m1'] }, 'debug', 'turn started', { run: 2, turn: 5, messages: 1 }],
+  model_attempt_failed: [
+    { type: 'model_attempt_failed', ...TURN, error: { ...FAILED, model: 'claude-sonnet-5-5' } },
+    'warn',
+    'model call attempt failed',
+    { ...TURN, ...OF_FAILED, model: 'claude-sonnet-5-5', provider: 'anthropic' },
+  ],
+  model_completed: [
+    {
+      type: 'model_completed',
+      ...TURN,
+      attempt: 1,
+      model: 'claude-sonnet-5-5',
+      content: [{ type: 'text', text: TEXT }],
+      stopReason: 'tool_use',
+      usage: USAGE,
+      calls: [RESOLUTION],
+    },
+    'debug',
+    'model answered',
+    { ...TURN, attempt: 1, model: 'claude-sonnet-5-5', provider: 'anthropic', stopReason: 'tool_use', ...SPENT, usd: 0.25, calls: 1 },
+  ],
+  tool_issued: [
+    { type: 'tool_issued', ...CALL, index: 0, effect: 'external', key: 'k', input: { cents: 5 }, inputDigest: 'd' },
+    'debug',
+    'tool call issued',
+    { ...OF_CALL, effect: 'external', args: { cents: 5 } },
+  ],
+  tool_attempt_failed: [
+    { type: 'tool_attempt_failed', ...CALL, error: FAILED },
+    'warn',
+    'tool call attempt failed',
+    { ...OF_CALL, ...OF_FAILED },
+  ],
+  tool_progress: [
+    { type: 'tool_progress', ...CALL, attempt: 1, value: 50 },
+    'debug',
+    'tool call progress',
+    { ...OF_CALL, attempt: 1, progress: 50 },
+  ],
+  milestone_reached: [
+    { type: 'milestone_reached', ...CALL, name: 'paid' },
+    'debug',
+    'milestone reached',
+    { ...OF_CALL, milestone: 'paid' },
+  ],
+  hook_answered: [
+    { type: 'hook_answered', ...CALL, on: 'preToolUse', hook: 'cap', attempt: 1, answer: { modify: { cents: 1 } }, args: { cents: 2 } },
+    'debug',
+    'hook answered',
+    { ...OF_CALL, hook: 'cap', on: 'preToolUse', attempt: 1, answer: 'modify', args: { cents: 1 } },
+  ],
+  hooks_ended: [{ type: 'hooks_ended', ...TURN }, 'debug', 'hooks ended', { ...TURN }],
+  plan_changed: [
+    {
+      type: 'plan_changed',
+      ...CALL,
+      version: 3,
+      change: { do: 'update_step', id: 'pay', status: 'done', evidence: TEXT },
+    },
+    'debug',
+    'plan changed',
+    { ...OF_CALL, plan: 3, step: 'pay', status: 'done' },
+  ],
+  memory_changed: [
+    {
+      type: 'memory_changed',
+      ...CALL,
+      version: 3,
+      change: { do: 'append', block: 'customer', text: 'Likes tea.' },
+    },
+    'debug',
+    'memory changed',
+    { ...OF_CALL, memory: 3, block: 'customer', change: 'append' },
+  ],
+  emitted: [
+    { type: 'emitted', ...CALL, attempt: 1, name: 'paid', data: TEXT },
+    'debug',
+    'custom event',
+    { ...OF_CALL, attempt: 1, event: 'paid' },
+  ],
+  tool_completed: [
+    { type: 'tool_completed', ...CALL, attempt: 1, value: TEXT, content: TEXT, effectId: 'r-1', startedAt: AT - 20, worker: 'host:1' },
+    'debug',
+    'tool call completed',
+    { ...OF_CALL, attempt: 1, effectId: 'r-1', worker: 'host:1', ms: 20 },
+  ],
+  tool_failed: [
+    { type: 'tool_failed', ...CALL, attempt: 1, code: 'tool_failed', message: 'No such order.' },
+    'debug',
+    'tool call failed',
+    { ...OF_CALL, attempt: 1, code: 'tool_failed', reason: 'No such order.' },
+  ],
+  tool_unknown: [
+    { type: 'tool_unknown', ...CALL, attempt: 1, message: 'The worker died.', ask: true },
+    'warn',
+    'outcome unknown',
+    { ...OF_CALL, attempt: 1, reason: 'The worker died.', ask: true },
+  ],
+  tool_resolved: [
+    { type: 'tool_resolved', ...CALL, by: 'person', happened: true, value: TEXT, decidedBy: 'anna' },
+    'info',
+    'outcome resolved',
+    { ...OF_CALL, by: 'anna', happened: true },
+  ],
+  approval_requested: [
+    { type: 'approval_requested', ...CALL, digest: 'd', reason: 'More than 100', expiresAt: AT, onExpiry: 'deny' },
+    'info',
+    'approval requested',
+    { ...OF_CALL, reason: 'More than 100', expiresAt: '2026-11-01T00:00:00.000Z' },
+  ],
+  approval_decided: [
+    { type: 'approval_decided', ...CALL, digest: 'd', approved: false, by: 'anna', reason: 'Too much' },
+    'warn',
+    'tool call denied',
+    { ...OF_CALL, by: 'anna', reason: 'Too much' },
+  ],
+  answer_requested: [{ type: 'answer_requested', ...CALL }, 'info', 'answer requested', OF_CALL],
+  answer_received: [{ type: 'answer_received', ...CALL, by: 'anna' }, 'debug', 'answer received', { ...OF_CALL, by: 'anna' }],
+  checkpoint_made: [
+    { type: 'checkpoint_made', version: 3, ...TURN, reason: 'turn' },
+    'debug',
+    'checkpoint made',
+    { ...TURN, checkpoint: 3, reason: 'turn' },
+  ],
+}
+
+function lineOf(body: EventBody, known = KNOWN): SessionLine {
+  return sessionLine('s', { v: 1, seq: 9, at: AT, ...body } as SessionEvent, known)
+}
+
+describe('a line', () => {
+  it.each(Object.entries(LINES))('of %s has its level, message and fields', (_type, [body, level, message, fields]) => {
+    const known = body.type === 'session_started' ? {} : KNOWN
+    expect(lineOf(body, known)).toEqual({ level, message, fields: { session: 's', seq: 9, ...fields } })
+  })
+
+  it.each(Object.entries(LINES))('of %s has no message, answer or result in it', (_type, [body]) => {
+    expect(JSON.stringify(lineOf(body))).not.toContain(TEXT)
+  })
+
+  it('of an opened session has the model that would answer, and its provider', () => {
+    const [body] = LINES.session_started
+    expect(lineOf(body, { model: 'claude-sonnet-5-5' }).fields).toMatchObject({ model: 'claude-sonnet-5-5', provider: 'anthropic' })
+    expect(lineOf(body, { model: 'scripted' }).fields).not.toHaveProperty('provider')
+  })
+
+  it('of a stream that failed is an error', () => {
+    const error: FailedAttempt = { ...FAILED, phase: 'stream' }
+    expect(lineOf({ type: 'model_attempt_failed', ...TURN, error })).toMatchObject({ level: 'error', message: 'model call attempt failed' })
+  })
+
+  it('of an approval says whether the arguments were changed, and of an expiry that nobody decided', () => {
+    const decided = { type: 'approval_decided', ...CALL, digest: 'd' } satisfies Partial<EventOf<'approval_decided'>>
+    expect(lineOf({ ...decided, approved: true, by: 'anna' })).toMatchObject({ level: 'info', message: 'tool call approved' })
+    expect(lineOf({ ...decided, approved: true, input: { cents: 4 } }).fields).toMatchObject({ changed: true })
+    expect(lineOf({ ...decided, approved: false, expired: true })).toMatchObject({ level: 'warn', message: 'approval expired' })
+  })
+
+  it('has no arguments that are not JSON, because no name in them says what is secret', () => {
+    const [body] = LINES.tool_issued
+    expect(lineOf({ ...body, input: '{"password": "hunter2"' }).fields).not.toHaveProperty('args')
+  })
+})
