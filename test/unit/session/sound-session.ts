@@ -65,6 +65,22 @@ export const soundSessions: fc.Arbitrary<SoundSession> = CHOICES.map((choices) =
 /** Random sound sessions with people, checkpoints, ways back, forks and losses in them. */
 export const movedSessions: fc.Arbitrary<SoundSession> = CHOICES.map((choices) => play(choices, true))
 
+const RANDOM_SESSIONS = 150
+/** How many sessions `metInSessions` counts in. */
+export const FIXED_SESSIONS = 400
+
+/**
+ * Asserts `holds` in random sessions, then in a fixed sample. Returns how often it has met in that sample what it is about, as it says
+ * itself: a count in random sessions would be 0 now and then.
+ */
+export function metInSessions(holds: (session: SoundSession) => number): number {
+  fc.assert(
+    fc.property(movedSessions, (session) => void holds(session)),
+    { numRuns: RANDOM_SESSIONS },
+  )
+  return fc.sample(movedSessions, { numRuns: FIXED_SESSIONS, seed: 1 }).reduce((met, session) => met + holds(session), 0)
+}
+
 const POLICIES: (CheckpointPolicy | undefined)[] = [
   undefined,
   'tool_call',
