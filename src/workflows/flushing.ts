@@ -40,15 +40,15 @@ export function startFlushing(journal: Journal, flushedSeq: number): Flushing {
       flushed = Math.max(flushed, seq)
       if (stale) await sleep(STALE_PAUSE_MS)
     }
+    // In the same step as the check: a nudge that came between the two would find a flush in flight that no longer sees it.
+    inFlight = undefined
   }
 
   function nudge(): void {
     if (holds > 0) return
     wanted = journal.watermark().seq
     if (inFlight || flushed >= wanted) return
-    inFlight = CancellationScope.nonCancellable(flushWanted).finally(() => {
-      inFlight = undefined
-    })
+    inFlight = CancellationScope.nonCancellable(flushWanted)
   }
 
   const isDrained = (): boolean => inFlight === undefined && flushed >= journal.watermark().seq

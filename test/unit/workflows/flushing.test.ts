@@ -1,0 +1,42 @@
+// The flushing of a workflow: whatever is asked for is stored, at whatever moment it is asked for.
+import { describe, expect, it, vi } from 'vitest'
+import type { FlushInput } from '../../../src/activities/contract.ts'
+import type { Journal } from '../../../src/workflows/journal.ts'
+import { startFlushing } from '../../../src/workflows/flushing.ts'
+
+const server = vi.hoisted(() => ({ flush: undefined as unknown as (input: unknown) => Promise<{ seq: number }> }))
+vi.mock('../../../src/workflows/activities.ts', () => ({ flush: (input: unknown) => server.flush(input) }))
+vi.mock('@temporalio/workflow', async (original) => ({
+  ...(await original<typeof import('@temporalio/workflow')>()),
+  // Outside a workflow there is no scope to run in: what counts here is that a promise is between the two.
+  CancellationScope: { nonCancellable: async <T>(run: () => Promise<T>): Promise<T> => await run() },
+  sleep: () => Promise.resolve(),
+}))
+
+describe('a nudge', () => {
+  it.each(Array.from({ length: 12 }, (_, steps) => steps))('%i microtasks after a flush was answered is not lost', async (steps) => {
+    let seq = 1
+    const stored: number[] = []
+    let answer = (): void => undefined
+    server.flush = (input) => {
+      const asked = (input as FlushInput).watermark.seq
+      return new Promise((resolve) => {
+        answer = () => {
+          stored.push(asked)
+          resolve({ seq: asked })
+        }
+      })
+    }
+    const journal = { state: { epoch: 'e' }, watermark: () => ({ seq, digest: '' }) } as Journal
+    const flushing = startFlushing(journal, 0)
+    flushing.nudge()
+    answer()
+    for (let step = 0; step < steps; step++) await Promise.resolve()
+    seq = 2
+    flushing.nudge()
+    // Long after the window that is tried here.
+    for (let step = 0; step < 40; step++) await Promise.resolve()
+    answer()
+    expect(stored).toEqual([1, 2])
+  })
+})
