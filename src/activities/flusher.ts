@@ -1,7 +1,7 @@
 // Flushes events to the side store, off the critical path: one flush per session at a time in a process, with coalesced nudges.
 import type { Client } from '@temporalio/client'
 import type { Logger } from '../agent/tool.ts'
-import type { Watermark } from '../session/events.ts'
+import type { LogEntry, Watermark } from '../session/events.ts'
 import { StoreError } from '../store/errors.ts'
 import type { LateFlush, Store } from '../store/store.ts'
 import type { ReadTarget } from '../jobs/session-views.ts'
@@ -66,8 +66,13 @@ function waitFor(ms: number): { over: Promise<void>; end(): void } {
   return { over, end: () => end() }
 }
 
-/** A flusher over the store. */
-export function startFlusher(store: Store, reader: SessionReader, logger: Logger): Flusher {
+/** A flusher over the store; `onStored` is told what it has stored. */
+export function startFlusher(
+  store: Store,
+  reader: SessionReader,
+  logger: Logger,
+  onStored?: (target: ReadTarget, entries: readonly LogEntry[]) => void,
+): Flusher {
   const busy = new Map<string, Draining>()
   const heads = new Map<string, Watermark & { epoch: string }>()
   const failing = new Map<string, LateFlush>()
@@ -104,6 +109,7 @@ export function startFlusher(store: Store, reader: SessionReader, logger: Logger
     for await (const entries of reader.parts(target, startOf(head, origin), client)) {
       const flushed = await store.flush(sessionId, epoch, entries, { executionId, ...(late && { late }) })
       heads.set(sessionId, flushed)
+      onStored?.(target, entries)
       if (heads.size > SESSIONS_KEPT) heads.clear()
       stored = flushed.seq
       if (performance.now() >= until) return stored

@@ -5,12 +5,13 @@ import type { Logger } from '../agent/tool.ts'
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { fold } from '../session/fold.ts'
 import { addToHookPast, type HookPast, noPast } from '../session/hook-past.ts'
-import { addToSlices, emptySlices, type SliceRules, type SlicesFold, type SliceValues } from '../session/slices.ts'
+import { addToSlices, emptySlices, type SliceRules, type SlicesFold, type SliceSnapshot, type SliceValues } from '../session/slices.ts'
 import type { SessionState } from '../session/state.ts'
 import { addToTranscript, emptyTranscript, type Transcript } from '../session/transcript.ts'
 import type { EventsAlong } from './contract.ts'
 import { StaleWatermark } from './errors.ts'
 import type { LargeValues } from './large-values.ts'
+import { atCheckpoint, newestOf, noMarks, type SnapshotMarks } from './slice-snapshots.ts'
 
 /** A session folded up to a watermark. */
 export interface SessionView {
@@ -40,6 +41,8 @@ export type ReadEntries = (target: ReadTarget, from: Watermark) => Promise<LogEn
 export interface SessionViews {
   /** The session at the watermark. It belongs to the cache: do not change it, do not keep it. @throws StaleWatermark, ArchiveUnavailable. */
   view(target: ReadTarget, along?: EventsAlong): Promise<SessionView>
+  /** Folds a session of the cache whose agent has slices up to the target: no job may do so soon. @throws StaleWatermark, ArchiveUnavailable. */
+  keepUp(target: ReadTarget): Promise<void>
 }
 
 const START: Watermark = { seq: 0, digest: '' }
@@ -51,6 +54,7 @@ interface Kept extends SessionView {
   at: Watermark
   bytes: number
   fold: SlicesFold
+  marks: SnapshotMarks
 }
 
 /** What views need of their executor. */
@@ -61,11 +65,13 @@ export interface ViewNeeds {
   slicesOf(agent: string): readonly SliceRules[]
   /** Whether an agent has hooks. */
   hasHooks(agent: string): boolean
+  /** Takes what slices are at checkpoints. */
+  onSnapshots(sessionId: string, snapshots: SliceSnapshot[]): void
   logger: Logger
 }
 
 /** Views over the events that `read` returns. */
-export function sessionViews({ read, values, slicesOf, hasHooks, logger }: ViewNeeds): SessionViews {
+export function sessionViews({ read, values, slicesOf, hasHooks, onSnapshots, logger }: ViewNeeds): SessionViews {
   const kept = new LRUCache<string, Kept>({ max: SESSIONS_KEPT, maxSize: BYTES_KEPT, sizeCalculation: ({ bytes }) => bytes })
   const reading = new Map<string, Promise<unknown>>()
 
@@ -94,10 +100,17 @@ export function sessionViews({ read, values, slicesOf, hasHooks, logger }: ViewN
     const state = fold(from?.state, events)
     if (!state) throw new StaleWatermark('the events begin in the middle of the session')
     const slices = from?.fold ?? emptySlices(slicesOf(state.agent))
-    for (const event of whole) {
+    let marks = from?.marks ?? noMarks(slices.rules)
+    const snapshots: SliceSnapshot[] = []
+    for (const [index, event] of whole.entries()) {
       addToSlices(slices, event, ({ error, ...skipped }) =>
         logger.warn({ session: target.sessionId, ...skipped, err: error }, 'a slice skipped an event: its reducer threw'),
       )
+      const entry = entries[index]
+      if (event.type !== 'checkpoint_made' || !entry || slices.rules.length === 0) continue
+      const taken = atCheckpoint(slices, marks, event, entry)
+      marks = taken.marks
+      snapshots.push(...taken.snapshots)
     }
     const hooks = from?.hooks ?? noPast()
     const isHooked = hasHooks(state.agent)
@@ -107,8 +120,10 @@ export function sessionViews({ read, values, slicesOf, hasHooks, logger }: ViewN
       return ((entries[index]?.json.length ?? 0) + valueBytes(event)) * copies
     })
     const bytes = read.reduce((sum, one) => sum + one, from?.bytes ?? 1)
-    const grown = { state, transcript, slices: slices.values, hooks, fold: slices, at: target.watermark, bytes }
+    const grown = { state, transcript, slices: slices.values, hooks, fold: slices, marks, at: target.watermark, bytes }
     kept.set(key, grown)
+    // Of a session that is folded from its beginning, most were handed over before.
+    if (snapshots.length > 0) onSnapshots(target.sessionId, from ? snapshots : newestOf(snapshots))
     return grown
   }
 
@@ -123,9 +138,18 @@ export function sessionViews({ read, values, slicesOf, hasHooks, logger }: ViewN
     return read(target, from)
   }
 
+  const keyOf = ({ sessionId, epoch }: ReadTarget): string => `${sessionId}\n${epoch}`
+
   return {
+    keepUp(target) {
+      const key = keyOf(target)
+      return inTurn(key, async () => {
+        const had = kept.peek(key)
+        if (had && had.fold.rules.length > 0 && had.at.seq < target.watermark.seq) await grow(key, had, target)
+      })
+    },
     view(target, along) {
-      const key = `${target.sessionId}\n${target.epoch}`
+      const key = keyOf(target)
       return inTurn(key, async () => {
         const had = kept.get(key)
         const usable = had && had.at.seq <= target.watermark.seq ? had : undefined

@@ -5,6 +5,7 @@ import { addToPast, countedIn, emptyPast, type Past } from './slice-past.ts'
 /** What the fold needs of a slice. */
 export interface SliceRules {
   readonly name: string
+  readonly version: number
   readonly initial: unknown
   /** By event type: returns the value after an event. */
   readonly on: { readonly [T in EventType]?: (value: never, event: never) => unknown }
@@ -27,6 +28,19 @@ export interface SkippedEvent {
   seq: number
   type: EventType
   error: unknown
+}
+
+/** The value of a slice at a checkpoint. */
+export interface SliceSnapshot {
+  slice: string
+  /** Of the slice's definition. */
+  version: number
+  checkpoint: number
+  /** Of the `checkpoint_made` event: a snapshot of an event that is not stored in the end is worth nothing. */
+  seq: number
+  digest: string
+  at: number
+  json: string
 }
 
 /** The slices of no events. */

@@ -13,11 +13,13 @@ import { migrate, migrationNames, pendingMigrations } from './postgres/migrate.t
 import { notifierOn } from './postgres/notifier.ts'
 import type { WatchWhen } from './postgres/outages.ts'
 import { locateMessage, readEntries, readEvents, readHead, readMessages } from './read/reader.ts'
+import { readSnapshot } from './read/slice-snapshots.ts'
 import { lastExecution, readStoredState, resume } from './read/resume.ts'
 import { schemaOf } from './postgres/schema.ts'
 import type { Store } from './store.ts'
 import { safeKey } from './postgres/sanitise.ts'
 import { upkeepOf } from './maintenance/upkeep.ts'
+import { saveSnapshots } from './write/slice-snapshots.ts'
 import { flush } from './write/writer.ts'
 
 export { StoreError } from './errors.ts'
@@ -105,6 +107,8 @@ export function openStore(options: StoreOptions): Store {
     lastExecution: (sessionId) => reading(() => lastExecution(database, schema, sessionId)),
     markRunning: (sessionId, callId, attempt, worker) => prepared(() => markRunning(writing, { sessionId, callId, attempt, worker })),
     markProgress: (sessionId, callId, attempt, value) => prepared(() => markProgress(writing, { sessionId, callId, attempt, value })),
+    saveSnapshots: (sessionId, snapshots) => prepared(() => saveSnapshots(writing, sessionId, snapshots)),
+    snapshot: (sessionId, which) => reading(() => readSnapshot(database, schema, sessionId, which)),
     events: (sessionId, page) => reading(() => readEvents(database, schema, sessionId, page)),
     entries: (sessionId, page) => reading(() => readEntries(database, schema, sessionId, page)),
     messages: (sessionId) => reading(() => readMessages(database, schema, sessionId)),

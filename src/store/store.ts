@@ -2,6 +2,7 @@
 import type { LogEntry, SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { Blobs } from './blobs.ts'
+import type { SliceSnapshot } from '../session/slices.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Lists } from './read/lists/index.ts'
 import type { Watched } from './postgres/listener.ts'
@@ -63,6 +64,17 @@ export interface Store {
   markRunning(sessionId: string, callId: string, attempt: number, worker: string): Promise<void>
   /** Best effort: writes the reported progress to the row of a running call; nothing depends on it. */
   markProgress(sessionId: string, callId: string, attempt: number, value: Json): Promise<void>
+
+  /**
+   * Stores what slices are at checkpoints that are stored; returns how far the session is. What belongs to other events than the stored
+   * ones is dropped.
+   */
+  saveSnapshots(sessionId: string, snapshots: readonly SliceSnapshot[]): Promise<number>
+  /** What a slice is at a checkpoint, of this version of the slice rather than of another one; null: it had not changed, or is not stored. */
+  snapshot(
+    sessionId: string,
+    which: { slice: string; version: number; checkpoint: number },
+  ): Promise<{ version: number; value: Json } | null>
 
   /** Stored events above `after`, at most `limit` (default 1,000) or about 4 MB, in `seq` order. */
   events(sessionId: string, options?: { after?: number; limit?: number }): Promise<SessionEvent[]>

@@ -2,6 +2,7 @@
 import type { CrossingError } from './errors.ts'
 import type { EventsAlong, JobOrder, ModelAnswer, Outcome } from '../jobs/contract.ts'
 import type { ReadTarget } from '../jobs/session-views.ts'
+import type { SliceSnapshot } from '../session/slices.ts'
 import type { BlobRef, LogEntry, Resolution, Watermark } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { CallState } from '../session/state.ts'
@@ -19,11 +20,24 @@ export type ToExecutor =
   | { type: 'stop'; job: string; why: 'cancelled' | 'lost' | 'moved' }
   | { type: 'answer'; request: number; value: unknown }
   | { type: 'refusal'; request: number; code: string; message: string }
+  /** A checkpoint is stored: an executor that has the session in its cache folds it up to there. */
+  | { type: 'checkpoint'; target: ReadTarget }
 
 /** Messages from an executor. */
 export type FromExecutor =
-  /** The first message on a channel. `models`: by agent, where it is fixed. `holding`: the jobs from an earlier orchestrator. */
-  | { type: 'hello'; executor: number; pid: number; worker: string; models: ReadonlyMap<string, string>; holding: Holding[] }
+  /**
+   * The first message on a channel. `models`: by agent, where it is fixed. `hasSlices`: whether some agent has any. `holding`: the jobs from
+   * an earlier orchestrator.
+   */
+  | {
+      type: 'hello'
+      executor: number
+      pid: number
+      worker: string
+      models: ReadonlyMap<string, string>
+      hasSlices: boolean
+      holding: Holding[]
+    }
   /** Its event loop is not blocked. */
   | { type: 'alive' }
   | { type: 'accepted'; job: string }
@@ -33,6 +47,8 @@ export type FromExecutor =
   | { type: 'answered'; job: string; answer: ModelAnswer }
   | { type: 'done'; job: string; outcome: Outcome }
   | { type: 'request'; request: number; ask: Ask }
+  /** What slices are at checkpoints. */
+  | { type: 'snapshots'; sessionId: string; snapshots: SliceSnapshot[] }
 
 /** Requests of an executor. */
 export type Ask =

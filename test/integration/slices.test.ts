@@ -1,8 +1,10 @@
 // Slices: what instructions and tools see of them, and what a client reads, through rollbacks, forks, dead executions and new versions.
 import { randomUUID } from 'node:crypto'
-import { type Agent, defineAgent, defineSlice, defineTool, type SlicesOf, type Tool } from 'pawl'
+import { readFileSync } from 'node:fs'
+import { type Agent, defineAgent, defineSlice, defineTool, type Slice, type SlicesOf, type Tool } from 'pawl'
 import type { ListedCheckpoint, SessionHandle } from 'pawl/client'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { workflowIdOf } from '../../src/session/protocol.ts'
@@ -116,6 +118,22 @@ async function checkpointsOf(session: SessionHandle): Promise<ListedCheckpoint[]
   })
 }
 
+async function inPostgres({ stack }: Deployment, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client(stack.databaseUrl)
+  await client.connect()
+  try {
+    return (await client.query<Record<string, unknown>>(sql)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+/** The rows of its slices, without what only the store reads. */
+function storedSlices(where: Deployment, { id }: SessionHandle): Promise<Record<string, unknown>[]> {
+  const columns = 'slice, version, agent, tags, value, checkpoint, seq, created_at'
+  return inPostgres(where, `select ${columns} from pawl.slices where session_id = '${id}' order by seq, version`)
+}
+
 /** The values of a session to which this was said and nothing else. */
 async function undisturbed(...texts: string[]): Promise<Done> {
   const session = open()
@@ -184,6 +202,44 @@ describe.concurrent('a slice', () => {
     expect(ofType(await eventsOf(session), 'rolled_back')).toMatchObject([{ keepsRun: true }])
   })
 
+  it('is stored at the checkpoints by which it had changed, and at no others', async () => {
+    const session = here.pawl.session(`slices-${randomUUID()}`, { agent: 'doer', tags: ['vip'] })
+    await say(session, 'one')
+    await session.checkpoint('as it is')
+    await say(session, 'two')
+    const moments = (await session.slice(done, { all: true })).filter(({ checkpoint }) => checkpoint !== null)
+    const expected = moments.map(({ value, checkpoint, seq, createdAt, tags }) => {
+      return { slice: 'done', version: 1, agent: 'doer', tags, value, checkpoint, seq: String(seq), created_at: createdAt }
+    })
+    expect(expected.length).toBeLessThan((await checkpointsOf(session)).length)
+    await expect.poll(() => storedSlices(here, session), { timeout: 20_000 }).toEqual(expected)
+    const [query = ''] = /(?<=```sql\n)[^`]+/.exec(readFileSync('docs/slices.md', 'utf8')) ?? []
+    const newest = await inPostgres(here, query.replace("'order'", "'done'"))
+    expect(newest.filter(({ session_id }) => session_id === session.id)).toMatchObject([{ value: { items: ['one', 'two'], bytes: 6 } }])
+  })
+
+  it('is read from what is stored, and folded again with a warning where that does not match its definition', async () => {
+    const session = open()
+    await say(session, 'one')
+    const stored = await until('it is stored', async () => (await storedSlices(here, session)).at(-1))
+    const { checkpoint: at } = stored as { checkpoint: number }
+    const store = (value: string): Promise<object[]> =>
+      inPostgres(here, `update pawl.slices set value = '${value}' where session_id = '${session.id}' and checkpoint = ${at}`)
+    const told: (string | undefined)[] = []
+    const pawl = await here.connect({ logger: { ...logger, warn: (_, text) => void told.push(text) } })
+    const read = (slice: Slice): Promise<unknown> => pawl.session(session.id).slice(slice, { at })
+    await store('{"items": ["stored"], "bytes": 1}')
+    expect(await read(done)).toEqual({ items: ['stored'], bytes: 1 })
+    expect(told).toEqual([])
+    expect(await read(doneLater)).toEqual({ count: 1 })
+    await store('{"items": "none"}')
+    expect(await read(done)).toEqual({ items: ['one'], bytes: 3 })
+    expect(told).toEqual([
+      'the snapshot of a slice is of version 1, not 2: it is folded again',
+      'the snapshot of a slice does not match its schema: it is folded again',
+    ])
+  })
+
   it('skips an event that its reducer throws at, and the worker and the client are told', async () => {
     const session = open()
     await say(session, 'one')
@@ -212,6 +268,9 @@ describe('a session that was begun with an earlier version of a slice', () => {
       await before.stop()
       await own.startWorker({ agents: [agentLater as Agent] })
       expect(await say(session, 'three')).toEqual({ count: 2 })
+      // What the old code had handed over stays; the new one hands over what it folds.
+      await until('the value of the new code is stored', async () => (await storedSlices(own, session)).at(-1)?.version === 2)
+      expect(await storedSlices(own, session)).toMatchObject([{ version: 1 }, { version: 2, value: { count: 2 } }])
       expect(await session.slice(doneLater)).toEqual({ count: 2 })
       expect(await session.slice(done)).toEqual({ items: ['one', 'two'], bytes: 11 })
     } finally {

@@ -5,7 +5,8 @@ import type { Logger } from '../../agent/tool.ts'
 import { checkOptions, integer, options, where } from '../../options/check.ts'
 import { InvalidOption } from '../../options/errors.ts'
 import type { EventType, SessionEvent } from '../../session/events.ts'
-import { addToSlices, emptySlices, type SkippedEvent, type SlicesFold } from '../../session/slices.ts'
+import { addToSlices, deepFrozen, emptySlices, type SkippedEvent, type SlicesFold } from '../../session/slices.ts'
+import { StoreError } from '../../store/errors.ts'
 import { RequestRefused } from '../errors.ts'
 import type { SliceMoment } from '../types.ts'
 import { allEvents, type EventSource } from './events.ts'
@@ -29,6 +30,8 @@ export function checkReading(slice: Slice, given: unknown = {}): { at?: number |
 
 /** The value now, or at the checkpoint of this version. @throws RequestRefused `checkpoint_not_found`, `events_gone`. */
 export async function readSlice<V>(source: SliceSource, slice: Slice<string, V>, at?: number): Promise<V> {
+  const kept = at === undefined ? undefined : await keptValue(source, slice, at)
+  if (kept) return kept.value
   const events = await eventsUpTo(source, at)
   checkBeginning(source, events)
   const fold = emptySlices([slice])
@@ -57,6 +60,37 @@ export async function readMoments<V>(source: SliceSource, slice: Slice<string, V
   const last = events.at(-1)
   if (last) note(last, null)
   return moments
+}
+
+/** The value that an executor has handed over for the checkpoint, if this definition can use it: folding is always right, only slower. */
+async function keptValue<V>(
+  { store, sessionId, logger }: SliceSource,
+  slice: Slice<string, V>,
+  checkpoint: number,
+): Promise<{ value: V } | undefined> {
+  const { name, version } = slice
+  const kept = await store?.snapshot(sessionId, { slice: name, version, checkpoint }).catch((error: unknown) => {
+    if (error instanceof StoreError) return null
+    throw error
+  })
+  if (!kept) return undefined
+  const about = { session: sessionId, slice: name, checkpoint }
+  if (kept.version !== version) {
+    warn(logger, 'SLICE_REFOLDED', about, `the snapshot of a slice is of version ${kept.version}, not ${version}: it is folded again`)
+    return undefined
+  }
+  const parsed = parse(slice, kept.value)
+  if (!parsed) warn(logger, 'SLICE_REFOLDED', about, 'the snapshot of a slice does not match its schema: it is folded again')
+  return parsed
+}
+
+function parse<V>({ schema }: Slice<string, V>, value: unknown): { value: V } | undefined {
+  try {
+    const parsed = schema.safeParse(value)
+    return parsed.success ? { value: deepFrozen(parsed.data) } : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** All events, or those up to the checkpoint. */
@@ -89,11 +123,15 @@ function add({ sessionId, logger }: SliceSource, fold: SlicesFold, event: Sessio
 }
 
 function tell(session: string, logger: Logger | undefined, { error, ...skipped }: SkippedEvent): void {
-  const text = 'a slice skipped an event: its reducer threw'
-  if (logger) return logger.warn({ session, ...skipped, err: error }, text)
   const { slice, seq, type }: { slice: string; seq: number; type: EventType } = skipped
-  const about = `pawl: ${text} (slice ${slice}, session ${session}, event ${seq}, ${type})`
-  process.emitWarning(about, { type: 'PawlWarning', code: 'PAWL_SLICE_SKIPPED_EVENT' })
+  warn(logger, 'SLICE_SKIPPED_EVENT', { session, slice, seq, type }, 'a slice skipped an event: its reducer threw', error)
+}
+
+/** To the logger, or as a warning of the process. */
+function warn(logger: Logger | undefined, code: string, about: Record<string, string | number>, text: string, err?: unknown): void {
+  if (logger) return logger.warn({ ...about, ...(err !== undefined && { err }) }, text)
+  const members = Object.entries(about).map(([name, value]) => `${name} ${value}`)
+  process.emitWarning(`pawl: ${text} (${members.join(', ')})`, { type: 'PawlWarning', code: `PAWL_${code}` })
 }
 
 function valueIn<V>({ values }: SlicesFold, { name }: Slice<string, V>): V {

@@ -38,6 +38,7 @@ const CONTENT = [
   'approvals',
   'recoveries',
   'custom_events',
+  'slices',
   'commits',
   'blobs',
 ] as const

@@ -32,7 +32,7 @@ export interface Prunable {
 /** A batch of large sessions may take this long; it locks only these sessions. */
 const BATCH_MS = 60_000
 /** Tables of which nothing is kept. `messages` are moved, `blobs` stay as long as an archived message refers to them. */
-const GOES = ['events', 'tool_calls', 'errors', 'token_usage', 'checkpoints', 'approvals', 'custom_events', 'commits'] as const
+const GOES = ['events', 'tool_calls', 'errors', 'token_usage', 'checkpoints', 'approvals', 'custom_events', 'slices', 'commits'] as const
 
 /**
  * Which sessions may go: closed, not changed since `$1`, not pruned or erased since they changed. One whose row was touched just now is

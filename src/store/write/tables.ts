@@ -162,6 +162,18 @@ export const CUSTOM_EVENTS = {
   raw: 'text',
 } as const satisfies Columns
 
+/** Handed over by executors, not projected from events. */
+export const SLICES = {
+  slice: 'text',
+  version: 'integer',
+  checkpoint: 'integer',
+  seq: 'bigint',
+  digest: 'text',
+  value: 'jsonb',
+  created_at: 'timestamptz',
+  raw: 'text',
+} as const satisfies Columns
+
 /** Decisions on stored requests. */
 export const DECISIONS = {
   call_id: 'text',

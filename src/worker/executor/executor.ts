@@ -7,7 +7,7 @@ import { AttemptLost, TryAgain } from '../../jobs/errors.ts'
 import { carryOut } from '../../jobs/index.ts'
 import { largeValues } from '../../jobs/large-values.ts'
 import type { JobNeeds } from '../../jobs/needs.ts'
-import { sessionViews } from '../../jobs/session-views.ts'
+import { type ReadTarget, sessionViews } from '../../jobs/session-views.ts'
 import type { Json } from '../../session/json.ts'
 import type { Channel } from '../channel.ts'
 import type { FromExecutor, Holding, ToExecutor } from '../protocol.ts'
@@ -56,6 +56,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
   const line = orchestratorLine()
   const worker = `${hostname()}:${process.pid}`
   const models = new Map(agents.flatMap(({ name, model }) => nameOf(model).map((known) => [name, known])))
+  const hasSlices = agents.some(({ slices }) => slices.length > 0)
   const values = largeValues(
     {
       put: (sessionId, ref, json, waitMs) => line.ask({ ask: 'put_value', sessionId, ref, json, ...defined({ waitMs }) }),
@@ -72,6 +73,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
       values,
       slicesOf: (agent) => byName.get(agent)?.slices ?? [],
       hasHooks: (agent) => (byName.get(agent)?.hooks.length ?? 0) > 0,
+      onSnapshots: (sessionId, snapshots) => line.post({ type: 'snapshots', sessionId, snapshots }),
       logger,
     }),
     values,
@@ -96,8 +98,19 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
         held.get(message.job)?.stop.abort(new AttemptLost({ cause: message.why }))
         if (message.why === 'moved') held.delete(message.job)
         return
+      case 'checkpoint':
+        return void keepUp(message.target)
       default:
         line.receive(message)
+    }
+  }
+
+  /** Its snapshots are a cache: what cannot be folded now is folded with the next job, or by whoever asks. */
+  async function keepUp(target: ReadTarget): Promise<void> {
+    try {
+      await needs.views.keepUp(target)
+    } catch (err) {
+      logger.debug({ session: target.sessionId, err }, 'the slices of a checkpoint could not be folded')
     }
   }
 
@@ -166,7 +179,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
       connected = channel
       // Reported again: the countdown restarts with the new orchestrator.
       for (const one of held.values()) one.keepMs = keepMsOf(one.order)
-      line.connect(channel, { type: 'hello', executor: id, pid: process.pid, worker, models, holding: holdings() })
+      line.connect(channel, { type: 'hello', executor: id, pid: process.pid, worker, models, hasSlices, holding: holdings() })
     },
   }
 }

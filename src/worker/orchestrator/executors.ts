@@ -46,6 +46,8 @@ export interface Executor {
   worker: string
   /** The models of its agents, where they are fixed. */
   models: ReadonlyMap<string, string>
+  /** Whether some agent of it has slices. */
+  hasSlices: boolean
   channel: Channel<FromExecutor, ToExecutor>
   assignments: Map<string, Assignment>
   /** The sessions that it has folded, and up to where. */
@@ -64,11 +66,11 @@ export interface Executor {
 /** An executor that has just sent its hello. */
 export function newExecutor(
   channel: Executor['channel'],
-  { executor: id, pid, worker, models }: Omit<FromExecutor & { type: 'hello' }, 'type' | 'holding'>,
+  { executor: id, pid, worker, models, hasSlices }: Omit<FromExecutor & { type: 'hello' }, 'type' | 'holding'>,
 ): Executor {
   const now = Date.now()
   const views = new LRUCache<string, Watermark>({ max: VIEWS_REMEMBERED })
-  return { id, pid, worker, models, channel, assignments: new Map(), views, aliveAt: now, turningSince: now, isSilent: false }
+  return { id, pid, worker, models, hasSlices, channel, assignments: new Map(), views, aliveAt: now, turningSince: now, isSilent: false }
 }
 
 /** Notes that a message came. */

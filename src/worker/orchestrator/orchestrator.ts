@@ -27,6 +27,7 @@ import { identityOf } from './orphans.ts'
 import { type Pool, type PoolNeeds, startPool } from './pool.ts'
 import { requestsOver } from './requests.ts'
 import type { SdkRuntime } from './sdk-runtime.ts'
+import { snapshotsInto } from './slice-snapshots.ts'
 import { type Appended, startSessionLog } from './session-log.ts'
 import { probeOf } from './temporal-outages.ts'
 
@@ -83,7 +84,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
   const log = memoryLog()
   const shelf = blobShelf(store, logger)
   const reader = sessionReader(log, store)
-  const flusher = startFlusher(store, reader, logger)
+  const flusher = startFlusher(store, reader, logger, (target, entries) => snapshots.stored(target, entries))
   const heartbeats = parts.heartbeats ?? ((back: (message: FromSender) => void) => heartbeatSender(sendBy(client), back))
   const leases = startLeases(
     heartbeats((message) => leases.receive(message)),
@@ -99,6 +100,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
   const pool = startPool({
     eventsFor: eventsFrom(log),
     answerRequest: requestsOver(reader, shelf, client),
+    onSnapshots: (sessionId, some) => snapshots.arrived(sessionId, some),
     logger,
     ...(kill && { kill }),
     ...(onDrained && { onDrained }),
@@ -106,6 +108,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     ...(onJob && { onJob }),
     ...(onDeath && { onDeath }),
   })
+  const snapshots = snapshotsInto(store, () => pool.executors(), logger)
   const { dispatch, adopt } = dispatcherTo(pool, leases)
   const worker = `${hostname()}:${process.pid}`
   const needs = { client, store, log, logger, worker, dispatch }

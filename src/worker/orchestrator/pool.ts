@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from '../../agent/tool.ts'
 import type { JobOrder } from '../../jobs/contract.ts'
+import type { SliceSnapshot } from '../../session/slices.ts'
 import type { Channel } from '../channel.ts'
 import type { FromExecutor, Holding, KillReason, ToExecutor } from '../protocol.ts'
 import { type Assignment, type AssignmentEnd, causeOfDeath, type Executor, heardOf, newExecutor, takesJobs, viewKey } from './executors.ts'
@@ -21,6 +22,8 @@ const HUNG_UP_MS = 2_000
 export interface PoolNeeds {
   eventsFor: EventsFor
   answerRequest: AnswerRequest
+  /** Takes what slices are at checkpoints. */
+  onSnapshots?(sessionId: string, snapshots: readonly SliceSnapshot[]): void
   /** Makes the parent kill the executor; absent if executors have no process of their own. */
   kill?(executor: number, why: KillReason): void
   /** An executor that must end no longer holds any job. */
@@ -126,6 +129,7 @@ export function startPool(needs: PoolNeeds): Pool {
     heardOf(executor)
     if (message.type === 'alive') return
     if (message.type === 'request') return void needs.answerRequest(executor, message)
+    if (message.type === 'snapshots') return needs.onSnapshots?.(message.sessionId, message.snapshots)
     const assignment = executor.assignments.get(message.job)
     // Withdrawn or stopped: nobody waits for it.
     if (!assignment)

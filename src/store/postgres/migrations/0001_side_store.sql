@@ -430,6 +430,23 @@ create index custom_events_by_name on {schema}.custom_events (name, at desc);
 create index custom_events_by_call on {schema}.custom_events (session_id, call_id);
 
 -- Recoveries, resumptions, rollbacks and resolutions of unknown calls, who made them, and what came of them. Kept when a session is pruned.
+-- What slices were at checkpoints, as far as they had changed: handed over by executors, not made from events.
+create table {schema}.slices (
+  session_id text not null,
+  slice text not null,
+  version integer not null,                 -- of the slice's definition
+  checkpoint integer not null,
+  seq bigint not null,                      -- of the checkpoint_made event
+  digest text not null,                     -- of that event
+  agent text not null,
+  value jsonb not null,
+  tags text[] not null default '{}',        -- of the session
+  created_at timestamptz not null,          -- of the checkpoint
+  raw text,                                 -- {"value": ...}: the exact value, if the column cannot hold it
+  primary key (session_id, slice, version, seq)
+);
+create index slices_by_name on {schema}.slices (slice, created_at desc);
+
 create table {schema}.recoveries (
   session_id text not null,
   seq bigint not null,

@@ -150,7 +150,7 @@ async function play(pool: Crew['pool'], id: number, holding: Holding[], adopted:
     far.send(message)
     await settled()
   }
-  await say({ type: 'hello', executor: id, pid: 1_000 + id, worker: `host:${1_000 + id}`, models: new Map(), holding })
+  await say({ type: 'hello', executor: id, pid: 1_000 + id, worker: `host:${1_000 + id}`, models: new Map(), hasSlices: false, holding })
   return {
     received,
     jobs: () => received.flatMap((message) => (message.type === 'job' ? [message.job] : [])),

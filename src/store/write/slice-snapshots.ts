@@ -1,0 +1,54 @@
+// Stores what slices are at checkpoints: values that reducers of the user's have folded, so a rebuild cannot make them.
+import type { SliceSnapshot } from '../../session/slices.ts'
+import { safeKey, sanitiser } from '../postgres/sanitise.ts'
+import { newStatement, recordset } from '../postgres/insert-rows.ts'
+import type { Json } from '../../session/json.ts'
+import { type RowOf, SLICES } from './tables.ts'
+import { lockSession } from './head.ts'
+import type { WriteNeeds } from './apply.ts'
+
+/** See `Store.saveSnapshots`. */
+export async function saveSnapshots(
+  { database, schema, known }: Pick<WriteNeeds, 'database' | 'schema' | 'known'>,
+  sessionId: string,
+  snapshots: readonly SliceSnapshot[],
+): Promise<number> {
+  const names = await known()
+  return database.transaction(async (tx) => {
+    const key = safeKey(sessionId)
+    // What is erased meanwhile must not be written afterwards.
+    const session = await lockSession(tx, schema, key, names)
+    if (!session) return 0
+    const statement = newStatement()
+    const id = statement.value(key)
+    const given = recordset(statement, SLICES, snapshots.map(rowOf))
+    await tx.query(
+      `insert into ${schema.table('slices')} (session_id, agent, tags, ${Object.keys(SLICES).join(', ')})
+       select session_id, agent, tags, ${Object.entries(SLICES)
+         .map(([name, type]) => (type === 'jsonb' ? `given.${name}::jsonb` : `given.${name}`))
+         .join(', ')}
+       from ${schema.table('sessions')} join ${given} on true
+       where session_id = ${id} and exists (
+         select from ${schema.table('events')} as stored
+         where stored.session_id = ${id} and stored.seq = given.seq and stored.digest = given.digest)
+       on conflict do nothing`,
+      [...statement.values],
+    )
+    return session.head.seq
+  })
+}
+
+function rowOf({ slice, version, checkpoint, seq, digest, at, json }: SliceSnapshot): RowOf<typeof SLICES> {
+  const safe = sanitiser()
+  const value = JSON.parse(json) as Json
+  return {
+    slice: safe.key(slice),
+    version,
+    checkpoint,
+    seq,
+    digest,
+    value: safe.json(value),
+    raw: safe.raw({ value }),
+    created_at: new Date(at).toISOString(),
+  }
+}

@@ -1,0 +1,73 @@
+// Snapshots of slices at checkpoints: asks an executor for those that no job would bring soon, and stores them once their events are.
+import { LRUCache } from 'lru-cache'
+import type { ReadTarget } from '../../jobs/session-views.ts'
+import type { SliceSnapshot } from '../../session/slices.ts'
+import type { Logger } from '../../agent/tool.ts'
+import type { LogEntry, SessionEvent } from '../../session/events.ts'
+import type { Store } from '../../store/store.ts'
+import type { Executor } from './executors.ts'
+
+/** Sessions whose snapshots wait for their events, and how many of each: they are a cache. */
+const SESSIONS_WAITING = 500
+const WAITING_EACH = 50
+
+/** The snapshots that pass through an orchestrator. */
+export interface SliceSnapshots {
+  /** Those that an executor hands over. */
+  arrived(sessionId: string, snapshots: readonly SliceSnapshot[]): void
+  /** Events were stored. */
+  stored(target: ReadTarget, entries: readonly LogEntry[]): void
+}
+
+/** Over a store and the executors of now. */
+export function snapshotsInto(store: Pick<Store, 'saveSnapshots'>, executors: () => Iterable<Executor>, logger: Logger): SliceSnapshots {
+  const waiting = new LRUCache<string, readonly SliceSnapshot[]>({ max: SESSIONS_WAITING })
+
+  async function save(sessionId: string): Promise<void> {
+    const snapshots = waiting.get(sessionId)
+    if (!snapshots) return
+    waiting.delete(sessionId)
+    try {
+      const head = await store.saveSnapshots(sessionId, snapshots)
+      wait(
+        sessionId,
+        snapshots.filter(({ seq }) => seq > head),
+      )
+    } catch (err) {
+      logger.debug({ session: sessionId, err }, 'the slices of a checkpoint could not be stored; the next flush tries again')
+      wait(sessionId, snapshots)
+    }
+  }
+
+  function wait(sessionId: string, snapshots: readonly SliceSnapshot[]): void {
+    const all = [...(waiting.get(sessionId) ?? []), ...snapshots].sort((one, other) => one.seq - other.seq).slice(-WAITING_EACH)
+    if (all.length > 0) waiting.set(sessionId, all)
+  }
+
+  function askFor(target: ReadTarget, checkpoint: LogEntry): void {
+    const key = `${target.sessionId}\n${target.epoch}`
+    const { seq, digest } = checkpoint
+    for (const { channel, views, hasSlices } of executors()) {
+      if (!hasSlices || !views.has(key)) continue
+      channel.send({ type: 'checkpoint', target: { ...target, watermark: { seq, digest } } })
+      return
+    }
+  }
+
+  return {
+    arrived(sessionId, snapshots) {
+      wait(sessionId, snapshots)
+      void save(sessionId)
+    },
+    stored(target, entries) {
+      void save(target.sessionId)
+      const newest = entries.findLast(isCheckpoint)
+      if (newest) askFor(target, newest)
+    },
+  }
+}
+
+function isCheckpoint({ json }: LogEntry): boolean {
+  // Most events are others: only what looks like one is parsed.
+  return json.includes('"checkpoint_made"') && (JSON.parse(json) as SessionEvent).type === 'checkpoint_made'
+}
