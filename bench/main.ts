@@ -3,6 +3,7 @@ const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<vo
   turn: () => import('./turn.ts'),
   resume: () => import('./resume.ts'),
   interrupt: () => import('./interrupt.ts'),
+  mind: () => import('./mind.ts'),
   'crash-loop': () => import('./crash-loop.ts'),
   throughput: () => import('./throughput.ts'),
   footprint: () => import('./footprint.ts'),
