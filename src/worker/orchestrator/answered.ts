@@ -1,13 +1,24 @@
 // Model calls whose executor ends after the model's answer was complete: another executor gets the answer and resolves its calls.
 import type { CallModelInput } from '../../activities/contract.ts'
-import type { JobOrder } from '../../jobs/contract.ts'
+import type { JobOrder, ModelAnswer } from '../../jobs/contract.ts'
 import { fateOf, MAX_DEATHS } from '../../session/attempts.ts'
-import type { Assignment, AssignmentEnd } from './executors.ts'
+import type { Assignment, AssignmentEnd, Executor } from './executors.ts'
 import { deadAttempt } from './failures.ts'
 
 /** The order with the answer that its executor has handed over, if it has. */
-export function withAnswer(order: JobOrder, assignment: Pick<Assignment, 'answer'> | undefined): JobOrder {
+export function withAnswer(order: JobOrder, assignment: { answer?: ModelAnswer | undefined } | undefined): JobOrder {
   return assignment?.answer ? { ...order, answer: assignment.answer } : order
+}
+
+/** The answer that an executor has handed over for an earlier attempt of the same call. */
+export function answerIn(executors: Iterable<Executor>, { kind, ticket }: JobOrder): ModelAnswer | undefined {
+  if (kind !== 'callModel') return undefined
+  for (const { assignments } of executors) {
+    for (const { order, answer } of assignments.values()) {
+      if (answer && order.ticket.executionId === ticket.executionId && order.ticket.call === ticket.call) return answer
+    }
+  }
+  return undefined
 }
 
 /**

@@ -5,7 +5,7 @@ import type { JobListener } from '../../activities/needs.ts'
 import type { JobOrder } from '../../jobs/contract.ts'
 import type { Holding } from '../protocol.ts'
 import type { AssignmentEnd, Executor } from './executors.ts'
-import { afterDeath, withAnswer } from './answered.ts'
+import { afterDeath, answerIn, withAnswer } from './answered.ts'
 import { failureOf, givenUpMoving, stoppedUnbegun, workerDied } from './failures.ts'
 import type { Lease, Leases } from './leases.ts'
 import type { Given, Placed, Pool } from './pool.ts'
@@ -50,7 +50,9 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
     return job
   }
 
-  async function dispatch(order: JobOrder, listener?: JobListener): Promise<Answer> {
+  async function dispatch(asked: JobOrder, listener?: JobListener): Promise<Answer> {
+    // The server may have given up an attempt whose executor is at work: it missed the heartbeats of an orchestrator that died.
+    const order = withAnswer(asked, { answer: answerIn(pool.executors(), asked) })
     const job = setOut(order, listener)
     try {
       // From the second attempt on, every call begins after the server has confirmed the attempt, so that an attempt assigned to a frozen

@@ -111,3 +111,16 @@ it('an answer whose executor must end for another call goes on with the same att
   expect(ordersOf(two)).toMatchObject([{ answer: ANSWER, attempt: { number: 1, failed: [] } }])
   expect(leases.get('model:1:1')?.recorded).toEqual([])
 })
+
+it('an answer is used by the attempt that follows one that the server has given up, while its executor is still at work', async () => {
+  const { pool, executor } = startCrew()
+  const holding: Holding[] = [{ job: 'j', order: call(), begun: false, answer: ANSWER }]
+  const crew = [await executor(1, { holding }), await executor(2)]
+  const again = order('model:1:1', { kind: 'callModel', attempt: 2 })
+  void pool.dispatch(again)
+  void pool.dispatch(order('model:1:2', { kind: 'callModel', attempt: 2 }))
+  await settled()
+  const given = crew.flatMap(ordersOf)
+  expect(given.find(({ ticket }) => ticket.call === 'model:1:1')).toMatchObject({ answer: ANSWER, attempt: { number: 2 } })
+  expect(given.find(({ ticket }) => ticket.call === 'model:1:2')).not.toHaveProperty('answer')
+})
