@@ -2,7 +2,7 @@
 import type { CallModelInput } from '../../activities/contract.ts'
 import type { JobOrder, ModelAnswer } from '../../jobs/contract.ts'
 import { fateOf, MAX_DEATHS } from '../../session/attempts.ts'
-import type { Assignment, AssignmentEnd, Executor } from './executors.ts'
+import type { AssignmentEnd, Executor } from './executors.ts'
 import { deadAttempt } from './failures.ts'
 
 /** The order with the answer that its executor has handed over, if it has. */
