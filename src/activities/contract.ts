@@ -76,6 +76,8 @@ export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; ho
   | { kind: 'failed'; code: string; reason: string; transient?: true }
   /** The attempt failed (it is in `failed`); the next one is due in `afterMs`, or at once if it asks another model. */
   | { kind: 'again'; afterMs: number; fallback?: Fallback }
+  /** The model was not called, because its provider wants no calls now. No attempt: the call has a place, which is due in `afterMs`. */
+  | { kind: 'gated'; afterMs: number }
   | { kind: 'not_served' }
   /** Neither the event log nor the workflow has the events of this watermark. */
   | { kind: 'stale_watermark' }

@@ -75,6 +75,11 @@ export interface Model {
    * Default: `name`.
    */
   readonly provider?: string
+  /**
+   * Which account of the provider its calls count against, such as a digest of the API key; never the key itself, because it is stored. Models
+   * of the same provider and account wait together when the provider has refused a call (`retry-after`). Default: one for all.
+   */
+  readonly account?: string
   /** Makes one model call. Anything that it throws counts as a failed attempt. */
   generate(request: ModelRequest, ctx: ModelCallContext): Promise<ModelResponse>
 }

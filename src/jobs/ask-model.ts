@@ -11,6 +11,7 @@ import { cutText } from '../session/texts.ts'
 import { failedAttempt } from './attempt.ts'
 import { checkResponse, modelName } from './check-response.ts'
 import type { AttemptSoFar, ModelAnswer } from './contract.ts'
+import { gateOf, noteRefusal, type RateGate, waitAtGate } from './rate-gate.ts'
 import { readableBy, thoughtBy } from './thinking.ts'
 import { unlessAborted } from './unless-aborted.ts'
 
@@ -25,8 +26,19 @@ class ModelFailed extends Error {
   }
 }
 
+/** The provider wants no calls now: the call has a place, which is due in `afterMs`. */
+class Gated extends Error {
+  readonly afterMs: number
+
+  constructor(afterMs: number) {
+    super('The call waits at the gate of its provider.')
+    this.afterMs = afterMs
+  }
+}
+
 /** A request of an attempt. */
 export interface Asking {
+  gates: RateGate
   request: ModelRequest
   attempt: Pick<AttemptSoFar, 'number' | 'fallback'>
   ctx: AgentContext
@@ -34,10 +46,14 @@ export interface Asking {
 }
 
 /** The checked answer of the model whose turn it is. @throws an error for `afterFailure`. */
-export async function askModel(agent: Agent, { request, attempt, ctx, signal }: Asking): Promise<ModelAnswer> {
+export async function askModel(agent: Agent, { request, attempt, ctx, signal, gates }: Asking): Promise<ModelAnswer> {
   let name: string | undefined
+  let gate: string | undefined
   try {
     const model = await modelOf(agent, attempt.fallback, ctx)
+    gate = gateOf(model)
+    const afterMs = await waitAtGate(gates, gate, callOf(request), signal)
+    if (afterMs > 0) throw new Gated(afterMs)
     name = modelName(model.name) ?? 'unknown'
     const provider = modelName(model.provider) ?? name
     const sent = { ...request, messages: readableBy(provider, request.messages) }
@@ -46,9 +62,13 @@ export async function askModel(agent: Agent, { request, attempt, ctx, signal }: 
     for (const note of notes) ctx.log.warn({ agent: agent.name }, note)
     return { ...answered, content: thoughtBy(provider, content) }
   } catch (error) {
+    if (error instanceof Gated) throw error
+    if (gate !== undefined) noteRefusal(gates, gate, agent.retry, error)
     throw new ModelFailed(error, name)
   }
 }
+
+const callOf = ({ sessionId, run, turn }: ModelRequest): string => `${sessionId} ${run} ${turn}`
 
 /** A deploy may have shortened the list. */
 async function modelOf({ model, fallback }: Agent, to: Fallback | undefined, ctx: AgentContext): Promise<Model> {
@@ -71,6 +91,8 @@ export interface Failing {
 
 /** What follows the failure of an attempt. */
 export function afterFailure({ agent, worker, attempt, timeLeft }: Failing, thrown: unknown): CallModelResult {
+  // If the deadline comes first, the run ends then.
+  if (thrown instanceof Gated) return { kind: 'gated', afterMs: Math.max(0, Math.min(thrown.afterMs, timeLeft())) }
   const { cause: error, model } = thrown instanceof ModelFailed ? thrown : { cause: thrown }
   const told = isModelError(error) ? error : undefined
   const retryable = told?.retryable !== false

@@ -89,7 +89,8 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
     const before = job.answer ? { runs: job.answer.hooks ?? [] } : await runHooksBefore(runner, view, turn)
     input.hooks.push(...before.runs)
     if (before.stopped) return stoppedBy(before.stopped)
-    const { hooks: _, ...answered } = job.answer ?? (await newAnswer(agent, view, { job, ctx, signal, hooks: before.runs }))
+    const { hooks: _, ...answered } =
+      job.answer ?? (await newAnswer(agent, view, { job, ctx, signal, gates: needs.gates, hooks: before.runs }))
     const { calls, runs } = await resolveCalls(agent, answered, input, view, runner)
     const ofAnswer = isFinal(answered) ? await runHooksOfEnd(runner, answered, turn) : runs
     return {
@@ -109,7 +110,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
   }
 }
 
-interface Asked {
+interface Asked extends Pick<JobNeeds, 'gates'> {
   job: Job
   ctx: AgentContext
   signal: AbortSignal
@@ -117,10 +118,10 @@ interface Asked {
   hooks: HookRun[]
 }
 
-async function newAnswer(agent: Agent, view: SessionView, { job, ctx, signal, hooks }: Asked): Promise<ModelAnswer> {
+async function newAnswer(agent: Agent, view: SessionView, { job, ctx, signal, gates, hooks }: Asked): Promise<ModelAnswer> {
   const prompt = await renderPrompt(agent, view, ctx)
   const request = requestOf(agent, withAnswers(view.transcript, hooks), prompt, ctx)
-  const asked = await askModel(agent, { request, attempt: job.attempt, ctx, signal })
+  const asked = await askModel(agent, { request, attempt: job.attempt, ctx, signal, gates })
   const answer = { ...asked, promptDigest: prompt.digest, ...(hooks.length > 0 && { hooks }) }
   // Resolving its calls and its hooks run user code, which may end this process.
   if (answer.content.some(({ type }) => type === 'tool_use') || agent.hooks.length > 0) job.link.answered(answer)

@@ -3,6 +3,7 @@ import type { Agent } from '../agent/agent.ts'
 import type { Logger, Services } from '../agent/tool.ts'
 import type { AttemptSoFar, EventsAlong, JobLink, ModelAnswer } from './contract.ts'
 import type { LargeValues } from './large-values.ts'
+import type { RateGate } from './rate-gate.ts'
 import type { SessionViews } from './session-views.ts'
 
 /** The dependencies that the jobs of one executor share. */
@@ -11,6 +12,7 @@ export interface JobNeeds {
   services: Services
   views: SessionViews
   values: LargeValues
+  gates: RateGate
   logger: Logger
   /** This process, as people see it: `host:pid`. */
   worker: string

@@ -1,4 +1,5 @@
 // Claude as a Model: one streamed call of Anthropic's Messages API, never retried here (the workflow does that).
+import { createHash } from 'node:crypto'
 import Anthropic from '@anthropic-ai/sdk'
 import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
 import { type CallPhase, callTimedOut, isThinkingRefused, modelErrorOf, noApiKey, streamCut } from './anthropic-errors.ts'
@@ -29,6 +30,9 @@ export function anthropic(model: string, options: AnthropicOptions = {}): Model 
   return {
     name: model,
     provider: 'anthropic',
+    get account() {
+      return accountOf(options)
+    },
     async generate(request, ctx) {
       ctx.signal.throwIfAborted()
       try {
@@ -40,6 +44,17 @@ export function anthropic(model: string, options: AnthropicOptions = {}): Model 
       }
     },
   }
+}
+
+/** Stored where a gate is shut, so a digest: of the key, and of the address, because a proxy has limits of its own. */
+function accountOf({ client, apiKey, baseURL }: AnthropicOptions): string {
+  const { apiKey: ofClient, baseURL: at } = (client ?? {}) as { apiKey?: unknown; baseURL?: unknown }
+  const key = client ? ofClient : (apiKey ?? process.env.ANTHROPIC_API_KEY)
+  const address = client ? at : (baseURL ?? process.env.ANTHROPIC_BASE_URL)
+  return createHash('sha256')
+    .update(JSON.stringify([String(key), String(address)]))
+    .digest('hex')
+    .slice(0, 12)
 }
 
 const named = new Map<string, Model>()

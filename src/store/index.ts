@@ -7,6 +7,7 @@ import { keptStates } from './write/checkpoints.ts'
 import { databaseAt } from './postgres/database.ts'
 import { StoreError } from './errors.ts'
 import { listenerOn } from './postgres/listener.ts'
+import { shutGate, shutGates } from './write/gates.ts'
 import { markProgress, markRunning } from './write/live.ts'
 import { listsOf } from './read/lists/index.ts'
 import { migrate, migrationNames, pendingMigrations } from './postgres/migrate.ts'
@@ -26,6 +27,9 @@ export { StoreError } from './errors.ts'
 export type * from './read/lists/index.ts'
 export type * from './store.ts'
 export type * from './maintenance/upkeep.ts'
+
+/** What workers listen to for gates, beside sessions: no id of one has a line break. */
+const GATES = 'gates\n'
 
 /** Options of `openStore`. */
 export interface StoreOptions {
@@ -119,6 +123,12 @@ export function openStore(options: StoreOptions): Store {
     watch: (sessionId, wake, which) => listener.watch(safeKey(sessionId), wake, which),
     tellOfStop: (sessionId) => stops.notifier.ring(safeKey(sessionId), false),
     watchStops: (sessionId, wake) => stops.listener.watch(safeKey(sessionId), wake),
+    async shutGate(key, forMs, by) {
+      await prepared(() => shutGate(database, schema, { key, forMs, by }))
+      stops.notifier.ring(GATES, false)
+    },
+    shutGates: () => reading(() => shutGates(database, schema)),
+    watchGates: (wake) => stops.listener.watch(GATES, wake),
     hasHeardWithin: (ms) => performance.now() - listener.heardAt() <= ms,
     async close() {
       await Promise.all([listener.close(), notifier.close(), stops.listener.close(), stops.notifier.close()])

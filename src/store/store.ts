@@ -102,5 +102,11 @@ export interface Store {
   tellOfStop(sessionId: string): void
   /** Calls back when a worker has told of a stop, or may have. */
   watchStops(sessionId: string, wake: () => void): () => void
+  /** Tells other workers that a provider wants no calls of this account for so long. */
+  shutGate(key: string, forMs: number, by: string): Promise<void>
+  /** The accounts whose gates are shut, by any worker, and for how long still. */
+  shutGates(): Promise<{ key: string; forMs: number }[]>
+  /** Calls back when a worker has shut a gate, or may have. */
+  watchGates(wake: () => void): () => void
   close(): Promise<void>
 }

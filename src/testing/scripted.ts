@@ -1,4 +1,5 @@
 // A model that is a function: deterministic, for tests and demos.
+import { randomUUID } from 'node:crypto'
 import { ModelError } from '../agent/errors.ts'
 import type { Model, ModelCallContext, ModelDelta, ModelRequest, ModelResponse } from '../agent/model.ts'
 import type { AssistantBlock, ToolUseBlock } from '../session/content.ts'
@@ -21,6 +22,8 @@ export function scripted(
   const name = options.name ?? 'scripted'
   return {
     name,
+    // What one script says of limits is nothing to another.
+    account: randomUUID(),
     async generate(request, ctx) {
       ctx.signal.throwIfAborted()
       const response = responseOf(await answer(request, ctx), name)

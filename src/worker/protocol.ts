@@ -20,6 +20,8 @@ export type ToExecutor =
   | { type: 'stop'; job: string; why: 'cancelled' | 'lost' | 'moved' }
   | { type: 'answer'; request: number; value: unknown }
   | { type: 'refusal'; request: number; code: string; message: string }
+  /** The rate gates that are not open: calls to these accounts ask for a place first. */
+  | { type: 'gates'; keys: string[] }
   /** A checkpoint is stored: an executor that has the session in its cache folds it up to there. */
   | { type: 'checkpoint'; target: ReadTarget }
 
@@ -47,6 +49,8 @@ export type FromExecutor =
   | { type: 'answered'; job: string; answer: ModelAnswer }
   | { type: 'done'; job: string; outcome: Outcome }
   | { type: 'request'; request: number; ask: Ask }
+  /** A provider has refused a call and wants none for so long. */
+  | { type: 'refused'; key: string; forMs: number }
   /** What slices are at checkpoints. */
   | { type: 'snapshots'; sessionId: string; snapshots: SliceSnapshot[] }
 
@@ -57,6 +61,8 @@ export type Ask =
   | { ask: 'still_mine'; job: string }
   | { ask: 'entries'; target: ReadTarget; from: Watermark }
   | { ask: 'put_value'; sessionId: string; ref: BlobRef; json: Uint8Array; waitMs?: number }
+  /** May this call be made to a provider whose gate is not open? The answer is the milliseconds until it may. */
+  | { ask: 'place_at_gate'; key: string; call: string }
   | { ask: 'get_values'; sessionId: string; refs: readonly BlobRef[] }
 
 /** The answer to each request. */
@@ -65,6 +71,7 @@ export interface Answers {
   still_mine: boolean
   entries: LogEntry[]
   put_value: boolean
+  place_at_gate: number
   get_values: Map<string, string>
 }
 

@@ -76,6 +76,12 @@ export async function callModel({ journal, serving, alarms }: Session, run: RunS
         if (result.fallback) attempts.fallBack(result.fallback)
         else if (await interruptedWhile(sleep(timerMs(result.afterMs)))) return { end: 'stopped' }
         continue
+      case 'gated':
+        serving.served()
+        how = 'again'
+        alarms.follow()
+        if (await interruptedWhile(sleep(timerMs(result.afterMs)))) return { end: 'stopped' }
+        continue
       case 'not_served':
         how = 'until_served'
         continue

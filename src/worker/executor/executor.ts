@@ -64,6 +64,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
     },
     logger,
   )
+  let shut: ReadonlySet<string> = new Set()
   const byName = new Map(agents.map((agent) => [agent.name, agent]))
   const needs: JobNeeds = {
     agents: byName,
@@ -77,6 +78,11 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
       logger,
     }),
     values,
+    gates: {
+      isShut: (key) => shut.has(key),
+      placeOf: (key, call) => line.ask({ ask: 'place_at_gate', key, call }),
+      refused: (key, forMs) => line.post({ type: 'refused', key, forMs }),
+    },
     logger,
     worker,
     killsOverdue: ownProcess,
@@ -97,6 +103,9 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
       case 'stop':
         held.get(message.job)?.stop.abort(new AttemptLost({ cause: message.why }))
         if (message.why === 'moved') held.delete(message.job)
+        return
+      case 'gates':
+        shut = new Set(message.keys)
         return
       case 'checkpoint':
         return void keepUp(message.target)

@@ -20,6 +20,7 @@ import { detailsBy } from './details.ts'
 import { dispatcherTo } from './dispatch.ts'
 import { memoryLog } from './event-log.ts'
 import { publishEvents } from './events-channel.ts'
+import { keepGates } from './gate-keeper.ts'
 import { type FromSender, heartbeatSender, sendBy, type ToSender } from './heartbeats.ts'
 import { lateAnswers } from './late-answers.ts'
 import { startLeases } from './leases.ts'
@@ -97,20 +98,25 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     store.tellOfStop(sessionId)
   }
   const { kill, onDrained, onReady, onJob, onDeath } = parts
+  const worker = `${hostname()}:${process.pid}`
+  const gates = keepGates({ store, executors: () => pool.executors(), logger, worker })
   const pool = startPool({
     eventsFor: eventsFrom(log),
-    answerRequest: requestsOver(reader, shelf, client),
+    answerRequest: requestsOver(reader, shelf, gates, client),
+    onRefused: (key, forMs) => gates.refused(key, forMs),
     onSnapshots: (sessionId, some) => snapshots.arrived(sessionId, some),
     logger,
     ...(kill && { kill }),
     ...(onDrained && { onDrained }),
-    ...(onReady && { onReady }),
+    onReady(executor) {
+      gates.greet(executor)
+      onReady?.(executor)
+    },
     ...(onJob && { onJob }),
     ...(onDeath && { onDeath }),
   })
   const snapshots = snapshotsInto(store, () => pool.executors(), logger)
   const { dispatch, adopt } = dispatcherTo(pool, leases)
-  const worker = `${hostname()}:${process.pid}`
   const needs = { client, store, log, logger, worker, dispatch }
   const { workflowModules: _, ...workerInterceptors } = interceptors ?? {}
   const activities = createActivities(needs, reader, flusher)
@@ -166,6 +172,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
       }),
     async settle() {
       endWatch()
+      gates.end()
       await flusher.idle()
     },
   }

@@ -22,6 +22,8 @@ const HUNG_UP_MS = 2_000
 export interface PoolNeeds {
   eventsFor: EventsFor
   answerRequest: AnswerRequest
+  /** Shuts the rate gate of an account. */
+  onRefused?(key: string, forMs: number): void
   /** Takes what slices are at checkpoints. */
   onSnapshots?(sessionId: string, snapshots: readonly SliceSnapshot[]): void
   /** Makes the parent kill the executor; absent if executors have no process of their own. */
@@ -129,6 +131,7 @@ export function startPool(needs: PoolNeeds): Pool {
     heardOf(executor)
     if (message.type === 'alive') return
     if (message.type === 'request') return void needs.answerRequest(executor, message)
+    if (message.type === 'refused') return needs.onRefused?.(message.key, message.forMs)
     if (message.type === 'snapshots') return needs.onSnapshots?.(message.sessionId, message.snapshots)
     const assignment = executor.assignments.get(message.job)
     // Withdrawn or stopped: nobody waits for it.

@@ -6,12 +6,13 @@ import type { ValueStore } from '../../jobs/large-values.ts'
 import { PawlError } from '../../session/errors.ts'
 import type { Ask, Answers, FromExecutor } from '../protocol.ts'
 import type { Executor } from './executors.ts'
+import type { RateGates } from './rate-gates.ts'
 
 /** Answers one request of an executor. Never rejects. */
 export type AnswerRequest = (executor: Executor, request: FromExecutor & { type: 'request' }) => Promise<void>
 
 /** Answers requests with the reader and the store of this orchestrator. */
-export function requestsOver(reader: SessionReader, values: ValueStore, client: Client): AnswerRequest {
+export function requestsOver(reader: SessionReader, values: ValueStore, gates: Pick<RateGates, 'placeOf'>, client: Client): AnswerRequest {
   return async (executor, { request, ask }) => {
     try {
       executor.channel.send({ type: 'answer', request, value: await answer(executor, ask) })
@@ -38,6 +39,8 @@ export function requestsOver(reader: SessionReader, values: ValueStore, client: 
         return reader.entries(ask.target, ask.from, client)
       case 'put_value':
         return values.put(ask.sessionId, ask.ref, ask.json, ask.waitMs)
+      case 'place_at_gate':
+        return gates.placeOf(ask.key, ask.call)
       case 'get_values':
         return values.get(ask.sessionId, ask.refs)
     }

@@ -447,6 +447,14 @@ create table {schema}.slices (
 );
 create index slices_by_name on {schema}.slices (slice, created_at desc);
 
+-- Providers that refused a call and asked to wait: their calls wait on all workers.
+create table {schema}.gates (
+  key text primary key,                     -- provider and account
+  shut_until timestamptz not null,
+  by text not null,                         -- the worker that was refused
+  refused_at timestamptz not null default now()
+);
+
 create table {schema}.recoveries (
   session_id text not null,
   seq bigint not null,

@@ -89,7 +89,7 @@ export function startCrew(more: Partial<PoolNeeds> = {}): Crew {
   const pool = startPool({
     eventsFor: () => undefined,
     // Of a session's past nothing is asked here.
-    answerRequest: requestsOver({} as never, {} as never, {} as never),
+    answerRequest: requestsOver({} as never, {} as never, {} as never, {} as never),
     kill: (id, why) => tell(`kill ${id} ${why}`),
     onDrained: (id) => tell(`drained ${id}`),
     onReady: ({ id }) => tell(`ready ${id}`),

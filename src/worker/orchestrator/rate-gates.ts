@@ -1,0 +1,91 @@
+// The rate gates: after a provider has refused a request and asked to wait, all calls to that account of it wait in this machine, and then go
+// through one after another, slowly at first. Pure, but for the clock and the dice that it is given.
+import { LRUCache } from 'lru-cache'
+
+/** How many calls a second go through when a gate opens, before anything is known. */
+const FIRST_RATE = 5
+const LEAST_RATE = 0.5
+/** How long the rate takes to double. */
+const DOUBLES_EVERY_MS = 5_000
+/** With this rate, the gate is as good as open, and forgotten. */
+const OPEN_RATE = 200
+/** Calls that were refused together differ by this much: one of them is news. */
+const SLACK_MS = 100
+/** Accounts that are remembered: models may name any. */
+const MAX_GATES = 1_000
+
+/** The gates of one orchestrator. */
+export interface RateGates {
+  /** The provider has refused a call and wants none for so long. Returns whether that is news: the gate closes for longer than before. */
+  refused(key: string, forMs: number): boolean
+  /** Another machine was refused. */
+  learn(key: string, forMs: number): void
+  /** Milliseconds until this call may be made; 0: now. A call that asks again keeps its place. */
+  placeOf(key: string, call: string): number
+  /** Those that are not open. */
+  keys(): string[]
+}
+
+interface Gate {
+  closedUntil: number
+  /** Calls a second when it opens. */
+  rate: number
+  /** The newest place. */
+  last: number
+  places: Map<string, number>
+}
+
+/** Open gates. `now` in milliseconds, never going back; `random` from 0 to 1. */
+export function rateGates(now: () => number = () => performance.now(), random: () => number = Math.random): RateGates {
+  const gates = new LRUCache<string, Gate>({ max: MAX_GATES })
+
+  const rateAt = ({ closedUntil, rate }: Gate, at: number): number => rate * 2 ** (Math.max(0, at - closedUntil) / DOUBLES_EVERY_MS)
+
+  function found(key: string): Gate | undefined {
+    const gate = gates.get(key)
+    if (!gate || rateAt(gate, now()) < OPEN_RATE) return gate
+    gates.delete(key)
+    return undefined
+  }
+
+  function close(key: string, forMs: number, slower: boolean): boolean {
+    const until = now() + forMs
+    const gate = found(key)
+    if (!gate) {
+      gates.set(key, { closedUntil: until, rate: FIRST_RATE, last: until, places: new Map() })
+      return true
+    }
+    const isOpening = gate.closedUntil <= now()
+    if (slower && isOpening) gate.rate = Math.max(LEAST_RATE, Math.min(FIRST_RATE, rateAt(gate, now()) / 2))
+    if (until <= gate.closedUntil) return false
+    const isNews = until - gate.closedUntil > SLACK_MS
+    gate.closedUntil = until
+    gate.last = isNews ? until : Math.max(until, gate.last)
+    if (isNews) gate.places.clear()
+    return isNews
+  }
+
+  return {
+    refused: (key, forMs) => close(key, forMs, true),
+    learn: (key, forMs) => void close(key, forMs, false),
+    placeOf(key, call) {
+      const gate = found(key)
+      if (!gate) return 0
+      const had = gate.places.get(call)
+      const at = had !== undefined && had >= gate.closedUntil ? had : nextPlace(gate)
+      const waitMs = Math.max(0, at - now())
+      if (waitMs > 0) gate.places.set(call, at)
+      else gate.places.delete(call)
+      return waitMs
+    },
+    keys: () => [...gates.keys()].filter((key) => found(key) !== undefined),
+  }
+
+  function nextPlace(gate: Gate): number {
+    const from = Math.max(now(), gate.last)
+    const gapMs = 1_000 / rateAt(gate, from)
+    gate.last = from + gapMs
+    // Within its own gap, so that machines that wait for the same moment do not ask at the same moment.
+    return from + gapMs * random()
+  }
+}

@@ -1,0 +1,96 @@
+// A provider that refuses calls and asks to wait: who waits, for how long, and what counts as an attempt. Two workers on one database.
+import { randomUUID } from 'node:crypto'
+import { defineAgent, type Model, ModelError } from 'pawl'
+import type { RunHandle } from 'pawl/client'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { size } from '../support/sizes.ts'
+import { until } from '../support/until.ts'
+
+const SESSIONS = size(20, 100)
+/** What the provider asks for. */
+const RETRY_AFTER_MS = 4_000
+
+/** A provider with a limit: it refuses everything until `refusesUntil`. */
+function provider() {
+  const requests: { agent: string; refused: boolean }[] = []
+  const world = { refusesUntil: 0 }
+  const account = `test-${randomUUID()}`
+  const modelFor = (agent: string): Model => ({
+    name: 'limited',
+    provider: 'limited',
+    account,
+    async generate() {
+      const refused = performance.now() < world.refusesUntil
+      requests.push({ agent, refused })
+      if (refused) throw new ModelError('rate_limit_error', 'slow down', { retryable: true, status: 429, retryAfter: RETRY_AFTER_MS })
+      return { content: [{ type: 'text', text: 'fine' }], stopReason: 'end_turn', usage: {} as never }
+    },
+  })
+  return { requests, world, account, modelFor }
+}
+
+const limited = provider()
+const agentOf = (name: string) =>
+  defineAgent({ name, model: limited.modelFor(name), instructions: '', tools: [], retry: { maxRetries: 5, baseDelay: 10 } })
+
+let here: Deployment
+let there: Deployment
+
+beforeAll(async () => {
+  here = await deploy()
+  there = await deploy()
+  await here.startWorker({ agents: [agentOf('here')] })
+  await there.startWorker({ agents: [agentOf('there')] })
+})
+afterAll(() => Promise.all([here?.stop(), there?.stop()]))
+
+const send = (where: Deployment, agent: string): Promise<RunHandle> => where.pawl.session(`gate-${randomUUID()}`, { agent }).send('go')
+
+describe('a 429 that asks for a wait', () => {
+  it('holds the calls of every session on every worker, costs them no attempt, and all of them finish', { timeout: 120_000 }, async () => {
+    const { requests, world, account } = limited
+    world.refusesUntil = performance.now() + RETRY_AFTER_MS
+    const first = await send(here, 'here')
+    const client = new pg.Client(here.stack.databaseUrl)
+    await client.connect()
+    const rows = await until('the gate is in SQL', async () => {
+      const found = await client.query(`select key, by from pawl.gates where key like '%${account}' and shut_until > now()`)
+      return found.rows.length > 0 && found.rows
+    })
+    await client.end()
+    expect(rows).toEqual([{ key: `limited ${account}`, by: expect.stringContaining(`:${process.pid}`) }])
+    const runs = await Promise.all(Array.from({ length: SESSIONS }, (_, n) => (n % 2 ? send(here, 'here') : send(there, 'there'))))
+    for (const run of [first, ...runs]) expect((await run.result({ timeout: 90_000 })).text).toBe('fine')
+
+    const refused = requests.filter((one) => one.refused).length
+    // Without a gate, each of them would have been refused.
+    expect(refused).toBeLessThan(SESSIONS / 2)
+    expect(requests.length).toBe(SESSIONS + 1 + refused)
+    let attempts = 0
+    for (const run of [first, ...runs]) {
+      attempts += ofType(await eventsOf(here.pawl.session(run.sessionId)), 'model_attempt_failed').length
+    }
+    expect(attempts).toBe(refused)
+    expect(new Set(requests.map(({ agent }) => agent))).toEqual(new Set(['here', 'there']))
+  })
+})
+
+describe('a session that waits at the gate', () => {
+  it('is interrupted at once, and its model is not called', async () => {
+    const { requests, world } = limited
+    world.refusesUntil = performance.now() + 600_000
+    const refused = await send(here, 'here')
+    const before = await until('it is refused', () => (requests.at(-1)?.refused ? requests.length : undefined))
+    const waiting = await send(here, 'here')
+    const session = here.pawl.session(waiting.sessionId)
+    await until('its turn has begun', async () => ofType(await eventsOf(session), 'turn_started').length > 0)
+    for (const one of [refused, waiting]) {
+      await here.pawl.session(one.sessionId).interrupt()
+      expect(await one.settled({ timeout: 20_000 })).toMatchObject({ status: 'interrupted' })
+    }
+    expect(requests.length).toBe(before)
+  })
+})

@@ -1,0 +1,98 @@
+// The rate gates: what waits behind them, for how long, and in which order it goes through.
+import { describe, expect, it } from 'vitest'
+import { rateGates } from '../../../src/worker/orchestrator/rate-gates.ts'
+
+/** Gates with a clock that is set by hand. */
+function gatesAt(random = () => 0.5) {
+  const clock = { now: 1_000 }
+  return { clock, ...rateGates(() => clock.now, random) }
+}
+
+/** The times at which so many calls go through, each asking again when its time has come. */
+function passing(gates: ReturnType<typeof gatesAt>, calls: number): number[] {
+  const waiting = new Map(Array.from({ length: calls }, (_, n) => [`call-${n}`, gates.placeOf('p', `call-${n}`) + gates.clock.now]))
+  const passed: number[] = []
+  while (waiting.size > 0) {
+    const [[call, at] = expect.fail('nothing waits')] = [...waiting].toSorted(([, a], [, b]) => a - b)
+    gates.clock.now = Math.max(gates.clock.now, at)
+    const waitMs = gates.placeOf('p', call)
+    if (waitMs > 0) waiting.set(call, gates.clock.now + waitMs)
+    else {
+      waiting.delete(call)
+      passed.push(gates.clock.now)
+    }
+  }
+  return passed
+}
+
+describe('a gate', () => {
+  it('lets everything through until the provider refuses something', () => {
+    const gates = gatesAt()
+    expect(gates.placeOf('p', 'a')).toBe(0)
+    expect(gates.keys()).toEqual([])
+  })
+
+  it('holds every call of the account for as long as the provider asked, and none of another account', () => {
+    const gates = gatesAt()
+    expect(gates.refused('p', 3_000)).toBe(true)
+    expect(gates.keys()).toEqual(['p'])
+    expect(gates.placeOf('p', 'a')).toBeGreaterThanOrEqual(3_000)
+    expect(gates.placeOf('other', 'a')).toBe(0)
+  })
+
+  it('stays closed until the latest time that was asked for, whoever has heard of it', () => {
+    const gates = gatesAt()
+    gates.refused('p', 3_000)
+    expect(gates.refused('p', 1_000)).toBe(false)
+    expect(gates.placeOf('p', 'a')).toBeGreaterThanOrEqual(3_000)
+    gates.learn('p', 9_000)
+    expect(gates.placeOf('p', 'a')).toBeGreaterThanOrEqual(9_000)
+  })
+
+  it('keeps the place of a call that asks again, and lets it through when its time has come', () => {
+    const gates = gatesAt()
+    gates.refused('p', 3_000)
+    const [first, second] = [gates.placeOf('p', 'a'), gates.placeOf('p', 'b')]
+    expect(second).toBeGreaterThan(first)
+    gates.clock.now += 1_000
+    expect(gates.placeOf('p', 'a')).toBe(first - 1_000)
+    gates.clock.now += first
+    expect(gates.placeOf('p', 'a')).toBe(0)
+  })
+
+  it('opens slowly: a few calls in the first second, twice as many every five seconds, and is forgotten', () => {
+    const gates = gatesAt()
+    gates.refused('p', 3_000)
+    const opens = gates.clock.now + 3_000
+    const passed = passing(gates, 100)
+    const within = (fromMs: number, toMs: number): number => passed.filter((at) => at >= opens + fromMs && at < opens + toMs).length
+    expect(passed.every((at) => at >= opens)).toBe(true)
+    expect(within(0, 1_000)).toBeLessThanOrEqual(6)
+    expect(within(5_000, 6_000)).toBeLessThanOrEqual(12)
+    expect(within(0, 12_000)).toBe(100)
+    gates.clock.now = opens + 30_000
+    expect(gates.keys()).toEqual([])
+    expect(gates.placeOf('p', 'z')).toBe(0)
+  })
+
+  it('opens more slowly after a refusal of a call that it has let through, but no refusal of an earlier one counts', () => {
+    const gates = gatesAt()
+    gates.refused('p', 1_000)
+    for (let n = 0; n < 50; n++) gates.refused('p', 1_000)
+    gates.clock.now += 1_001
+    gates.refused('p', 1_000)
+    const opens = gates.clock.now + 1_000
+    const passed = passing(gates, 10)
+    expect(passed.filter((at) => at < opens + 1_000).length).toBeLessThanOrEqual(3)
+    expect(passed.filter((at) => at < opens + 1_000).length).toBeGreaterThan(0)
+  })
+
+  it('spreads the calls of machines that wait for the same moment', () => {
+    const places = [0, 0.25, 0.75].map((die) => {
+      const gates = gatesAt(() => die)
+      gates.refused('p', 1_000)
+      return gates.placeOf('p', 'a')
+    })
+    expect(new Set(places).size).toBe(3)
+  })
+})
