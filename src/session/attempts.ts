@@ -39,6 +39,8 @@ export interface AttemptReport {
   /** Failed attempts of this activity so far. */
   failed: FailedAttempt[]
   worker: string
+  /** The executor that was given the attempt, as people see it, once there is one. */
+  executor?: string
   /** The last progress that the body reported. */
   progress?: Json
 }

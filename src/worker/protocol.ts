@@ -104,6 +104,8 @@ export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' 
   cached: CachedExecution[]
   /** Pids of the parent's orchestrators that have died. */
   predecessors: number[]
+  /** Executors of the parent's that have died. */
+  exited: ExitedExecutor[]
   /** Executors that may hold jobs of the dead orchestrators. */
   executors: number[]
   log: LogOptions
@@ -123,11 +125,19 @@ export interface CachedExecution {
   executionId: string
 }
 
+/** An executor that has died. */
+export interface ExitedExecutor {
+  executor: number
+  pid: number
+}
+
 /** Messages from the parent to the orchestrator. */
 export type ToOrchestrator =
   | { type: 'start'; options: OrchestratorOptions }
   /** The process is dead: the parent has seen its exit. */
   | { type: 'executor_exited'; executor: number; pid: number; code: number | null; signal: string | null }
+  /** Those that have died so far; some of them, perhaps, while this orchestrator started. */
+  | { type: 'exited'; exited: ExitedExecutor[] }
   /** No new jobs for these executors; `drained` follows when they have none. */
   | { type: 'retire'; executors: number[] }
   | { type: 'api_key'; apiKey: string }

@@ -59,6 +59,19 @@ describe('an orchestrator that is killed', () => {
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })
 
+  it('together with an executor: an external body that it held is known to have died, without waiting for its silence', async () => {
+    await workers.serving()
+    const mark = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
+    const run = await rig.start(call('charge'))
+    const { pid } = await mark
+    process.kill(pid, 'SIGKILL')
+    process.kill(orchestrator(), 'SIGKILL')
+    expect((await run.result()).text).toBe(peacefulAnswer(call('charge')))
+    expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:charge', attempt: 1, class: 'WorkerDied' }])
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'verify' })).toHaveLength(1)
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
+  })
+
   it('has a model call answered that was under way', async () => {
     const mark = rig.ledger.holdNext({ stage: 'model' })
     const run = await rig.start(call('look'))

@@ -36,6 +36,17 @@ export function workerDied({ kind, ticket }: JobOrder, report: AttemptReport, ca
   })
 }
 
+/** The executor died with the attempt, which no orchestrator has seen: the report is that of its last heartbeat. */
+export function diedUnseen(kind: JobKind, report: AttemptReport, worker: string): ApplicationFailure {
+  const details: DeathReport = { ...report, worker, cause: 'crash' }
+  return ApplicationFailure.create({
+    type: 'WorkerDied',
+    nonRetryable: !isQuestion(kind),
+    message: `Worker ${worker} died (crash) together with its orchestrator.`,
+    details: [details],
+  })
+}
+
 /** The same as a failed attempt, of a call that another executor continues. */
 export function deadAttempt({ attempt, ticket }: JobOrder, worker: string, cause: DeathReport['cause']): FailedAttempt {
   return {

@@ -11,6 +11,8 @@ import type { FromSender, HeartbeatAnswer, ToSender } from './heartbeats.ts'
 export interface Lease {
   /** Sets the heartbeat details: the report on the attempt in case its executor dies. */
   readonly report: AttemptReport
+  /** The attempt was given to this executor: the next heartbeat that is confirmed says so. */
+  given(executor: string): void
   /** Makes the server record the attempt. Rejects if the server cannot be reached or the attempt is lost. */
   announce(): Promise<void>
   /** Makes the server confirm now that the body is about to be entered. @throws AttemptLost, PawlError `heartbeat_failed`. */
@@ -147,6 +149,9 @@ export function startLeases(
     return {
       get report() {
         return report
+      },
+      given(executor) {
+        report = { ...report, executor }
       },
       announce: () => tell(encodeReport()),
       begin: () => {

@@ -59,6 +59,8 @@ async function main(options: OrchestratorOptions): Promise<void> {
   post({ type: 'connected' })
   const clock = startRecoveryClock((event) => post({ type: 'event', event }))
   const exits = new Map<number, Exit>()
+  /** Pids of dead executors, by their numbers. */
+  const gone = new Map(options.exited.map(({ executor, pid }) => [executor, pid]))
   const tellOfDeath = (id: number, calls: HeldCall[]): void => {
     const exit = exits.get(id)
     if (exit && exits.delete(id)) post({ type: 'event', event: { event: 'worker_died', ...exit, calls } })
@@ -89,8 +91,12 @@ async function main(options: OrchestratorOptions): Promise<void> {
   receive((message) => {
     switch (message.type) {
       case 'executor_exited':
+        gone.set(message.executor, message.pid)
         exits.set(message.executor, { pid: message.pid, code: message.code, signal: message.signal, at: Date.now() })
         if (!orchestrator.pool.exited(message.executor)) tellOfDeath(message.executor, [])
+        return
+      case 'exited':
+        for (const { executor, pid } of message.exited) gone.set(executor, pid)
         return
       case 'retire':
         for (const executor of message.executors) orchestrator.pool.retire(executor)
@@ -105,7 +111,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
   })
   const running = orchestrator.worker.run()
   post({ type: 'serving' })
-  void takeOver(orchestrator, options, logger)
+  void takeOver(orchestrator, options, gone, logger)
   await running
   await idle(orchestrator)
   await orchestrator.settle()
@@ -119,16 +125,19 @@ async function main(options: OrchestratorOptions): Promise<void> {
 async function takeOver(
   { client, pool, hasAdopted }: Orchestrator,
   { cached, executors, predecessors }: OrchestratorOptions,
+  gone: ReadonlyMap<number, number>,
   logger: Logger,
 ): Promise<void> {
   void eachOf(cached, (execution) => resetStickiness(client, execution, logger))
   // An executor that has not sent its hello may hold attempts, and for those that died with an executor, heartbeats say more.
-  const isConnected = (id: number): boolean => [...pool.executors()].some((executor) => executor.id === id)
-  for (const until = Date.now() + HELLO_MS; !executors.every(isConnected); ) {
+  const isKnown = (id: number): boolean => gone.has(id) || [...pool.executors()].some((executor) => executor.id === id)
+  for (const until = Date.now() + HELLO_MS; !executors.every(isKnown); ) {
     if (Date.now() > until) return
     await sleep(LOOK_EVERY_MS)
   }
-  await eachOf(cached, (execution) => releaseOrphans(client, execution, { predecessors, isHeld: hasAdopted }, logger))
+  await eachOf(cached, (execution) =>
+    releaseOrphans(client, execution, { predecessors, exited: [...gone.values()], isHeld: hasAdopted }, logger),
+  )
 }
 
 interface Exit {

@@ -1,11 +1,14 @@
-// Attempts that a dead orchestrator had received but not dispatched: without help, the server would wait for their heartbeat timeout.
+// Attempts of a dead orchestrator that no executor has: it had not dispatched them, or their executor died, too. Without help, the server
+// would wait for their heartbeat timeout.
 import { hostname } from 'node:os'
 import { ActivityNotFoundError, type Client } from '@temporalio/client'
+import type { ApplicationFailure, Payload } from '@temporalio/common'
 import type { Logger } from '../../agent/tool.ts'
 import type { JobKind } from '../../jobs/contract.ts'
+import { readReport } from '../../session/attempts.ts'
 import { sessionIdOf } from '../../session/protocol.ts'
 import type { CachedExecution } from '../protocol.ts'
-import { neverGiven } from './failures.ts'
+import { diedUnseen, neverGiven } from './failures.ts'
 
 const JOBS: Readonly<Record<JobKind, true>> = {
   callModel: true,
@@ -23,37 +26,54 @@ export function identityOf(pid: number): string {
   return `pawl:${hostname()}:${pid}`
 }
 
-/** The dead orchestrators, and the attempts of theirs that executors still hold. */
+/** The dead orchestrators and executors, and the attempts of theirs that executors still hold. */
 export interface Orphaned {
   predecessors: readonly number[]
+  /** Pids of dead executors. */
+  exited: readonly number[]
   isHeld(activity: CachedExecution & { activityId: string }): boolean
 }
 
 /**
- * Makes the workflow retry at once what no executor has. Applies only to a call's first attempt without any heartbeat: for any other, the
- * heartbeats have the report for the workflow. Never rejects.
+ * Makes the workflow retry at once what no executor has: a call's first attempt without any heartbeat, and attempts whose heartbeats name a
+ * dead executor. Never rejects.
  */
 export async function releaseOrphans(
   client: Client,
   { workflowId, executionId }: CachedExecution,
-  { predecessors, isHeld }: Orphaned,
+  { predecessors, exited, isHeld }: Orphaned,
   logger: Logger,
 ): Promise<void> {
   const dead = new Set(predecessors.map(identityOf))
+  const deadExecutors = new Set(exited.map((pid) => `${hostname()}:${pid}`))
   try {
     const { raw } = await client.workflow.getHandle(workflowId, executionId).describe()
     for (const { activityId, activityType, state, attempt, heartbeatDetails, lastWorkerIdentity } of raw.pendingActivities ?? []) {
-      if (!activityId || state !== STARTED || attempt !== 1 || heartbeatDetails?.payloads?.length) continue
+      if (!activityId || state !== STARTED) continue
       const kind = activityType?.name ?? ''
       if (!dead.has(lastWorkerIdentity ?? '') || !isJob(kind)) continue
       if (isHeld({ workflowId, executionId, activityId })) continue
-      await client.activity.fail({ workflowId, runId: executionId, activityId }, neverGiven(kind))
+      const [details] = heartbeatDetails?.payloads ?? []
+      const failure = details ? deathIn(kind, await decoded(client, details), deadExecutors) : attempt === 1 ? neverGiven(kind) : undefined
+      if (failure) await client.activity.fail({ workflowId, runId: executionId, activityId }, failure)
     }
   } catch (err) {
     // The attempt was answered, or the session has closed. Otherwise the heartbeat timeout ends the attempt.
     if (!(err instanceof ActivityNotFoundError))
       logger.debug({ err, session: sessionIdOf(workflowId) }, 'could not look for attempts that no process has')
   }
+}
+
+function deathIn(kind: JobKind, details: unknown, dead: ReadonlySet<string>): ApplicationFailure | undefined {
+  const { report } = readReport(details)
+  return report?.executor !== undefined && dead.has(report.executor) ? diedUnseen(kind, report, report.executor) : undefined
+}
+
+async function decoded(client: Client, details: Payload): Promise<unknown> {
+  const { payloadConverter, payloadCodecs } = client.options.loadedDataConverter
+  let payloads = [details]
+  for (const codec of payloadCodecs.toReversed()) payloads = await codec.decode(payloads)
+  return payloads[0] && payloadConverter.fromPayload(payloads[0])
 }
 
 const isJob = (name: string): name is JobKind => Object.hasOwn(JOBS, name)

@@ -229,6 +229,7 @@ export function startPool(needs: PoolNeeds): Pool {
       settle = resolve
     })
     const assignment: Assignment = { ...job, settle }
+    job.lease.given(executor.worker)
     executor.assignments.set(job.id, assignment)
     needs.onJob?.(job.order, executor)
     return { executor, assignment, ended }

@@ -10,7 +10,7 @@ import { userLogger } from '../../log/user-logger.ts'
 import { startApiKeys } from '../api-keys.ts'
 import { crossed } from '../crossed.ts'
 import type { SuperviseOptions, Supervisor } from '../options.ts'
-import type { FromOrchestrator, LogOptions } from '../protocol.ts'
+import type { ExitedExecutor, FromOrchestrator, LogOptions } from '../protocol.ts'
 import { storeOptions } from '../store-options.ts'
 import { checkSupervise, type Supervising } from '../check-options.ts'
 import { type Executors, keepExecutors } from './executors.ts'
@@ -19,6 +19,8 @@ import { defined } from '../../session/defined.ts'
 
 /** How long draining may take before all processes are killed; their calls are resumed elsewhere. */
 const DRAIN_MS = 60_000
+/** How many dead executors are remembered. */
+const MOST_EXITED = 100
 
 /**
  * Starts an orchestrator and executors for a module and keeps them running: a process that dies is replaced, and its calls resume at once.
@@ -67,6 +69,8 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
   /** Logged once, because each retry fails for the same reason while Temporal is away. */
   let notStartedFor: string | undefined
 
+  /** An orchestrator may not have been told of them before it died itself, or while it started. */
+  const exited: ExitedExecutor[] = []
   const executors: Executors = keepExecutors({
     module: options.module,
     count: options.processes,
@@ -77,6 +81,8 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     onFile: options.onFile,
     onStarted: (pid) => tellOf({ event: 'worker_started', pid }),
     onExit({ id, pid, code, signal }) {
+      exited.push({ executor: id, pid })
+      if (exited.length > MOST_EXITED) exited.shift()
       if (orchestrator.isListening()) orchestrator.tell({ type: 'executor_exited', executor: id, pid, code, signal })
       if (isStopping || !orchestrator.isListening()) tellOf({ event: 'worker_died', pid, code, signal, at: Date.now(), calls: [] })
       finishIfDone()
@@ -99,6 +105,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       temporal: { ...temporal, ...apiKeys.newest() },
       stuckLoopMs: options.stuckLoopMs,
       executors: executors.holders(),
+      exited,
       log: logOptions,
       ...defined({ taskQueue: options.taskQueue, dataConverter: options.dataConverter, interceptors: options.interceptors }),
     }),
@@ -107,7 +114,10 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       retire()
     },
     onMessage: receive,
-    onListening: (path) => executors.connectTo(path),
+    onListening(path) {
+      orchestrator.tell({ type: 'exited', exited })
+      executors.connectTo(path)
+    },
     onExit({ pid, code, signal, at }) {
       isServing = false
       tellOf({ event: 'orchestrator_died', pid, code, signal, at })

@@ -1,4 +1,6 @@
 // What a new orchestrator takes for never given to an executor: of anything else, somebody knows more.
+import { hostname } from 'node:os'
+import { defaultPayloadConverter } from '@temporalio/common'
 import { ActivityNotFoundError, type Client } from '@temporalio/client'
 import { describe, expect, it } from 'vitest'
 import { identityOf, releaseOrphans } from '../../../src/worker/orchestrator/orphans.ts'
@@ -7,19 +9,25 @@ const EXECUTION = { workflowId: 'pawl:s', executionId: 'x' }
 const LOG = { debug() {}, info() {}, warn() {}, error() {} }
 const ORPHAN = { activityId: '7', activityType: { name: 'executeTool' }, state: 2, attempt: 1, lastWorkerIdentity: identityOf(11) }
 
+const DEAD = `${hostname()}:21`
+const heartbeat = (more: { executor?: string }) => ({
+  payloads: [defaultPayloadConverter.toPayload({ attempt: 3, begun: true, failed: [], worker: 'host:11', ...more })],
+})
+
 /** The failures that the activity is answered with, where orchestrator 11 is dead; `held`: an executor has the activity. */
 async function answers(activity: object, { held = false, answer = () => {} } = {}) {
-  const failures: { type?: string; nonRetryable?: boolean }[] = []
+  const failures: { type?: string; nonRetryable?: boolean; details?: unknown[] | null }[] = []
   const client = {
+    options: { loadedDataConverter: { payloadConverter: defaultPayloadConverter, payloadCodecs: [] } },
     workflow: { getHandle: () => ({ describe: async () => ({ raw: { pendingActivities: [{ ...ORPHAN, ...activity }] } }) }) },
     activity: {
-      async fail(_: object, failure: { type?: string; nonRetryable?: boolean }) {
+      async fail(_: object, failure: (typeof failures)[number]) {
         answer()
         failures.push(failure)
       },
     },
   } as unknown as Client
-  await releaseOrphans(client, EXECUTION, { predecessors: [11], isHeld: () => held }, LOG)
+  await releaseOrphans(client, EXECUTION, { predecessors: [11], exited: [21], isHeld: () => held }, LOG)
   return failures
 }
 
@@ -35,12 +43,26 @@ describe('an attempt that a dead orchestrator was handed', () => {
   it.each<[string, object, { held?: boolean }]>([
     ['an executor has it', {}, { held: true }],
     ['another orchestrator was handed it', { lastWorkerIdentity: identityOf(12) }, {}],
-    ['a heartbeat has told of it', { heartbeatDetails: { payloads: [{}] } }, {}],
+    ['a heartbeat names an executor that lives', { heartbeatDetails: heartbeat({ executor: `${hostname()}:22` }) }, {}],
+    ['a heartbeat names none', { heartbeatDetails: heartbeat({}) }, {}],
+    ['a heartbeat is unreadable', { heartbeatDetails: { payloads: [{}] } }, {}],
+    ['an executor has it, although another one that it names is dead', { heartbeatDetails: heartbeat({ executor: DEAD }) }, { held: true }],
     ['earlier attempts of it were lost', { attempt: 2 }, {}],
     ['nobody has been handed it yet', { state: 1 }, {}],
     ['it is not the work of executors', { activityType: { name: 'flush' } }, {}],
   ])('is left alone if %s', async (_, activity, more) => {
     expect(await answers(activity, more)).toEqual([])
+  })
+
+  it.each<[string, boolean]>([
+    ['callModel', true],
+    ['executeTool', true],
+    ['checkAnswer', false],
+  ])('has died with its executor if a heartbeat names a dead one, whichever attempt it is (%s)', async (name, nonRetryable) => {
+    const heartbeatDetails = heartbeat({ executor: DEAD })
+    const [failure] = await answers({ activityType: { name }, attempt: 2, heartbeatDetails })
+    expect(failure).toMatchObject({ type: 'WorkerDied', nonRetryable })
+    expect(failure?.details).toMatchObject([{ attempt: 3, begun: true, worker: DEAD, cause: 'crash' }])
   })
 
   it('may have been answered for meanwhile', async () => {

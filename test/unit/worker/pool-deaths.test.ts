@@ -32,7 +32,15 @@ describe('an executor that dies', () => {
     await one.say({ type: 'progress', job, value: { done: 3 } })
     await one.die()
     expect(seen.error).toMatchObject({ type: 'WorkerDied', nonRetryable: true, message: 'Worker host:1001 died (crash) during a.' })
-    expect(ofDeath(seen.error)).toEqual({ attempt: 1, begun: true, failed: [], worker: 'host:1001', progress: { done: 3 }, cause: 'crash' })
+    expect(ofDeath(seen.error)).toEqual({
+      attempt: 1,
+      begun: true,
+      failed: [],
+      worker: 'host:1001',
+      executor: 'host:1001',
+      progress: { done: 3 },
+      cause: 'crash',
+    })
     expect(leases.get('a')?.released).toBe(true)
   })
 
@@ -228,7 +236,15 @@ describe('what an executor holds from an earlier orchestrator', () => {
     const one = await executor(1, { holding: [holding('a', { begun: true, progress: 7 })] })
     const seen = watched(adopted[0]?.running ?? Promise.resolve(undefined))
     await one.die()
-    expect(ofDeath(seen.error)).toEqual({ attempt: 1, begun: true, failed: [], worker: 'host:1001', progress: 7, cause: 'crash' })
+    expect(ofDeath(seen.error)).toEqual({
+      attempt: 1,
+      begun: true,
+      failed: [],
+      worker: 'host:1001',
+      executor: 'host:1001',
+      progress: 7,
+      cause: 'crash',
+    })
   })
 
   it('is told to the server at once, as the next orchestrator may be dead before its first regular heartbeat', async () => {

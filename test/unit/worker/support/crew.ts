@@ -115,6 +115,9 @@ function leaseOf(first: AttemptReport, leases: Map<string, Leased>, call: string
     get report() {
       return report
     },
+    given(executor) {
+      report = { ...report, executor }
+    },
     async announce() {
       leased.announced += 1
     },
