@@ -2,7 +2,7 @@
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
 import type { CustomEvent } from '../session/custom-events.ts'
 import type { AgentFacts, BlobRef, EffectReport, FailedAttempt, Resolution, ResultContent, Target, Watermark } from '../session/events.ts'
-import type { HookRun } from '../session/hooks.ts'
+import type { HookOutcome } from '../session/hooks.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import type { Kept } from '../session/kept.ts'
 import type { Restored } from '../session/restored.ts'
@@ -54,7 +54,7 @@ export interface CallModelInput extends EventsInput {
 }
 
 /** `facts`: the agent as this worker has it, unless the session knows that already. `hooks`: those that ran before the request. */
-export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; hooks?: HookRun[] } & (
+export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; hooks?: HookOutcome[] } & (
   | {
       kind: 'completed'
       attempt: number
@@ -66,7 +66,7 @@ export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; ho
       /** Of the prompt that was rendered for the call; absent from workers of earlier builds. */
       promptDigest?: string
       /** Hooks of the answer: of its calls, or of the run's end. */
-      hooksOfAnswer?: HookRun[]
+      hooksOfAnswer?: HookOutcome[]
       /** The metadata of the message that opened the run, if the session's state lacks it: the workflow does not carry the events. */
       metadata?: JsonObject
     }
@@ -289,7 +289,7 @@ export interface ResolveToolInput extends EventsInput {
 
 /** `hooks`: those that were asked; `input`: the arguments of the resolution, if one of them has changed them. */
 export type ResolveToolResult =
-  | { kind: 'resolved'; resolution: Resolution; hooks?: HookRun[]; input?: Json }
+  | { kind: 'resolved'; resolution: Resolution; hooks?: HookOutcome[]; input?: Json }
   | { kind: 'not_served' }
   | { kind: 'stale_watermark' }
 
@@ -300,7 +300,7 @@ export interface EndHooksInput extends EventsInput {
   turn: number
 }
 
-export type EndHooksResult = { kind: 'ran'; hooks: HookRun[] } | { kind: 'not_served' } | { kind: 'stale_watermark' }
+export type EndHooksResult = { kind: 'ran'; hooks: HookOutcome[] } | { kind: 'not_served' } | { kind: 'stale_watermark' }
 
 export interface CheckAnswerInput extends ToolCallInput, EventsInput {
   result: Json

@@ -62,6 +62,13 @@ export interface HookContext<C = Json, S = unknown, L = unknown> extends AgentCo
   readonly attempt: number
   /** Aborts on the hook's timeout and on an interrupt. */
   readonly signal: AbortSignal
+  /**
+   * Reports a custom event: `name` has 1 to 200 characters, `data` at most 16 KB of JSON. One hook reports at most 100, and the hooks of one
+   * model call share 128 KB. It is recorded as `emitted`, once, after the hook's answer or error; a hook whose process dies, or whose step is
+   * interrupted, reports none, and runs again.
+   * @throws ToolError `invalid_event`, `event_too_large` or `too_many_events`.
+   */
+  emit(name: string, data?: Json): void
 }
 
 /** Events whose hooks are about one call. */

@@ -1,9 +1,9 @@
 // What an attempt reports while its body runs, and how its errors are recorded.
-import { ToolError } from '../agent/errors.ts'
-import { CUSTOM_EVENT_LIMITS, type CustomEvent, isEventName } from '../session/custom-events.ts'
+import { type CustomEvent, isEventName } from '../session/custom-events.ts'
 import type { FailedAttempt } from '../session/events.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
 import type { AttemptSoFar, JobLink } from './contract.ts'
+import { EVENT_NAME, reporter } from './custom-events.ts'
 import { plainJson } from './json.ts'
 
 const MAX_PROGRESS_BYTES = 16_000
@@ -30,6 +30,7 @@ interface Said {
 /** The reports of one attempt. */
 export function notesOf({ lastProgress }: AttemptSoFar, link: JobLink): Notes {
   const said: Said = {}
+  const events = reporter('attempt')
   return {
     lastProgress,
     progress(value) {
@@ -38,45 +39,12 @@ export function notesOf({ lastProgress }: AttemptSoFar, link: JobLink): Notes {
       link.progress(plain)
     },
     milestone(name) {
-      if (!isEventName(name)) throw new TypeError(`A milestone's name must be ${NAME}.`)
+      if (!isEventName(name)) throw new TypeError(`A milestone's name must be ${EVENT_NAME}.`)
       said.milestones = [...new Set([...(said.milestones ?? []), name])].slice(0, MAX_MILESTONES)
     },
-    emit(name, data) {
-      const event = checkedEvent(name, data)
-      const emitted = said.emitted ?? []
-      if (emitted.length === CUSTOM_EVENT_LIMITS.events) {
-        const most = `One attempt reports at most ${CUSTOM_EVENT_LIMITS.events} custom events`
-        throw new ToolError(`${most}: put several into one.`, { code: 'too_many_events', ...FOR_GOOD })
-      }
-      if (jsonBytes([...emitted, event]) > CUSTOM_EVENT_LIMITS.allBytes) {
-        const most = `The custom events of one attempt have at most ${CUSTOM_EVENT_LIMITS.allBytes} bytes of JSON in all`
-        throw new ToolError(`${most}: ${REPORT_LESS}`, { code: 'event_too_large', ...FOR_GOOD })
-      }
-      said.emitted = [...emitted, event]
-    },
-    said: () => said,
+    emit: events.emit,
+    said: () => ({ ...said, ...(events.events.length > 0 && { emitted: [...events.events] }) }),
   }
-}
-
-/** The same code would report the same event again. */
-const FOR_GOOD = { retryable: false }
-const REPORT_LESS = 'report what to look up, not the data.'
-const NAME = 'a string of 1 to 200 characters without NUL bytes or lone surrogates'
-
-function checkedEvent(name: string, data: Json | undefined): CustomEvent {
-  if (!isEventName(name)) throw new ToolError(`The name of a custom event must be ${NAME}.`, { code: 'invalid_event', ...FOR_GOOD })
-  if (data === undefined) return { name }
-  let plain: Json
-  try {
-    plain = plainJson(data)
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
-    throw new ToolError(`The data of a custom event must be JSON: ${why}`, { code: 'invalid_event', ...FOR_GOOD })
-  }
-  const bytes = jsonBytes(plain)
-  if (bytes <= CUSTOM_EVENT_LIMITS.dataBytes) return { name, data: plain }
-  const has = `The data of the custom event "${name}" has ${bytes} bytes of JSON`
-  throw new ToolError(`${has}, and the limit is ${CUSTOM_EVENT_LIMITS.dataBytes}: ${REPORT_LESS}`, { code: 'event_too_large', ...FOR_GOOD })
 }
 
 function checkedProgress(value: Json): Json {

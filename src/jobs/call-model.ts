@@ -5,7 +5,7 @@ import { builtInTools } from '../agent/built-in-tools.ts'
 import type { ModelRequest, ToolDefinition } from '../agent/model.ts'
 import type { AgentContext } from '../agent/tool.ts'
 import type { Resolution } from '../session/events.ts'
-import { type HookRun, saidBy } from '../session/hooks.ts'
+import { type HookOutcome, type HookRun, saidBy } from '../session/hooks.ts'
 import type { JsonObject } from '../session/json.ts'
 import { messagesFor, systemTextsOf, withAnswers } from '../session/transcript.ts'
 import { agentContext } from './agent-context.ts'
@@ -19,7 +19,7 @@ import { ArchiveUnavailable, archiveAway, notServed, StaleWatermark, TryAgain } 
 import { isFinal, runHooksBefore, runHooksOfCall, runHooksOfEnd } from './model-call-hooks.ts'
 import type { Job, JobNeeds } from './needs.ts'
 import { type Prompt, renderPrompt, withVolatile } from './prompt.ts'
-import type { HookRunner } from './run-hooks.ts'
+import { hookRoom, type HookRunner } from './run-hooks.ts'
 import { resolveCall } from './resolve.ts'
 import type { SessionView } from './session-views.ts'
 import { defined } from '../session/defined.ts'
@@ -36,7 +36,7 @@ export async function callModel(needs: JobNeeds, job: Job, input: CallModelInput
   const deadline = startDeadline(agent, input)
   const { sessionId, executionId, attempt } = job
   const failed = [...attempt.failed]
-  const hooks: HookRun[] = []
+  const hooks: HookOutcome[] = []
   const facts = factsOf(agent)
   const withFacts = (result: CallModelResult): CallModelResult => ({
     ...result,
@@ -65,7 +65,7 @@ export async function callModel(needs: JobNeeds, job: Job, input: CallModelInput
 interface ModelCall extends CallModelInput {
   deadline: CallDeadline
   /** Those that ran before the request are added to it. */
-  hooks: HookRun[]
+  hooks: HookOutcome[]
 }
 
 async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job, view: SessionView): Promise<CallModelResult> {
@@ -85,7 +85,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
   if (deadline.leftMs() <= 0) return deadlineExceeded(deadline)
   const { signal, end } = signalUntil(deadline, job.link.signal)
   try {
-    const runner = { hooks: agent.hooks, ctx, attempt: job.attempt.number, signal }
+    const runner = { hooks: agent.hooks, ctx, attempt: job.attempt.number, room: hookRoom(job.answer?.hooks), signal }
     const before = job.answer ? { runs: job.answer.hooks ?? [] } : await runHooksBefore(runner, view, turn)
     input.hooks.push(...before.runs)
     if (before.stopped) return stoppedBy(before.stopped)
@@ -115,7 +115,7 @@ interface Asked extends Pick<JobNeeds, 'gates'> {
   ctx: AgentContext
   signal: AbortSignal
   /** Those that have just run. */
-  hooks: HookRun[]
+  hooks: HookOutcome[]
 }
 
 async function newAnswer(agent: Agent, view: SessionView, { job, ctx, signal, gates, hooks }: Asked): Promise<ModelAnswer> {
@@ -164,7 +164,7 @@ async function resolveCalls(
   { run, turn }: CallModelInput,
   { state: { keysOf, current }, transcript: { keys: completed } }: SessionView,
   runner: HookRunner,
-): Promise<{ calls: Resolution[]; runs: HookRun[] }> {
+): Promise<{ calls: Resolution[]; runs: HookOutcome[] }> {
   const { ctx } = runner
   const { sessionId } = ctx
   const cut = cutCall(answer)

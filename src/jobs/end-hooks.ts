@@ -4,6 +4,7 @@ import { agentContext } from './agent-context.ts'
 import { StaleWatermark } from './errors.ts'
 import { runHooksAfter } from './model-call-hooks.ts'
 import type { Job, JobNeeds } from './needs.ts'
+import { hookRoom } from './run-hooks.ts'
 
 /** Carries out the job. */
 export async function endHooks(
@@ -19,7 +20,7 @@ export async function endHooks(
     const { context, tags } = view.state
     const { metadata } = view.transcript.newestRun
     const ctx = agentContext(needs, sessionId, { agent: agent.name, run, turn, context, metadata, tags }, view.slices)
-    const runner = { hooks: agent.hooks, ctx, attempt: attempt.number, signal: link.signal }
+    const runner = { hooks: agent.hooks, ctx, attempt: attempt.number, room: hookRoom(), signal: link.signal }
     return { kind: 'ran', hooks: await runHooksAfter(runner, view) }
   } catch (error) {
     if (error instanceof StaleWatermark) return { kind: 'stale_watermark' }

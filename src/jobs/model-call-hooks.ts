@@ -4,7 +4,7 @@ import type { HookInputs } from '../agent/hook.ts'
 import { callIdOf } from '../session/events.ts'
 import { textOf } from '../session/content.ts'
 import { type HookPast, type HookPlace, hasRun, placesAfter, placesBefore } from '../session/hook-past.ts'
-import { type HookRun, saidBy } from '../session/hooks.ts'
+import { type HookOutcome, type HookRun, saidBy } from '../session/hooks.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import type { ModelAnswer } from './contract.ts'
 import { hasTool, parseInput, type RequestedCall, type Verdict } from './resolve.ts'
@@ -13,7 +13,7 @@ import type { SessionView } from './session-views.ts'
 
 /** Hooks that have run, and the answer by which one of them ends the run. */
 export interface HooksRan {
-  runs: HookRun[]
+  runs: HookOutcome[]
   stopped?: HookRun
 }
 
@@ -23,12 +23,12 @@ export function runHooksBefore(runner: HookRunner, view: SessionView, turn: numb
 }
 
 /** Runs the hooks that are due after the last turn of a run. Nothing is left to stop. @throws what the signal aborted with. */
-export async function runHooksAfter(runner: HookRunner, view: SessionView): Promise<HookRun[]> {
+export async function runHooksAfter(runner: HookRunner, view: SessionView): Promise<HookOutcome[]> {
   return (await runPlaces(runner, view, placesAfter(view.hooks), 'to the end')).runs
 }
 
 async function runPlaces(runner: HookRunner, view: SessionView, places: HookPlace[][], until?: 'to the end'): Promise<HooksRan> {
-  const runs: HookRun[] = []
+  const runs: HookOutcome[] = []
   for (const together of places) {
     const callings = together.map((place) => ({ ...callingOf(view, place), among: together.length }))
     // Many outcomes share one result, but few have hooks.
@@ -58,7 +58,7 @@ export async function runHooksOfCall(
   agent: Agent,
   call: RequestedCall,
   among: number,
-): Promise<{ runs: HookRun[]; input: Json; verdict: Verdict }> {
+): Promise<{ runs: HookOutcome[]; input: Json; verdict: Verdict }> {
   const { input, tool: name, turn } = call
   const none = { runs: [], input, verdict: {} }
   const tool = agent.tools.get(name)
@@ -98,7 +98,7 @@ export function isFinal({ content, stopReason }: Pick<ModelAnswer, 'content' | '
 }
 
 /** The hooks of a final answer: its turn ends, and the run is about to. @throws what the signal aborted with. */
-export async function runHooksOfEnd(runner: HookRunner, { content, stopReason }: ModelAnswer, turn: number): Promise<HookRun[]> {
+export async function runHooksOfEnd(runner: HookRunner, { content, stopReason }: ModelAnswer, turn: number): Promise<HookOutcome[]> {
   const ended = await runHooks(runner, { on: 'turnEnd', turn, input: { turn } })
   const result = { text: textOf(content), content, stopReason }
   return [...ended, ...(await runHooks(runner, { on: 'agentStop', turn, input: { result } }))]

@@ -8,6 +8,7 @@ import type { Job, JobNeeds } from './needs.ts'
 import { outputProblem } from './output.ts'
 import { recordResult } from './record.ts'
 import { hasTool, resolveCall } from './resolve.ts'
+import { hookRoom } from './run-hooks.ts'
 import { readSlices } from './slices.ts'
 import { defined } from '../session/defined.ts'
 
@@ -39,7 +40,7 @@ export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolI
     const ctx = agentContext(needs, sessionId, input, slices)
     const completed = transcript.keys
     if (!input.asksHooks) return { kind: 'resolved', resolution: await resolveCall(agent, call, { completed, ctx }) }
-    const runner = { hooks: agent.hooks, ctx, attempt: job.attempt.number, signal: job.link.signal }
+    const runner = { hooks: agent.hooks, ctx, attempt: job.attempt.number, room: hookRoom(), signal: job.link.signal }
     const asked = await runHooksOfCall(runner, agent, call, 1)
     const resolution = await resolveCall(agent, { ...call, input: asked.input }, { completed, ctx, verdict: asked.verdict })
     return { kind: 'resolved', resolution, hooks: asked.runs, ...(asked.verdict.own !== undefined && { input: asked.input }) }

@@ -4,21 +4,39 @@ import type { HookInputs, NamedHook } from '../agent/hook.ts'
 import type { AgentContext } from '../agent/tool.ts'
 import { withFields } from '../log/logger.ts'
 import { defined } from '../session/defined.ts'
-import { ANSWERS, type AnswerKind, type HookAnswer, type HookEvent, type HookRun, ranked } from '../session/hooks.ts'
-import { jsonBytes } from '../session/json.ts'
+import { ANSWERS, type AnswerKind, type HookAnswer, type HookEvent, type HookOutcome, type HookRun, ranked } from '../session/hooks.ts'
+import { type Json, jsonBytes } from '../session/json.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import { failedAttempt } from './attempt.ts'
 import { ABANDON_AFTER_MS, runBody, TimedOut } from './body.ts'
+import { type EventRoom, eventRoom, reporter } from './custom-events.ts'
 import { plainJson } from './json.ts'
 
 /** Maximum bytes of JSON of one answer, and of all answers in one activity's result. */
 const ANSWER_BYTES = { one: 64_000, all: 256_000 } as const
+
+/** What hooks may still add to one activity's result: it must fit into one payload, with the model's answer. */
+export interface HookRoom {
+  /** Bytes of JSON of answers. */
+  answers: number
+  events: EventRoom
+}
+
+/** The room of a result that has these hooks already. */
+export function hookRoom(had: readonly HookOutcome[] = []): HookRoom {
+  return { answers: ANSWER_BYTES.all - answerBytes(had), events: eventRoom(had.flatMap(({ emitted }) => emitted ?? [])) }
+}
+
+function answerBytes(runs: readonly HookRun[]): number {
+  return runs.reduce((sum, { answer }) => sum + (answer ? jsonBytes(answer) : 0), 0)
+}
 
 /** What hooks run with. */
 export interface HookRunner {
   hooks: readonly NamedHook[]
   ctx: AgentContext
   attempt: number
+  room: HookRoom
   /** Aborts when the step that they belong to must stop: then they are not recorded. */
   signal: AbortSignal
 }
@@ -50,28 +68,41 @@ export function hooksFor(hooks: readonly NamedHook[], { on, tool, hasRun }: Pick
 }
 
 /** Runs the hooks of one place together. @throws what the signal aborted with. */
-export async function runHooks(runner: HookRunner, calling: HookCalling): Promise<HookRun[]> {
+export async function runHooks(runner: HookRunner, calling: HookCalling): Promise<HookOutcome[]> {
+  const { room } = runner
   const due = hooksFor(runner.hooks, calling)
-  const maxBytes = Math.min(ANSWER_BYTES.one, Math.floor(ANSWER_BYTES.all / (due.length * (calling.among ?? 1))))
-  return ranked(await Promise.all(due.map((hook) => runHook(runner, hook, calling, maxBytes))))
+  // Places that share the room run at the same time, so each has its part of what was left when it began.
+  const maxBytes = Math.min(ANSWER_BYTES.one, Math.floor(room.answers / (due.length * (calling.among ?? 1))))
+  const runs = ranked(await Promise.all(due.map((hook) => runHook(runner, hook, calling, maxBytes))))
+  room.answers -= answerBytes(runs)
+  return runs
 }
 
-async function runHook(runner: HookRunner, hook: NamedHook, calling: HookCalling, maxBytes: number): Promise<HookRun> {
-  const { ctx, attempt, signal: stop } = runner
+async function runHook(runner: HookRunner, hook: NamedHook, calling: HookCalling, maxBytes: number): Promise<HookOutcome> {
+  const { ctx, attempt, signal: stop, room } = runner
   const { on, turn, callId, tool } = calling
   const ran = { on, hook: hook.name, turn, attempt, ...defined({ callId, tool }) }
   const log = withFields(ctx.log, { hook: hook.name, ...defined({ call: callId, tool }) })
+  const { events, emit } = reporter('hook', room.events)
+  let isOver = false
+  // A hook that ignores its signal may report on after its end: too late to be recorded.
+  const report = (name: string, data?: Json): void => {
+    if (!isOver) emit(name, data)
+  }
+  const reported = (): Pick<HookOutcome, 'emitted'> => (events.length > 0 ? { emitted: [...events] } : {})
   try {
     const answer = await runBody({ timeoutMs: hook.timeoutMs, stop, abandonAfterMs: ABANDON_AFTER_MS }, async (signal) =>
       // A copy: the input is a part of the session's cached past.
-      hook.run(structuredClone(calling.input), { ...ctx, turn, log, hook: hook.name, attempt, signal }),
+      hook.run(structuredClone(calling.input), { ...ctx, turn, log, hook: hook.name, attempt, signal, emit: report }),
     )
     stop.throwIfAborted()
-    return { ...ran, ...defined({ answer: await checked(calling, answer, maxBytes) }) }
+    return { ...ran, ...defined({ answer: await checked(calling, answer, maxBytes) }), ...reported() }
   } catch (error) {
     if (stop.aborted) throw error
     log.debug({ err: error }, 'the hook threw')
-    return { ...ran, error: recorded(error, hook) }
+    return { ...ran, error: recorded(error, hook), ...reported() }
+  } finally {
+    isOver = true
   }
 }
 

@@ -1,15 +1,15 @@
-// Custom events: what a tool reports by `ctx.emit`, and its bounds. They travel in the call's result, so their sum is bounded, too.
+// Custom events: what tools and hooks report by `ctx.emit`, and their bounds. They travel in activities' results, so their sum is bounded, too.
 import { type Json, jsonBytes } from './json.ts'
 
-/** What a tool reported by `ctx.emit`. */
+/** What a tool or a hook reported by `ctx.emit`. */
 export interface CustomEvent {
   /** 1 to 200 characters. */
   name: string
-  /** Absent: the tool gave none. */
+  /** Absent: none was given. */
   data?: Json
 }
 
-/** Maximum custom events of one attempt; bytes of JSON of the data of one, and of all. */
+/** Maximum custom events of one attempt or hook; bytes of JSON of the data of one, and of all in one activity's result. */
 export const CUSTOM_EVENT_LIMITS = { events: 100, dataBytes: 16_000, allBytes: 128_000 } as const
 
 const MAX_NAME = 200

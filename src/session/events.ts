@@ -1,6 +1,6 @@
 // The events of a session. In `seq` order, they *are* the session: everything else is folded from them.
 import type { AssistantBlock, ImageBlock, StopReason, TextBlock, Usage, UserBlock } from './content.ts'
-import type { HookRun } from './hooks.ts'
+import type { HookEvent, HookRun } from './hooks.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { MemoryChange, MemoryLimit } from './memory.ts'
 import type { PlanChange } from './plan.ts'
@@ -343,8 +343,22 @@ export type EventBody =
   /** The last progress that an attempt reported; the next attempt gets it. */
   | { type: 'tool_progress'; run: number; turn: number; callId: string; tool: string; attempt: number; value: Json }
   | { type: 'milestone_reached'; run: number; turn: number; callId: string; tool: string; name: string }
-  /** A custom event: what an attempt reported by `ctx.emit`. */
-  | { type: 'emitted'; run: number; turn: number; callId: string; tool: string; attempt: number; name: string; data?: Json }
+  /**
+   * A custom event: what an attempt of a call or a hook reported by `ctx.emit`. `hook`, `on`: it was a hook, and where it ran; `callId` and
+   * `tool` are then absent unless it ran for a call.
+   */
+  | {
+      type: 'emitted'
+      run: number
+      turn: number
+      callId?: string
+      tool?: string
+      on?: HookEvent
+      hook?: string
+      attempt: number
+      name: string
+      data?: Json
+    }
   /** The session's plan has another version. */
   | { type: 'plan_changed'; run: number; turn: number; callId: string; tool: string; version: number; change: PlanChange }
   /** The session's memory has another version. */

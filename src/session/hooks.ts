@@ -1,4 +1,5 @@
 // Hooks: their events, and what is recorded of one that ran.
+import type { CustomEvent } from './custom-events.ts'
 import type { JsonObject } from './json.ts'
 
 /** Where hooks run. */
@@ -59,6 +60,12 @@ export interface HookRun {
   overruled?: true
 }
 
+/** A hook that ran, as an activity's result carries it. */
+export interface HookOutcome extends HookRun {
+  /** What it reported by `ctx.emit`. */
+  emitted?: CustomEvent[]
+}
+
 /** The kinds of answers, the strongest first. */
 const RANKS = ['stop', 'deny', 'systemMessage', 'modify', 'appendContext'] as const
 
@@ -80,8 +87,8 @@ export const ANSWERS: Readonly<Record<HookEvent, readonly AnswerKind[]>> = {
 export const HOOK_EVENTS = Object.keys(ANSWERS) as HookEvent[]
 
 /** Marks every answer but the strongest; among equals, the first one declared is used. `runs`: the hooks of one place, as declared. */
-export function ranked(runs: readonly HookRun[]): HookRun[] {
-  const strength = ({ answer }: HookRun): number => (answer ? RANKS.findIndex((kind) => kind in answer) : RANKS.length)
+export function ranked<R extends HookRun>(runs: readonly R[]): (R & Pick<HookRun, 'overruled'>)[] {
+  const strength = ({ answer }: R): number => (answer ? RANKS.findIndex((kind) => kind in answer) : RANKS.length)
   const strongest = Math.min(...runs.map(strength))
   const used = runs.find((run) => strength(run) === strongest)
   return runs.map((run) => (run.answer && run !== used ? { ...run, overruled: true as const } : run))

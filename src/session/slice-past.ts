@@ -71,11 +71,17 @@ function withoutRun(run: number, seq: number): Stays {
   return (one) => one.seq <= seq || !('run' in one) || one.run !== run
 }
 
-/** Calls that are made again leave, and failures of calls that are skipped. */
+/** Calls that are made again leave, and failures of calls that are skipped, each with what hooks said of the outcome. */
 function stayingAfterChoice({ redo = [], skip = [] }: EventOf<'recovery_started'>): Stays {
   const again = new Set(redo.flatMap(({ callId, as }) => (as === callId ? [] : [callId])))
   const skipped = new Set(skip.map(requestIdOf))
-  return (one) => !('callId' in one) || !(again.has(one.callId) || (one.type === 'tool_failed' && skipped.has(requestIdOf(one.callId))))
+  return (one) => {
+    const callId = 'callId' in one ? one.callId : undefined
+    // Hooks are not asked about the request again.
+    if (callId === undefined || ('on' in one && one.on === 'preToolUse')) return true
+    const isOfOutcome = one.type === 'tool_failed' || ('hook' in one && one.hook !== undefined)
+    return !(again.has(callId) || (isOfOutcome && skipped.has(requestIdOf(callId))))
+  }
 }
 
 /** Whether anything was taken out. */
@@ -117,8 +123,9 @@ function asCounted({ entries }: Past, replay: Replay): PastEntry[] {
   return events.map((event) => ({ event: Object.freeze(event), inPlaceOf: of }))
 }
 
+/** Of what was reported, only the call's own: hooks run for the replay, too, and report what they have to. */
 function isOutcome(event: SessionEvent): event is Outcome {
-  return isCompletion(event) || event.type === 'emitted' || event.type === 'milestone_reached'
+  return isCompletion(event) || (event.type === 'emitted' && event.hook === undefined) || event.type === 'milestone_reached'
 }
 
 function isCompletion(event: SessionEvent): event is EventOf<'tool_completed' | 'tool_resolved'> {

@@ -2,7 +2,7 @@
 import type { ResolveToolResult } from '../activities/contract.ts'
 import { admit, dueAt } from '../session/decide.ts'
 import type { Resolution } from '../session/events.ts'
-import type { HookRun } from '../session/hooks.ts'
+import type { HookOutcome } from '../session/hooks.ts'
 import { isTooDeep, type Json, jsonBytes } from '../session/json.ts'
 import { type AnswerRequest, type ApproveRequest, type DenyRequest, type ResolveRequest } from '../session/protocol.ts'
 import { inPlaceOf } from '../session/redo.ts'
@@ -212,7 +212,7 @@ export function checkAnswerRequest(session: Session | undefined, request: Answer
 /** A call as a worker resolves it with a person's arguments; `input`: those that a hook has put in their place. */
 interface Resolved {
   resolution: Resolution
-  hooks: readonly HookRun[]
+  hooks: readonly HookOutcome[]
   input?: Json | undefined
 }
 

@@ -2,17 +2,21 @@
 import { sleep } from '@temporalio/workflow'
 import type { EndHooksResult } from '../activities/contract.ts'
 import { defined } from '../session/defined.ts'
-import { type HookRun, saidBy } from '../session/hooks.ts'
+import { type HookOutcome, saidBy } from '../session/hooks.ts'
 import type { Json } from '../session/json.ts'
 import { answerIn, endHooks, whyLost } from './activities.ts'
 import { eventsOf, type Journal } from './journal.ts'
 import type { Session } from './open-session.ts'
+import { recordEmitted } from './recorded.ts'
 
-/** Records hooks that ran. `given`: the arguments that a person gave to a call. */
-export function recordHooks(journal: Journal, run: number, ran: readonly HookRun[] = [], given?: Json): void {
-  for (const one of ran) {
+/** Records hooks that ran, each with what it reported. `given`: the arguments that a person gave to a call. */
+export function recordHooks(journal: Journal, run: number, ran: readonly HookOutcome[] = [], given?: Json): void {
+  for (const { emitted, ...one } of ran) {
     const call = saidBy(one, 'modify') && journal.state.current?.calls.find(({ callId }) => callId === one.callId)
     journal.append({ type: 'hook_answered', run, ...one, ...(call && defined({ args: given ?? call.input })) })
+    // After the answer: going back to one of these events does not let the hook run, and report, again.
+    const { turn, on, hook, attempt, callId, tool } = one
+    recordEmitted(journal, { run, turn, ...defined({ callId, tool }), on, hook }, { attempt, ...defined({ emitted }) })
   }
 }
 

@@ -13,9 +13,9 @@ export function recorded(result: RecordedResult): RecordedResult {
   }
 }
 
-type Place = Pick<EventOf<'emitted'>, 'run' | 'turn' | 'callId' | 'tool'>
+type Place = Pick<EventOf<'emitted'>, 'run' | 'turn' | 'callId' | 'tool' | 'on' | 'hook'>
 
-/** Records what an attempt reported by `ctx.emit`. */
+/** Records what an attempt or a hook reported by `ctx.emit`. */
 export function recordEmitted(journal: Journal, where: Place, { attempt, emitted }: { attempt: number; emitted?: CustomEvent[] }): void {
   for (const { name, data } of emitted ?? []) journal.append({ type: 'emitted', ...where, attempt, name, ...defined({ data }) })
 }

@@ -1,4 +1,4 @@
-// A process ends inside a hook: the run ends as it would have, the hook runs again, and its answer counts once.
+// A process ends inside a hook: the run ends as it would have, the hook runs again, and its answer and what it reported count once.
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -33,12 +33,16 @@ async function open(dies: string): Promise<{ session: SessionHandle; ran: () => 
   return { session, ran: async () => (await readFile(file, 'utf8')).trim().split('\n') }
 }
 
-/** The hooks that were recorded, in order, and whether each was recorded once. */
+/** The hooks that were recorded, in order, and what each saw. Each is recorded once, and so is its report. */
 async function recorded(session: SessionHandle) {
-  const hooks = ofType(await eventsOf(session), 'hook_answered')
+  const events = await eventsOf(session)
+  const hooks = ofType(events, 'hook_answered')
+  const reports = ofType(events, 'emitted')
+  const placeOf = ({ hook, turn, callId, attempt }: (typeof hooks | typeof reports)[number]) => [hook, turn, callId, attempt]
+  expect(reports.map(placeOf)).toEqual(hooks.map(placeOf))
   const names = hooks.map(({ hook, turn, callId }) => `${hook} ${callId ?? turn}`)
-  expect(new Set(names).size).toBe(names.length)
-  return { hooks, names }
+  expect(new Set(hooks.map(({ run, hook, turn, callId }) => `${run} ${hook} ${callId ?? turn}`)).size).toBe(hooks.length)
+  return { hooks, names, saw: reports.map(({ data }) => data) }
 }
 
 const WHOLE = [
@@ -54,6 +58,12 @@ const WHOLE = [
   'agentStop 2',
 ]
 
+/** What the hooks of each of the two model calls see of the slice. */
+const SEEN = [
+  ...Array.from({ length: 4 }, () => ({ outcomes: [], reports: 0 })),
+  ...Array.from({ length: 6 }, () => ({ outcomes: ['work', 'fail failed'], reports: 4 })),
+]
+
 const DEATH = { context: 'model', call_id: null, class: 'WorkerDied', code: null }
 const count = (lines: readonly string[], line: string): number => lines.filter((one) => one === line).length
 
@@ -63,8 +73,9 @@ describe('a process that ends inside a hook', () => {
     async (dies) => {
       const { session, ran } = await open(dies)
       expect((await (await session.send('go')).result({ timeout: '120s' })).text).toBe('done')
-      const { hooks, names } = await recorded(session)
+      const { hooks, names, saw } = await recorded(session)
       expect(names).toEqual(WHOLE)
+      expect(saw).toEqual(SEEN)
       const lines = await ran()
       expect([count(lines, 'work'), count(lines, 'fail')]).toEqual([1, 1])
       // An answer that was complete is not requested again, and the hooks before its request keep their word.
@@ -87,7 +98,8 @@ describe('a process that ends inside a hook', () => {
     await until(async () => (await run.settled()).status === 'waiting')
     await session.interrupt()
     await until(async () => (await session.state()).hooksDue === undefined && (await session.state()).current === null)
-    const { hooks, names } = await recorded(session)
+    const { hooks, names, saw } = await recorded(session)
+    expect(saw.slice(5)).toEqual(Array.from({ length: 3 }, () => ({ outcomes: ['work', 'fail failed'], reports: 5 })))
     expect(names.slice(5)).toEqual(['postToolUse t_1_1_0', 'postToolUseFailure t_1_1_1', 'turnEnd 1'])
     expect(hooks.at(5)).toMatchObject({ attempt: 2 })
     expect(ofType(await eventsOf(session), 'hooks_ended')).toMatchObject([{ run: 1, turn: 1 }])

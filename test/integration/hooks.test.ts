@@ -1,17 +1,30 @@
 // Hooks: where they run, what their answers change, and what is recorded of them.
-import { type Agent, type AgentOptions, defineHook, type HookContext, type HookEvent, type ModelRequest } from 'pawl'
+import {
+  type Agent,
+  type AgentOptions,
+  defineHook,
+  defineSlice,
+  type HookContext,
+  type HookEvent,
+  type Json,
+  type ModelRequest,
+} from 'pawl'
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { inOrder, type Played, type Scene, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 
-type Answering = (input: never, ctx: HookContext) => unknown
+type Ctx = HookContext<Json, unknown, { journal: string[] }>
+type Answering = (input: never, ctx: Ctx) => unknown
 
 /** What the hooks of one session answer, by their names. */
 type Answers = Readonly<Record<string, Answering>>
 
 let here: Deployment
+let pool: pg.Pool
 const answering = new Map<string, Answers>()
 const seen = new Map<string, [hook: string, input: unknown][]>()
 
@@ -21,7 +34,7 @@ function hook(on: HookEvent, name: string, more: object = {}) {
     on,
     name,
     ...more,
-    run: (input: unknown, ctx: HookContext) => {
+    run: (input: unknown, ctx: Ctx) => {
       const inputs = seen.get(ctx.sessionId) ?? []
       seen.set(ctx.sessionId, [...inputs, [ctx.hook, input]])
       return answering.get(ctx.sessionId)?.[ctx.hook]?.(input as never, ctx) as undefined
@@ -41,13 +54,39 @@ const hooks = [
   hook('postToolUseFailure', 'failure'),
   hook('agentStop', 'stop'),
 ] satisfies AgentOptions['hooks']
-const hooked = stage({ hooks, limits: { maxTurns: 4 } } as Partial<AgentOptions>)
+/** What happened, in order. */
+const journal = defineSlice({
+  name: 'journal',
+  version: 1,
+  schema: z.array(z.string()),
+  initial: [],
+  on: {
+    turn_started: (all, { turn }) => [...all, `turn ${turn}`],
+    tool_completed: (all, { tool }) => [...all, `${tool} done`],
+    tool_failed: (all, { tool }) => [...all, `${tool} failed`],
+    emitted: (all, { hook: by, name }) => [...all, `${by} reported ${name}`],
+    run_interrupted: (all) => [...all, 'interrupted'],
+  },
+})
+const hooked = stage({ hooks, slices: [journal], limits: { maxTurns: 4 } } as Partial<AgentOptions>)
 
 beforeAll(async () => {
   here = await deploy()
+  pool = new pg.Pool({ connectionString: here.stack.databaseUrl, max: 2 })
   await here.startWorker({ agents: [hooked.agent as Agent] })
 })
-afterAll(() => here?.stop())
+afterAll(async () => {
+  await here?.stop()
+  await pool?.end()
+})
+
+/** The rows of a query for one session, once there are as many. */
+async function rowsOf({ id }: Pick<Played, 'id'>, query: string, length: number): Promise<unknown[]> {
+  return until(`there are ${length} rows`, async () => {
+    const { rows } = await pool.query(query, [id])
+    return rows.length === length && rows
+  })
+}
 
 function open(answers: Answers, scene: Scene): Played {
   const played = hooked.play(here.pawl, scene)
@@ -273,7 +312,12 @@ describe.concurrent('hooks', () => {
   it('that are due when a run is interrupted run in the end, before the next run', async () => {
     const door = gate()
     const played = open(
-      { post: () => ({ appendContext: 'it was looked at' }) },
+      {
+        post: (_input, ctx) => {
+          ctx.emit('audited', ctx.slices.journal)
+          return { appendContext: 'it was looked at' }
+        },
+      },
       { model: inOrder([use('look', 'a'), use('put', 'b')], 'done'), put: (_input, { signal }) => door.pass(signal) },
     )
     const run = await played.session.send('go')
@@ -289,5 +333,124 @@ describe.concurrent('hooks', () => {
     expect(ended).toEqual(['run_interrupted', 'post', 'failure', 'end', 'hooks_ended'])
     expect(JSON.stringify(played.requests.at(-1)?.messages)).toContain('it was looked at')
     expect((await played.session.state()).hooksDue).toBeUndefined()
+    // What the hook sees has the end of the run, too.
+    expect(ofType(events, 'emitted')).toMatchObject([
+      { run: 1, turn: 1, on: 'postToolUse', hook: 'post', callId: 't_1_1_0', data: ['turn 1', 'look done', 'put failed', 'interrupted'] },
+    ])
+  })
+
+  it('report custom events once, each after its hook’s answer: in the events, in the feed, and in SQL', async () => {
+    const report = (_input: unknown, ctx: Ctx): void => ctx.emit(`from ${ctx.hook}`, { attempt: ctx.attempt })
+    const played = await play(
+      {
+        start: report,
+        turn: report,
+        end: report,
+        pre: report,
+        post: report,
+        failure: (_input, ctx) => {
+          ctx.emit('tried')
+          throw new Error('no network')
+        },
+        stop: report,
+      },
+      { model: inOrder([use('look', 'a'), use('put', 'b')], 'done'), put: () => Promise.reject(new Error('broken')) },
+    )
+    const [look, put] = ['t_1_1_0', 't_1_1_1']
+    const reported = [
+      ['start', 'from start', 1, undefined],
+      ['turn', 'from turn', 1, undefined],
+      ['pre', 'from pre', 1, look],
+      ['pre', 'from pre', 1, put],
+      ['post', 'from post', 1, look],
+      ['failure', 'tried', 1, put],
+      ['end', 'from end', 1, undefined],
+      ['turn', 'from turn', 2, undefined],
+      ['end', 'from end', 2, undefined],
+      ['stop', 'from stop', 2, undefined],
+    ]
+    const emitted = ofType(played.events, 'emitted')
+    expect(emitted.map(({ hook: by, name, turn, callId }) => [by, name, turn, callId])).toEqual(reported)
+    for (const { seq, on, hook: by, turn, callId, tool, attempt } of emitted) {
+      const before = played.events.find((event) => event.seq === seq - 1)
+      expect(before).toMatchObject({ type: 'hook_answered', on, hook: by, turn, attempt, ...(callId && { callId, tool }) })
+    }
+    const stop = new AbortController()
+    const fed: unknown[] = []
+    for await (const { sessionId, event } of here.pawl.events({ types: ['emitted'], follow: true, signal: stop.signal })) {
+      if (sessionId === played.id && fed.push(event) === reported.length) stop.abort()
+    }
+    expect(fed).toEqual(emitted)
+    const columns = 'select hook, name, turn, call_id, tool, attempt, data from pawl.custom_events where session_id = $1 order by seq'
+    expect(await rowsOf(played, columns, reported.length)).toEqual(
+      emitted.map(({ hook: by, name, turn, callId = null, tool = null, attempt, data = null }) => ({
+        ...{ hook: by, name, turn, call_id: callId, tool, attempt, data },
+      })),
+    )
+  })
+
+  it('that report too much fail with the error of `ctx.emit`, of a call with an effect for a person to see', async () => {
+    const played = open({ pre: (_input, ctx) => ctx.emit('all of it', 'x'.repeat(16_000)) }, { model: inOrder([use('pay', 'a')], 'done') })
+    const run = await played.session.send('go')
+    const reason =
+      'The hook "pre" failed: The data of the custom event "all of it" has 16002 bytes of JSON, and the limit is 16000: ' +
+      'report what to look up, not the data.'
+    expect(await run.settled({ timeout: 30_000 })).toMatchObject({ status: 'waiting', pending: [{ callId: 't_1_1_0', reason }] })
+    const events = await eventsOf(played.session)
+    expect(ofType(events, 'hook_answered').find(({ hook: by }) => by === 'pre')?.error).toMatchObject({ code: 'event_too_large' })
+    expect(ofType(events, 'emitted')).toEqual([])
+    await played.session.interrupt()
+  })
+
+  it('report what they make of a person’s arguments, too', async () => {
+    const played = open(
+      {
+        pre: ({ args }: { args: { n?: number } }, ctx) => {
+          if (args.n === undefined) throw new Error('ask a person')
+          ctx.emit('checked', args.n)
+          return args.n > 10 ? { deny: 'too much' } : undefined
+        },
+      },
+      { model: inOrder([use('pay', 'a')], 'done') },
+    )
+    const run = await played.session.send('go')
+    await run.settled({ timeout: 30_000 })
+    const digest = (await played.session.state()).current?.calls[0]?.asked?.digest ?? ''
+    const approve = async (n: number) => played.session.approve('t_1_1_0', { digest, input: { what: 'a', n }, by: 'ann' })
+    await expect(approve(11)).rejects.toMatchObject({ code: 'denied_by_hook' })
+    await approve(10)
+    await run.result({ timeout: 30_000 })
+    const reports = ofType(await eventsOf(played.session), 'emitted')
+    expect(reports.map(({ callId, data }) => [callId, data])).toEqual([
+      ['t_1_1_0', 11],
+      ['t_1_1_0', 10],
+    ])
+  })
+
+  it('see the slices as they are before their step', async () => {
+    const saw: [string, number, unknown][] = []
+    const look = (_input: unknown, ctx: Ctx): void => void saw.push([ctx.hook, ctx.turn, ctx.slices.journal])
+    const report = (input: unknown, ctx: Ctx): void => {
+      look(input, ctx)
+      ctx.emit('it')
+    }
+    await play(
+      { start: look, turn: look, end: look, pre: look, post: report, failure: look, stop: look },
+      { model: inOrder([use('look', 'a'), use('put', 'b')], 'done'), put: () => Promise.reject(new Error('broken')) },
+    )
+    const first = ['turn 1']
+    const second = ['turn 1', 'look done', 'put failed', 'turn 2']
+    expect(saw).toEqual([
+      ['start', 1, first],
+      ['turn', 1, first],
+      ['pre', 1, first],
+      ['pre', 1, first],
+      ['post', 1, second],
+      ['failure', 1, second],
+      ['end', 1, second],
+      ['turn', 2, second],
+      ['end', 2, second],
+      ['stop', 2, second],
+    ])
   })
 })

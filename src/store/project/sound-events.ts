@@ -155,7 +155,16 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
   milestone_reached: { ...CALL, name: text },
   plan_changed: { ...CALL, version: count, change: anything },
   memory_changed: { ...CALL, version: count, change: anything },
-  emitted: { ...CALL, attempt: count, name: text, data: anything },
+  emitted: {
+    ...TURN,
+    callId: optional(text),
+    tool: optional(text),
+    on: optional(text),
+    hook: optional(text),
+    attempt: count,
+    name: text,
+    data: anything,
+  },
   approval_requested: { ...CALL, digest: text, reason: optional(text), expiresAt: time, onExpiry: text },
   approval_decided: {
     ...CALL,

@@ -155,6 +155,7 @@ export const CUSTOM_EVENTS = {
   turn: 'integer',
   call_id: 'text',
   tool: 'text',
+  hook: 'text',
   attempt: 'integer',
   name: 'text',
   data: 'jsonb',

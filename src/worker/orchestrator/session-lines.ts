@@ -89,7 +89,7 @@ const LINES: { [T in EventType]: (event: EventOf<T>, known: Known) => Said } = {
   milestone_reached: ({ name }) => debug('milestone reached', { milestone: name }),
   plan_changed: ({ version, change }) => debug('plan changed', { plan: version, ...stepOf(change) }),
   memory_changed: ({ version, change }) => debug('memory changed', { memory: version, block: change.block, change: change.do }),
-  emitted: ({ attempt, name }) => debug('custom event', { attempt, event: name }),
+  emitted: ({ attempt, name, hook }) => debug('custom event', { attempt, event: name, hook }),
   tool_completed: ({ attempt, effectId, replayOf, startedAt, worker, at }) =>
     debug('tool call completed', { attempt, effectId, replayOf, worker, ms: since(startedAt, at) }),
   tool_failed: ({ attempt, code, message }) => debug('tool call failed', { attempt, code, reason: message }),

@@ -92,6 +92,24 @@ describe('a slice', () => {
     expect(journalOf(...worked, turn(1, 3), answer(1, 3), replayed(1, 3, 't_1_1_0')).slice(4)).toEqual(['answer 1.2', 'answer 1.3'])
   })
 
+  it('has what hooks report once, though they run for a replay, too', () => {
+    const ofHook = (nth: number): EventBody => ({ ...emitted(1, nth, `seen in ${nth}`), on: 'postToolUse', hook: 'post' }) as EventBody
+    const abandonedTurn = [...worked.slice(0, 7), ofHook(1), back(4, 4, { keepsRun: true })]
+    const replay = [turn(1, 2), answer(1, 2), replayed(1, 2, 't_1_1_0'), ofHook(2)]
+    expect(journalOf(...abandonedTurn, ...replay)).toEqual(['said q1', 'answer 1.2', 'emitted half', 'did "paid"', 'emitted seen in 2'])
+  })
+
+  it('of a call that is made again or skipped keeps what hooks reported of its request, not what they reported of its outcome', () => {
+    const ofHook = (on: 'preToolUse' | 'postToolUseFailure'): EventBody => ({ ...emitted(1, 1, on), on, hook: 'h' }) as EventBody
+    const failed: EventBody = { type: 'tool_failed', ...call(1, 1), code: 'tool_failed', message: 'it threw' }
+    const past = [...worked.slice(0, 5), ofHook('preToolUse'), failed, ofHook('postToolUseFailure')]
+    expect(journalOf(...past)).toEqual(['said q1', 'answer 1.1', 'emitted preToolUse', 'emitted postToolUseFailure'])
+    const choice = { run: 1, strategy: 'selective', toSeq: 5, turn: 1 } as const
+    for (const how of [{ redo: [{ callId: 't_1_1_0', as: 't_1_1_0#2' }] }, { skip: ['t_1_1_0'] }]) {
+      expect(journalOf(...past, recovery({ ...choice, ...how }))).toEqual(['said q1', 'answer 1.1', 'emitted preToolUse'])
+    }
+  })
+
   it('has what a replay brings back of an outcome that was unknown', () => {
     const resolved: EventBody = { type: 'tool_resolved', ...call(1, 1), by: 'verify', happened: true, value: 'paid' }
     expect(journalOf(...worked.slice(0, 5), resolved, turn(1, 2), replayed(1, 2, 't_1_1_0'))).toEqual([

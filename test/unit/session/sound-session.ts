@@ -720,6 +720,8 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
 
   function ranHook(ran: Omit<EventOf<'hook_answered'>, 'v' | 'seq' | 'at' | 'type' | 'attempt'>): void {
     append({ type: 'hook_answered', attempt: 1, ...ran })
+    const { answer: _, args: _args, overruled: _overruled, ...where } = ran
+    if (chance(3)) append({ type: 'emitted', attempt: 1, ...where, name: `e of ${ran.hook}`, ...(chance(2) && { data: ran.on }) })
   }
 
   /** What hooks say before the request, with its result: a model call that fails has said it, too. */

@@ -297,6 +297,20 @@ describe('a line', () => {
     expect(lineOf({ ...decided, approved: false, expired: true })).toMatchObject({ level: 'warn', message: 'approval expired' })
   })
 
+  it('of hooks that were given up is a warning with the reason', () => {
+    const error = { code: 'timeout', message: 'It took too long.' }
+    expect(lineOf({ type: 'hooks_ended', ...TURN, error })).toMatchObject({
+      level: 'warn',
+      message: 'hooks given up',
+      fields: { ...TURN, code: 'timeout', reason: 'It took too long.' },
+    })
+  })
+
+  it('of a custom event names the hook that reported it', () => {
+    const { fields } = lineOf({ type: 'emitted', ...TURN, on: 'turnStart', hook: 'hours', attempt: 1, name: 'opened' })
+    expect(fields).toEqual({ session: 's', seq: 9, ...TURN, attempt: 1, event: 'opened', hook: 'hours' })
+  })
+
   it('has no arguments that are not JSON, because no name in them says what is secret', () => {
     const [body] = LINES.tool_issued
     expect(lineOf({ ...body, input: '{"password": "hunter2"' }).fields).not.toHaveProperty('args')

@@ -409,20 +409,21 @@ create table {schema}.approvals (
 create index approvals_by_time on {schema}.approvals (requested_at desc);
 create index approvals_open on {schema}.approvals (expires_at) where status = 'requested';
 
--- What tools reported by `ctx.emit`.
+-- What tools and hooks reported by `ctx.emit`.
 create table {schema}.custom_events (
   session_id text not null,
   seq bigint not null,                      -- of the emitted event
   agent text not null,
   run integer not null,
   turn integer not null,
-  call_id text not null,
-  tool text not null,
+  call_id text,                             -- null: of a hook that ran for no call
+  tool text,
+  hook text,                                -- null: a tool reported it
   attempt integer not null,
   name text not null,
-  data jsonb,                               -- null: the tool gave none
+  data jsonb,                               -- null: none was given
   at timestamptz not null,
-  raw text,                                 -- of callId, tool, name, data
+  raw text,                                 -- of callId, tool, hook, name, data
   primary key (session_id, seq)
 );
 
