@@ -300,7 +300,11 @@ export interface EndHooksInput extends EventsInput {
   turn: number
 }
 
-export type EndHooksResult = { kind: 'ran'; hooks: HookOutcome[] } | { kind: 'not_served' } | { kind: 'stale_watermark' }
+export type EndHooksResult =
+  | { kind: 'ran'; hooks: HookOutcome[] }
+  | { kind: 'not_served' }
+  | { kind: 'archive_unavailable' }
+  | { kind: 'stale_watermark' }
 
 export interface CheckAnswerInput extends ToolCallInput, EventsInput {
   result: Json

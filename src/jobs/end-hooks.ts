@@ -1,7 +1,7 @@
 // The job `endHooks`: the hooks of a turn that no model call followed, because its run has ended.
 import type { EndHooksInput, EndHooksResult } from '../activities/contract.ts'
 import { agentContext } from './agent-context.ts'
-import { StaleWatermark } from './errors.ts'
+import { ArchiveUnavailable, StaleWatermark } from './errors.ts'
 import { runHooksAfter } from './model-call-hooks.ts'
 import type { Job, JobNeeds } from './needs.ts'
 import { hookRoom } from './run-hooks.ts'
@@ -24,6 +24,7 @@ export async function endHooks(
     return { kind: 'ran', hooks: await runHooksAfter(runner, view) }
   } catch (error) {
     if (error instanceof StaleWatermark) return { kind: 'stale_watermark' }
+    if (error instanceof ArchiveUnavailable) return { kind: 'archive_unavailable' }
     throw error
   }
 }

@@ -20,6 +20,7 @@ type Noted = { seq: number } & (
   | { is: 'answer'; turn: number }
   | { is: 'outcome'; outcome: CallOutcome }
   | { is: 'ran'; hook: string; on: HookEvent; place: string }
+  | { is: 'end' }
 )
 
 /** The past of the newest run, and of calls whose outcome was found later. */
@@ -51,15 +52,20 @@ export function placesBefore(past: HookPast, turn: number): HookPlace[][] {
   return [...placesAfter(past), isFirst ? [{ on: 'agentStart', turn }] : [], [{ on: 'turnStart', turn }]]
 }
 
-/** The places after the newest turn: the outcomes of its calls, and its end. */
+/** The places after the newest turn: the outcomes of its calls, and its end. None of a turn whose hooks ran, or were given up, with its run. */
 export function placesAfter({ noted }: HookPast): HookPlace[][] {
-  const answer = noted.findLast((one) => one.is === 'answer')
-  const since = answer?.seq ?? 0
-  const outcomes = noted.flatMap((one) => (one.is === 'outcome' && one.seq > since ? [one.outcome] : []))
+  const since = startOfDue(noted)
+  const outcomes = noted.slice(since + 1).flatMap((one) => (one.is === 'outcome' ? [one.outcome] : []))
+  const answer = noted[since]
   return [
     outcomes.map((outcome) => ({ on: outcome.error ? 'postToolUseFailure' : 'postToolUse', turn: outcome.turn, outcome }) as const),
-    answer ? [{ on: 'turnEnd', turn: answer.turn }] : [],
+    answer?.is === 'answer' ? [{ on: 'turnEnd', turn: answer.turn }] : [],
   ]
+}
+
+/** Where the newest turn, or the time after the end of its run, begins; -1 before the first answer. */
+function startOfDue(noted: readonly Noted[]): number {
+  return noted.findLastIndex(({ is }) => is === 'answer' || is === 'end')
 }
 
 /** Whether the hook has answered at that place: an answer counts once. */
@@ -100,6 +106,9 @@ export function addToHookPast(past: HookPast, event: SessionEvent): void {
     case 'hook_answered':
       noteRun(past, event)
       return
+    case 'hooks_ended':
+      past.noted.push({ seq: event.seq, is: 'end' })
+      return
     case 'recovery_started':
       recover(past, event)
       return
@@ -114,8 +123,7 @@ export function addToHookPast(past: HookPast, event: SessionEvent): void {
 function startRun(past: HookPast): void {
   const { noted } = past
   const seen = new Set(noted.flatMap((one) => (one.is === 'ran' ? [one.place] : [])))
-  const answered = noted.findLastIndex(({ is }) => is === 'answer')
-  past.noted = noted.slice(answered + 1).filter((one) => one.is === 'outcome' && !seen.has(one.outcome.callId))
+  past.noted = noted.slice(startOfDue(noted) + 1).filter((one) => one.is === 'outcome' && !seen.has(one.outcome.callId))
 }
 
 function noteAnswer({ noted, calls }: HookPast, { seq, run, turn, content }: EventOf<'model_completed'>): void {
@@ -177,6 +185,6 @@ function withoutCalls(noted: readonly Noted[], callIds: readonly string[]): Note
   const left = new Set(callIds)
   return noted.filter((one) => {
     if (one.is === 'outcome') return !left.has(one.outcome.callId)
-    return one.is === 'answer' || !left.has(one.place)
+    return one.is !== 'ran' || !left.has(one.place)
   })
 }

@@ -4,7 +4,8 @@ import type { EndHooksResult } from '../activities/contract.ts'
 import { defined } from '../session/defined.ts'
 import { type HookOutcome, saidBy } from '../session/hooks.ts'
 import type { Json } from '../session/json.ts'
-import { answerIn, endHooks, whyLost } from './activities.ts'
+import { MAX_DEATHS } from '../session/attempts.ts'
+import { answerIn, endHooks, type Lost, whyLost } from './activities.ts'
 import { eventsOf, type Journal } from './journal.ts'
 import type { Session } from './open-session.ts'
 import { recordEmitted } from './recorded.ts'
@@ -31,12 +32,11 @@ export async function runEndHooks({ journal, flushing }: Session, after: { run: 
     if (result.kind === 'ran') {
       recordHooks(journal, after.run, result.hooks)
       journal.append(ended)
-    } else if (asks < MAX_ASKS && result.kind !== 'lost') {
+    } else if (asks < MAX_ASKS && result.kind !== 'given_up') {
       await sleep(ASK_AGAIN_MS)
       continue
     } else {
-      const message = result.kind === 'lost' ? result.message : `The hooks could not run (${result.kind}).`
-      journal.append({ ...ended, error: { code: result.kind, message } })
+      journal.append({ ...ended, error: result.kind === 'given_up' ? result.error : NOT_RUN[result.kind] })
     }
     flushing.nudge()
     return
@@ -47,14 +47,36 @@ export async function runEndHooks({ journal, flushing }: Session, after: { run: 
 const MAX_ASKS = 12
 const ASK_AGAIN_MS = 10_000
 
+/** Why the hooks of a run's end did not run, or not to their end. */
+interface NotEnded {
+  code: 'agent_not_served' | 'archive_unavailable' | 'stale_watermark' | 'timeout' | 'worker_died' | 'cancelled' | 'failed'
+  message: string
+}
+
+const NOT_RUN: Readonly<Record<Exclude<EndHooksResult['kind'], 'ran'>, NotEnded>> = {
+  not_served: { code: 'agent_not_served', message: 'No worker served the agent for two minutes.' },
+  archive_unavailable: {
+    code: 'archive_unavailable',
+    message: 'Values that only the side store has could not be read for two minutes.',
+  },
+  stale_watermark: { code: 'stale_watermark', message: 'The events of the session could not be read back for two minutes.' },
+}
+
 async function askForHooks(
   journal: Journal,
   { run, turn }: { run: number; turn: number },
-): Promise<EndHooksResult | { kind: 'lost'; message: string }> {
+): Promise<EndHooksResult | { kind: 'given_up'; error: NotEnded }> {
   try {
     return answerIn(await endHooks({ agent: journal.state.agent, ...eventsOf(journal), run, turn }))
   } catch (error) {
     const lost = whyLost(error)
-    return { kind: 'lost', message: lost.how === 'cancelled' ? 'The session was cancelled.' : lost.message }
+    return lost.how === 'not_begun' ? { kind: 'not_served' } : { kind: 'given_up', error: whyNotEnded(lost) }
   }
+}
+
+function whyNotEnded(lost: Exclude<Lost, { how: 'not_begun' }>): NotEnded {
+  if (lost.how === 'cancelled') return { code: 'cancelled', message: 'The session was cancelled.' }
+  if (lost.how === 'failed') return { code: 'failed', message: lost.message }
+  if (lost.failureClass === 'Timeout') return { code: 'timeout', message: 'No worker ran the hooks to their end within two minutes.' }
+  return { code: 'worker_died', message: `The hooks were tried ${MAX_DEATHS} times, and the last worker died: ${lost.message}` }
 }

@@ -104,4 +104,21 @@ describe('a process that ends inside a hook', () => {
     expect(hooks.at(5)).toMatchObject({ attempt: 2 })
     expect(ofType(await eventsOf(session), 'hooks_ended')).toMatchObject([{ run: 1, turn: 1 }])
   })
+
+  it('whenever it runs is given up after five deaths once its run has ended, and does not hold up the next run', async () => {
+    const { session, ran } = await open('postToolUse, always')
+    const run = await session.send('wait')
+    await until(async () => (await run.settled()).status === 'waiting')
+    await session.interrupt()
+    expect((await (await session.send('and now?')).result({ timeout: '120s' })).text).toBe('done')
+    expect(count(await ran(), 'postToolUse in turn 1')).toBe(5)
+    const [ended] = ofType(await eventsOf(session), 'hooks_ended')
+    const message = expect.stringMatching(/^The hooks were tried 5 times, and the last worker died: Worker .* died/) as string
+    expect(ended?.error).toEqual({ code: 'worker_died', message })
+    const { hooks } = await recorded(session)
+    expect(hooks.slice(5).map(({ run: of, hook }) => `${hook} of run ${of}`)).toEqual(
+      ['agentStart', 'turnStart', 'turnEnd', 'agentStop'].map((hook) => `${hook} of run 2`),
+    )
+    expect((await session.state()).hooksDue).toBeUndefined()
+  })
 })

@@ -86,6 +86,23 @@ describe('the hooks that are due', () => {
   })
 })
 
+describe('hooks that were due when a run ended', () => {
+  const interrupted: EventBody = { type: 'run_interrupted', run: 1 }
+  const nextRun: EventBody[] = [
+    { type: 'message_received', messageId: 'n', content: 'and now?' },
+    { type: 'run_started', run: 2, messageId: 'n' },
+  ]
+
+  it('do not run in the next run once they were given up, but for what is found out later', () => {
+    const givenUp: EventBody = { type: 'hooks_ended', run: 1, turn: 1, error: { code: 'lost', message: 'it took too long' } }
+    expect(names(placesBefore(pastOf(...ENDED, interrupted, givenUp, ...nextRun), 1))).toEqual([[], [], ['agentStart'], ['turnStart']])
+    const found: EventBody = { type: 'tool_resolved', ...LOOK, by: 'person', happened: true, value: 'seen' }
+    const unknown: EventBody = { type: 'tool_unknown', ...LOOK, attempt: 1, message: 'unknown' }
+    const past = pastOf(...ANSWERED, unknown, interrupted, givenUp, found, ...nextRun)
+    expect(names(placesBefore(past, 1))[0]).toEqual(['postToolUse t_1_1_1'])
+  })
+})
+
 describe('after going back', () => {
   it('to before the calls ended, their outcomes and what hooks said of them are forgotten', () => {
     const toSeq = seqOf(ANSWERED)
