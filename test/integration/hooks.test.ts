@@ -12,6 +12,7 @@ import {
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { inputDigestOf } from '../../src/agent/keys.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { inOrder, type Played, type Scene, stage, use } from '../support/scenes.ts'
@@ -282,6 +283,13 @@ describe.concurrent('hooks', () => {
       return call?.status === 'completed' && call
     })
     expect(stored).toMatchObject({ input: { what: 'a', n: 7 }, modelInput: { what: 'a' } })
+    const digestOf = (n?: number) => inputDigestOf('pay', { what: 'a', ...(n !== undefined && { n }) })
+    const columns = 'call_id, digest, status, decided_by, decided_at is not null as decided'
+    const requests = `select ${columns} from pawl.approvals where session_id = $1 order by seq`
+    expect(await rowsOf(played, requests, 2)).toEqual([
+      { call_id: 't_1_1_0', digest: digestOf(), status: 'superseded', decided_by: null, decided: true },
+      { call_id: 't_1_1_0', digest: digestOf(10), status: 'approved', decided_by: 'ann', decided: true },
+    ])
   })
 
   it('continue a run after its final answer, up to its limit of turns', async () => {
@@ -452,5 +460,35 @@ describe.concurrent('hooks', () => {
       ['end', 2, second],
       ['stop', 2, second],
     ])
+  })
+
+  it('that change a call in different ways do not hide that the model has requested it before, with an unknown outcome', async () => {
+    let asked = 0
+    const played = await play(
+      { pre: ({ args }: { args: object }) => ({ modify: { ...args, n: ++asked } }) },
+      {
+        model: inOrder([use('pay', 'a', 5)], [use('pay', 'a', 5)], 'done'),
+        pay: () => Promise.reject(new Error('the reply was lost')),
+      },
+    )
+    expect(played.entries.map(({ tool, callId, input: { n } }) => [tool, callId, n])).toEqual([
+      ['pay', 't_1_1_0', 1],
+      ['verify', 't_1_1_0', 1],
+      ['verify', 't_1_1_0', 1],
+    ])
+    expect(ofType(played.events, 'tool_unknown').map(({ callId, again }) => [callId, again])).toEqual([
+      ['t_1_1_0', undefined],
+      ['t_1_2_0', 't_1_1_0'],
+    ])
+    const digestOf = (n: number): string => inputDigestOf('pay', { what: 'a', n })
+    const digests = `select call_id, input_digest, input, model_input, (
+        select json::jsonb -> 'calls' -> 0 ->> 'ownDigest' from pawl.events e
+        where e.session_id = c.session_id and e.type = 'model_completed' and (e.json::jsonb ->> 'turn')::int = c.turn
+      ) as own_digest from pawl.tool_calls c where session_id = $1 order by call_id`
+    const about = (callId: string, n: number) => ({
+      ...{ call_id: callId, input_digest: digestOf(n), input: { what: 'a', n } },
+      ...{ model_input: { what: 'a', n: 5 }, own_digest: digestOf(5) },
+    })
+    expect(await rowsOf(played, digests, 2)).toEqual([about('t_1_1_0', 1), about('t_1_2_0', 2)])
   })
 })

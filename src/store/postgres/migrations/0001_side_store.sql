@@ -395,7 +395,7 @@ create table {schema}.approvals (
   turn integer not null,
   digest text not null,                     -- of the arguments that are asked about
   reason text,
-  status text not null,                     -- requested, approved, denied, expired, left_behind
+  status text not null,                     -- requested, approved, denied, expired, left_behind, superseded
   requested_at timestamptz not null,
   expires_at timestamptz,
   decided_at timestamptz,
