@@ -114,6 +114,12 @@ describe('the kept histories', () => {
           ...(event.replayOf === undefined ? [] : ['replayed']),
           ...(event.content === undefined ? [] : ['shown otherwise']),
         ]
+      case 'hook_answered': {
+        const said = event.error ? 'failed' : Object.keys(event.answer ?? { nothing: true })[0]
+        return [event.type, `${event.on}: ${said}`]
+      }
+      case 'emitted':
+        return [event.type, event.hook === undefined ? 'by a tool' : `by ${event.on}`]
       case 'tool_failed':
       case 'error_entered':
       case 'message_rejected':
@@ -223,6 +229,24 @@ describe('the kept histories', () => {
         'person',
         'retry',
         'skip',
+        'hook_answered',
+        'agentStart: stop',
+        'agentStart: appendContext',
+        'turnStart: systemMessage',
+        'turnEnd: nothing',
+        'preToolUse: deny',
+        'preToolUse: modify',
+        'preToolUse: failed',
+        'postToolUse: appendContext',
+        'postToolUseFailure: failed',
+        'agentStop: appendContext',
+        'hooks_ended',
+        'emitted',
+        'by a tool',
+        'by agentStart',
+        'by turnEnd',
+        'by preToolUse',
+        'by postToolUse',
       ]),
     )
   })

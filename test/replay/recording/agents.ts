@@ -1,7 +1,17 @@
 // The agents of the recorded sessions. A message is a script, `look a + set b / pay c`: steps of the model, and the calls of a step.
 // What a call's argument says happens at its first attempt: so each session goes the way that its message says.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { defineAgent, defineTool, defineWorker, ModelError, ToolError, type Message, type ModelRequest, type ToolContext } from 'pawl'
+import {
+  defineAgent,
+  defineHook,
+  defineTool,
+  defineWorker,
+  ModelError,
+  ToolError,
+  type Message,
+  type ModelRequest,
+  type ToolContext,
+} from 'pawl'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import { z } from 'zod'
 
@@ -38,6 +48,9 @@ async function act({ how }: z.infer<typeof input>, ctx: ToolContext): Promise<st
     case 'milestone':
       ctx.milestone('half way')
       ctx.progress({ done: 1 })
+      break
+    case 'report':
+      ctx.emit('reported', { attempt: ctx.attempt })
       break
     case 'endless':
       await sleep(3_600_000, undefined, { signal: ctx.signal })
@@ -94,9 +107,12 @@ const tools = [
   defineTool({ ...common, name: 'ask', effect: 'read', execute: 'client', timeout: '4s', output: z.string() }),
 ]
 
+/** How texts of hooks begin. */
+const OF_HOOKS = '[From the system'
+
 /** The newest script, and how many of its steps the model has made. */
 function scriptOf(messages: readonly Message[]): { steps: string[]; made: number } {
-  const at = messages.findLastIndex((message) => message.role === 'user' && typeof message.content === 'string')
+  const at = messages.findLastIndex(({ role, content }) => role === 'user' && typeof content === 'string' && !content.startsWith(OF_HOOKS))
   const said = messages[at]?.content
   const steps = typeof said === 'string' ? said.split('/').map((step) => step.trim()) : []
   return { steps, made: messages.slice(at).filter((message) => message.role === 'assistant').length }
@@ -138,10 +154,54 @@ function answer({ messages, run, turn }: ModelRequest, attempt: number): Scripte
 const model = scripted((request, ctx) => answer(request, ctx.attempt))
 const agent = { instructions: 'Do as you are told.', model, tools, retry: { maxRetries: 2, baseDelay: 10 } }
 
+const hooks = [
+  defineHook({
+    on: 'agentStart',
+    run({ task }, ctx) {
+      ctx.emit('began', { attempt: ctx.attempt })
+      return task === 'closed' ? { stop: 'out of hours' } : { appendContext: 'The customer is Ann.' }
+    },
+  }),
+  defineHook({ on: 'turnStart', run: ({ turn }) => (turn === 1 ? { systemMessage: 'Be brief.' } : undefined) }),
+  defineHook({ on: 'turnStart', run: ({ turn }) => (turn === 2 ? { appendContext: 'Go on.' } : undefined) }),
+  defineHook({ on: 'turnEnd', run: ({ turn }, ctx) => ctx.emit('turn ended', turn) }),
+  defineHook({
+    on: 'preToolUse',
+    run({ args }, ctx) {
+      ctx.emit('looked at', args)
+      if (args.how === 'forbidden') return { deny: 'not on Sundays' }
+      if (args.how === 'too_much') return { modify: { how: 'enough' } }
+      if (args.how === 'unclear') throw new Error('ask a person')
+      return undefined
+    },
+  }),
+  defineHook({
+    on: 'postToolUse',
+    tools: ['look', 'set'],
+    run({ args, callId }, ctx) {
+      ctx.emit('audited', callId)
+      if (args.how === 'fatal' && ctx.attempt === 1) process.kill(process.pid, 'SIGKILL')
+      return args.how === 'telling' ? { appendContext: 'That was important.' } : undefined
+    },
+  }),
+  defineHook({
+    on: 'postToolUseFailure',
+    run() {
+      throw new Error('no network')
+    },
+  }),
+  defineHook({
+    on: 'agentStop',
+    run: ({ result }) => (result.text === 'you said: check' ? { appendContext: 'Check it again.' } : undefined),
+  }),
+]
+
 export const recorded = defineAgent({ ...agent, name: 'recorded' })
 /** Has little patience. */
 export const bounded = defineAgent({ ...agent, name: 'bounded', limits: { maxTurns: 2 } })
 export const hurried = defineAgent({ ...agent, name: 'hurried', limits: { deadline: '2s' } })
+/** Has every hook. */
+export const hooked = defineAgent({ ...agent, name: 'hooked', hooks })
 /** Makes its checkpoints otherwise. */
 export const careful = defineAgent({
   ...agent,
@@ -154,4 +214,4 @@ export const timely = defineAgent({ ...agent, name: 'timely', checkpoint: { ever
 export const late = defineAgent({ ...agent, name: 'late' })
 export const later = defineAgent({ ...agent, name: 'later' })
 
-export default defineWorker({ agents: [recorded, bounded, hurried, careful, timely] })
+export default defineWorker({ agents: [recorded, bounded, hurried, hooked, careful, timely] })

@@ -244,6 +244,29 @@ export const SESSIONS: Record<string, Play> = {
     await ended(skipped)
   },
 
+  /** Hooks stop a run, refuse and change calls, fail, die, report, and run after the end of a run. */
+  async hooked(_id, _recorder, session) {
+    await say(session, 'closed')
+    await say(session, 'look telling + set too_much + pay forbidden / set report + look broken / look fatal')
+    await say(session, 'check')
+    const asked = await session.send('pay unclear + sign a')
+    await seen(session, (event) => event.type === 'approval_requested' && event.callId === 't_4_1_1')
+    const first = await digestsOf(session)
+    await session.approve('t_4_1_0', { digest: first.t_4_1_0 ?? '', by: 'a person', input: { how: 'forbidden' } }).catch(() => undefined)
+    await session.approve('t_4_1_0', { digest: first.t_4_1_0 ?? '', by: 'a person', input: { how: 'too_much' } }).catch(() => undefined)
+    await seen(session, (event) => event.type === 'approval_requested' && event.digest !== first.t_4_1_0 && event.callId === 't_4_1_0')
+    const second = await digestsOf(session)
+    await session.approve('t_4_1_0', { digest: second.t_4_1_0 ?? '', by: 'a person' })
+    await session.deny('t_4_1_1', { digest: second.t_4_1_1 ?? '', by: 'a person' })
+    await ended(asked)
+    const cut = await session.send('look fatal + look endless')
+    await seen(session, (event) => event.type === 'tool_completed' && event.run === 5)
+    await session.interrupt({ by: 'a person' })
+    await ended(cut)
+    await seen(session, (event) => event.type === 'hooks_ended')
+    await say(session, 'hello')
+  },
+
   async foreign(id, { temporal, taskQueue }, session) {
     const handle = await temporal.workflow.start('pawlSession', { workflowId: workflowIdOf(id), taskQueue, args: [] })
     await signalRaw(temporal, id, 'message', { metadata: { encoding: bytes('json/protobuf') }, data: bytes('{"no":"message"}') })
@@ -271,6 +294,7 @@ export const SESSIONS: Record<string, Play> = {
 /** What the sessions are started with. */
 export const OPTIONS: Record<string, { agent: string; notServedAfter?: number }> = {
   turns: { agent: 'bounded' },
+  hooked: { agent: 'hooked' },
   deadline: { agent: 'hurried' },
   not_served: { agent: 'late', notServedAfter: 500 },
   not_served_early: { agent: 'later', notServedAfter: 500 },
