@@ -62,7 +62,7 @@ const serveInHaste = (one: Agent, on = here): Promise<RunningWorker> =>
 async function waiting(on: Deployment): Promise<SessionHandle> {
   const session = on.pawl.session(`given-up-${randomUUID()}`, { agent: 'audited' }) as SessionHandle
   const run = await session.send('go')
-  expect(await run.settled({ timeout: 30_000 })).toMatchObject({ status: 'waiting' })
+  expect(await run.settled({ timeout: 60_000 })).toMatchObject({ status: 'waiting' })
   return session
 }
 
@@ -82,7 +82,7 @@ describe.concurrent('hooks of the end of a run', () => {
     expect(await endOf(session)).toMatchObject({ run: 1, turn: 1, error: { code: 'timeout', message } })
     await stopped.reached
     waits.delete(session.id)
-    expect(await (await session.send('and now?')).result({ timeout: 30_000 })).toMatchObject({ text: 'done' })
+    expect(await (await session.send('and now?')).result({ timeout: 60_000 })).toMatchObject({ text: 'done' })
     const events = await eventsOf(session)
     expect(ofType(events, 'hook_answered').map(({ run, hook }) => [run, hook])).toEqual([[2, 'end']])
     expect(ofType(events, 'emitted')).toEqual([])
@@ -103,7 +103,7 @@ describe.concurrent('hooks of the end of a run', () => {
       expect(await asks(there, session)).toBe(12)
       await without.stop()
       await there.startWorker({ agents: [agent] })
-      expect(await (await session.send('and now?')).result({ timeout: 30_000 })).toMatchObject({ text: 'done' })
+      expect(await (await session.send('and now?')).result({ timeout: 60_000 })).toMatchObject({ text: 'done' })
       expect(ran.get(session.id)).toEqual(['end'])
     } finally {
       await there.stop()

@@ -97,7 +97,7 @@ function open(answers: Answers, scene: Scene): Played {
 
 async function play(answers: Answers, scene: Scene) {
   const played = open(answers, scene)
-  const { text } = await (await played.session.send('go')).result({ timeout: 30_000 })
+  const { text } = await (await played.session.send('go')).result({ timeout: 60_000 })
   return { ...played, text, events: await eventsOf(played.session) }
 }
 
@@ -166,7 +166,7 @@ describe.concurrent('hooks', () => {
     expect(second?.messages.map(({ role }) => role)).toEqual(['user', 'user', 'assistant', 'user', 'user'])
     expect(second?.messages[1]).toEqual({ role: 'user', content: `${from}the customer is Ann` })
     expect(second && lastTexts(second)).toEqual([`${from}it was looked at`])
-    await (await played.session.send('again')).result({ timeout: 30_000 })
+    await (await played.session.send('again')).result({ timeout: 60_000 })
     expect(JSON.stringify(played.requests[2]?.messages)).toContain('it was looked at')
     expect(JSON.stringify(played.requests[2]?.messages).split('be brief')).toHaveLength(2)
   })
@@ -174,7 +174,7 @@ describe.concurrent('hooks', () => {
   it('stop the run before the model is called, and outrank what others answer', async () => {
     const played = open({ turn: () => ({ systemMessage: 'go on' }), turn2: () => ({ stop: 'out of hours' }) }, {})
     const run = await played.session.send('go')
-    await expect(run.result({ timeout: 30_000 })).rejects.toMatchObject({ name: 'RunInterrupted', reason: 'out of hours' })
+    await expect(run.result({ timeout: 60_000 })).rejects.toMatchObject({ name: 'RunInterrupted', reason: 'out of hours' })
     expect(played.requests).toEqual([])
     const events = await eventsOf(played.session)
     expect(ofType(events, 'run_interrupted')).toMatchObject([{ by: 'hook turn2' }])
@@ -229,12 +229,12 @@ describe.concurrent('hooks', () => {
       { model: inOrder([use('look', 'a'), use('pay', 'b')], 'done') },
     )
     const run = await played.session.send('go')
-    const settled = await run.settled({ timeout: 30_000 })
+    const settled = await run.settled({ timeout: 60_000 })
     const reason = 'The hook "pre" failed: It took longer than its timeout of 300 ms.'
     expect(settled).toMatchObject({ status: 'waiting', pending: [{ callId: 't_1_1_1', tool: 'pay', reason }] })
     const { digest = '' } = (await played.session.state()).current?.calls[1]?.asked ?? {}
     await played.session.approve('t_1_1_1', { digest, by: 'ann' })
-    expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'done' })
+    expect(await run.result({ timeout: 60_000 })).toMatchObject({ text: 'done' })
     expect(played.count('pay')).toBe(1)
     const failures = ofType(await eventsOf(played.session), 'hook_answered').flatMap(({ hook: name, turn, error }) =>
       error ? [[name, turn, error.code]] : [],
@@ -264,7 +264,7 @@ describe.concurrent('hooks', () => {
       { model: inOrder([use('pay', 'a')], 'done') },
     )
     const run = await played.session.send('go')
-    await run.settled({ timeout: 30_000 })
+    await run.settled({ timeout: 60_000 })
     const asked = async () => (await played.session.state()).current?.calls[0]
     const digestNow = async (): Promise<string> => (await asked())?.asked?.digest ?? expect.fail('it does not wait')
     const approve = async (n: number) =>
@@ -276,7 +276,7 @@ describe.concurrent('hooks', () => {
     const again = await until('approval is requested again', async () => (await digestNow()) !== before && asked())
     expect(again).toMatchObject({ status: 'awaiting_approval', input: { what: 'a', n: 10 } })
     await approve(7)
-    expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'done' })
+    expect(await run.result({ timeout: 60_000 })).toMatchObject({ text: 'done' })
     expect(played.entries).toMatchObject([{ tool: 'pay', input: { what: 'a', n: 7 } }])
     const stored = await until('it is in the ledger', async () => {
       const [call] = (await here.pawl.toolCalls({ session: played.id })).items
@@ -331,8 +331,8 @@ describe.concurrent('hooks', () => {
     const run = await played.session.send('go')
     await door.reached
     await played.session.interrupt()
-    await expect(run.result({ timeout: 30_000 })).rejects.toMatchObject({ name: 'RunInterrupted' })
-    expect(await (await played.session.send('and now?')).result({ timeout: 30_000 })).toMatchObject({ text: 'done' })
+    await expect(run.result({ timeout: 60_000 })).rejects.toMatchObject({ name: 'RunInterrupted' })
+    expect(await (await played.session.send('and now?')).result({ timeout: 60_000 })).toMatchObject({ text: 'done' })
     const events = await eventsOf(played.session)
     const order = events.flatMap((event) =>
       event.type === 'hook_answered' ? [event.hook] : /^(run_|hooks)/.test(event.type) ? [event.type] : [],
@@ -403,7 +403,7 @@ describe.concurrent('hooks', () => {
     const reason =
       'The hook "pre" failed: The data of the custom event "all of it" has 16002 bytes of JSON, and the limit is 16000: ' +
       'report what to look up, not the data.'
-    expect(await run.settled({ timeout: 30_000 })).toMatchObject({ status: 'waiting', pending: [{ callId: 't_1_1_0', reason }] })
+    expect(await run.settled({ timeout: 60_000 })).toMatchObject({ status: 'waiting', pending: [{ callId: 't_1_1_0', reason }] })
     const events = await eventsOf(played.session)
     expect(ofType(events, 'hook_answered').find(({ hook: by }) => by === 'pre')?.error).toMatchObject({ code: 'event_too_large' })
     expect(ofType(events, 'emitted')).toEqual([])
@@ -422,12 +422,12 @@ describe.concurrent('hooks', () => {
       { model: inOrder([use('pay', 'a')], 'done') },
     )
     const run = await played.session.send('go')
-    await run.settled({ timeout: 30_000 })
+    await run.settled({ timeout: 60_000 })
     const digest = (await played.session.state()).current?.calls[0]?.asked?.digest ?? ''
     const approve = async (n: number) => played.session.approve('t_1_1_0', { digest, input: { what: 'a', n }, by: 'ann' })
     await expect(approve(11)).rejects.toMatchObject({ code: 'denied_by_hook' })
     await approve(10)
-    await run.result({ timeout: 30_000 })
+    await run.result({ timeout: 60_000 })
     const reports = ofType(await eventsOf(played.session), 'emitted')
     expect(reports.map(({ callId, data }) => [callId, data])).toEqual([
       ['t_1_1_0', 11],
