@@ -1,5 +1,5 @@
 // What a user declares an agent with: the types. `define-agent.ts` has the function.
-import type { z } from 'zod'
+import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Duration } from '../session/duration.ts'
 import type { AutomaticStrategy, CheckpointPolicy, CheckpointTrigger, RecoveryPolicy } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
@@ -63,7 +63,7 @@ export type ModelChoice<C = any, S = any, L = any> =
 
 /** Options of `defineAgent`. */
 export interface AgentOptions<
-  C extends z.ZodType = z.ZodType,
+  C extends StandardSchemaV1 = StandardSchemaV1,
   N extends string = string,
   S = AnyServices,
   L extends readonly Slice[] = readonly Slice[],
@@ -74,28 +74,30 @@ export interface AgentOptions<
    * The system prompt: text, or a function of what is known of the session (`{ state, plan, slices, memory, progress }`), called at every
    * model call. The prompt is never stored. It should change rarely, because the provider caches what it stays the same before.
    */
-  instructions: string | Section<z.input<C>, S, SlicesOf<NoInfer<L>>>
+  instructions: string | Section<StandardSchemaV1.InferInput<C>, S, SlicesOf<NoInfer<L>>>
   /**
    * Parts of the prompt that may change with every call, in this order: ready-made ones (`sections.plan`, `.memory`, `.progress`) and
    * functions of yours, called as `instructions` are. Their texts come last in the last message of the user, behind the provider's cache
    * breakpoint, and are in that one request only. Default: `[sections.memory]` for an agent with memory, otherwise none.
    */
-  sections?: readonly Section<z.input<C>, S, SlicesOf<NoInfer<L>>>[]
+  sections?: readonly Section<StandardSchemaV1.InferInput<C>, S, SlicesOf<NoInfer<L>>>[]
   /** A Claude model's name, a `Model`, or a function that chooses one at every model call. */
-  model: ModelChoice<z.input<C>, S, SlicesOf<NoInfer<L>>>
+  model: ModelChoice<StandardSchemaV1.InferInput<C>, S, SlicesOf<NoInfer<L>>>
   /**
    * What to call if the model fails and its retries are used up, or if its provider does not let the worker in: one, or a list of them
    * tried in order. Each has retries of its own. The next model call begins with `model` again. Default: none.
    */
-  fallback?: ModelChoice<z.input<C>, S, SlicesOf<NoInfer<L>>> | readonly ModelChoice<z.input<C>, S, SlicesOf<NoInfer<L>>>[]
+  fallback?:
+    | ModelChoice<StandardSchemaV1.InferInput<C>, S, SlicesOf<NoInfer<L>>>
+    | readonly ModelChoice<StandardSchemaV1.InferInput<C>, S, SlicesOf<NoInfer<L>>>[]
   /** Tools that the model may call; names must differ. Default: none. */
   // oxlint-disable-next-line typescript/no-explicit-any -- services are the worker's to provide, whichever a tool needs
-  tools?: readonly Tool<{ context: z.input<C>; services: any; slices: SlicesOf<NoInfer<L>> }>[]
+  tools?: readonly Tool<{ context: StandardSchemaV1.InferInput<C>; services: any; slices: SlicesOf<NoInfer<L>> }>[]
   /** Values that are folded from the session's events: `ctx.slices`; names must differ. Default: none. */
   slices?: L
   /** Functions that are called at points of a run and whose answers count: make them with `defineHook`. Names must differ. Default: none. */
   // oxlint-disable-next-line typescript/no-explicit-any -- services are the worker's to provide, whichever a hook needs
-  hooks?: readonly Hook<{ context: z.input<C>; services: any; slices: SlicesOf<NoInfer<L>> }>[]
+  hooks?: readonly Hook<{ context: StandardSchemaV1.InferInput<C>; services: any; slices: SlicesOf<NoInfer<L>> }>[]
   /** How failed model calls are repeated. */
   retry?: RetryOptions
   /** Bounds of a run. */
@@ -121,7 +123,7 @@ export interface AgentOptions<
    * memory when the session goes back. At most 20 blocks with at most 30,000 characters together; names must differ. Default: none.
    */
   memory?: readonly MemoryLimit[]
-  /** zod schema of a session's `context`, which is checked before each model call. Default: any JSON, or none. */
+  /** Schema of a session's `context`, of zod or another library with Standard Schema; the context is checked before each model call. Default: any JSON, or none. */
   context?: C
 }
 
@@ -158,8 +160,8 @@ export interface Agent<C = any, N extends string = string> {
   readonly plan?: PlanPolicy
   /** The blocks of its memory, in the order of their declaration. */
   readonly memory: readonly MemoryLimit[]
-  /** zod schema of a session's context. */
-  readonly context?: z.ZodType<unknown, C>
+  /** Schema of a session's context. */
+  readonly context?: StandardSchemaV1<C>
   /** For the compiler alone: the context that a session must have. */
   readonly types?: { readonly takes: (context: C) => void }
 }

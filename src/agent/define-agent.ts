@@ -1,5 +1,5 @@
 // `defineAgent`: checks and completes what a user declares an agent with.
-import type { z } from 'zod'
+import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { checkOptions, duration, integer, options, where } from '../options/check.ts'
 import { defined } from '../session/defined.ts'
 import { milliseconds } from '../session/duration.ts'
@@ -15,7 +15,7 @@ import { planPolicy } from './plan-tools.ts'
 import { type Section, sections } from './prompt.ts'
 import { RECOVERY, recoveryPolicy } from './recovery.ts'
 import { RETRY, retryPolicy } from './retry.ts'
-import { isSchema } from './schema.ts'
+import { A_SCHEMA, isSchema } from './schema.ts'
 import type { Slice } from './slice.ts'
 import type { AnyServices, ContextTypes, ServicesIn, Tool } from './tool.ts'
 
@@ -30,9 +30,9 @@ export interface DefineAgent<S> {
    * `duplicate_slice`, `duplicate_block` and `duplicate_hook` for two tools, slices, blocks or hooks of one name; `reserved_tool` for a tool
    * with a name of pawl's own.
    */
-  <const N extends string, C extends z.ZodType = z.ZodType<Json, Json>, const L extends readonly Slice[] = readonly []>(
+  <const N extends string, C extends StandardSchemaV1 = StandardSchemaV1<Json, Json>, const L extends readonly Slice[] = readonly []>(
     options: AgentOptions<C, N, S, L>,
-  ): Agent<z.input<C>, N>
+  ): Agent<StandardSchemaV1.InferInput<C>, N>
   /** The same function, for agents whose functions have `ctx.services` of this type: `defineAgent.withTypes<{ services: { shop: Shop } }>()`. */
   withTypes<T extends Pick<ContextTypes, 'services'>>(): DefineAgent<ServicesIn<T>>
 }
@@ -72,7 +72,7 @@ const OPTIONS = options({
     'true, or { guidance } with true, false or a text that is not empty',
   ).optional(),
   memory: where<NonNullable<AgentOptions['memory']>>(isMemoryOption, MEMORY_EXPECTED).optional(),
-  context: where<z.ZodType>(isSchema, 'a zod schema').optional(),
+  context: where<StandardSchemaV1>(isSchema, A_SCHEMA).optional(),
 })
 
 /**

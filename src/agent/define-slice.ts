@@ -1,10 +1,10 @@
 // `defineSlice`: checks what a user declares a slice with.
-import type { z } from 'zod'
+import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { checkOptions, fn, integer, options, where } from '../options/check.ts'
 import { EVENT_TYPES } from '../session/event-types.ts'
 import { deepFrozen } from '../session/slices.ts'
 import { DeclarationError } from './errors.ts'
-import { isSchema } from './schema.ts'
+import { A_SCHEMA, checkNow, isSchema } from './schema.ts'
 import type { Reducers, Slice, SliceOptions } from './slice.ts'
 
 const SLICE_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
@@ -12,7 +12,7 @@ const SLICE_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
 const OPTIONS = options({
   name: where<string>((name) => typeof name === 'string' && SLICE_NAME.test(name), 'a letter, then up to 63 of [A-Za-z0-9_-]'),
   version: integer(1),
-  schema: where<z.ZodType>(isSchema, 'a zod schema'),
+  schema: where<StandardSchemaV1>(isSchema, A_SCHEMA),
   initial: where<unknown>((value) => value !== undefined, 'the value before the first event'),
   on: options(
     Object.fromEntries(
@@ -26,12 +26,15 @@ const OPTIONS = options({
  * @throws DeclarationError `invalid_slice` for an option that is unknown, missing or not allowed, and for an `initial` that its schema does not
  * read back from JSON.
  */
-export function defineSlice<const N extends string, S extends z.ZodType>(given: SliceOptions<S, N>): Slice<N, z.output<S>> {
+export function defineSlice<const N extends string, S extends StandardSchemaV1>(
+  given: SliceOptions<S, N>,
+): Slice<N, StandardSchemaV1.InferOutput<S>> {
   const name = (given as { name?: unknown } | undefined)?.name
   const bad = (problem: string, cause?: unknown): DeclarationError =>
     new DeclarationError('invalid_slice', typeof name === 'string' ? `Slice "${name}": ${problem}` : `A slice: ${problem}`, { cause })
   const { version, schema, initial, on } = checkOptions(OPTIONS, given, bad)
-  const slice = { name: given.name, version, schema: schema as z.ZodType<z.output<S>>, on: on as Reducers<z.output<S>> }
+  type V = StandardSchemaV1.InferOutput<S>
+  const slice = { name: given.name, version, schema: schema as StandardSchemaV1<unknown, V>, on: on as Reducers<V> }
   try {
     return { ...slice, initial: deepFrozen(valueOf(slice, JSON.stringify(initial))) }
   } catch (cause) {
@@ -45,5 +48,5 @@ export function defineSlice<const N extends string, S extends z.ZodType>(given: 
 
 /** The value that a JSON text stands for. @throws what its schema says against it. */
 export function valueOf<V>({ schema }: Pick<Slice<string, V>, 'schema'>, json: string): V {
-  return schema.parse(JSON.parse(json))
+  return checkNow(schema, JSON.parse(json))
 }

@@ -1,10 +1,11 @@
 // `defineTool`: checks and completes what a user declares a tool with.
+import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { z } from 'zod'
 import { checkOptions, duration, fn, integer, oneOf, options, text, where } from '../options/check.ts'
 import { defined } from '../session/defined.ts'
 import { DeclarationError } from './errors.ts'
 import { type RetryPolicy, RETRY, retryPolicy } from './retry.ts'
-import { inputSchemaOf, isSchema } from './schema.ts'
+import { A_SCHEMA, inputSchemaOf, isSchema } from './schema.ts'
 import type { Effect } from '../session/events.ts'
 import type { ApprovalContext, ApprovalNeed, ContextTypes, Idempotency, NeedsOf, Tool, ToolOptions } from './tool.ts'
 
@@ -22,9 +23,14 @@ export interface DefineTool<T extends ContextTypes> {
    * @throws DeclarationError `invalid_tool` for an option that is unknown, missing or not allowed; `no_json_schema` for an input schema
    * that has no JSON form or is not an object.
    */
-  <S extends z.ZodType, R extends z.input<O>, const E extends Effect, O extends z.ZodType = z.ZodType>(
+  <
+    S extends StandardSchemaV1,
+    R extends StandardSchemaV1.InferInput<O>,
+    const E extends Effect,
+    O extends StandardSchemaV1 = StandardSchemaV1,
+  >(
     options: ToolOptions<S, R, E, O, T>,
-  ): Tool<NeedsOf<T>, z.input<O>>
+  ): Tool<NeedsOf<T>, StandardSchemaV1.InferInput<O>>
   /**
    * The same function, for tools whose `ctx.services`, `ctx.context` and `ctx.slices` have these types:
    * `const tool = defineTool.withTypes<{ services: { payments: Payments }; context: { tenantId: string } }>()`.
@@ -45,7 +51,7 @@ const OPTIONS = options({
     (execute) => execute === 'client' || typeof execute === 'function',
     "a function, or 'client'",
   ),
-  output: where<z.ZodType>(isSchema, 'a zod schema').optional(),
+  output: where<StandardSchemaV1>(isSchema, A_SCHEMA).optional(),
   approval: where<boolean | NeedsApproval>(
     (value) => ['boolean', 'function'].includes(typeof value),
     'true, false or a function of the input',
@@ -92,8 +98,8 @@ function declare(given: unknown): Tool {
     name: tool.name,
     description: tool.description,
     effect: tool.effect,
-    input: tool.input as z.ZodType,
-    ...inputSchemaOf(tool.input as z.ZodType, `the input of tool "${tool.name}"`),
+    input: tool.input as StandardSchemaV1,
+    ...inputSchemaOf(tool.input, `the input of tool "${tool.name}"`),
     timeoutMs,
     retry,
     idempotency: tool.idempotency ?? 'run',

@@ -1,31 +1,78 @@
-// The JSON form of a zod schema, and its digest.
+// Schemas of any library that implements Standard Schema: what one makes of a value, and its JSON form with its digest.
+import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec'
 import { z } from 'zod'
 import type { JsonObject } from '../session/json.ts'
 import { canonicalJson, sha256Hex } from './canonical.ts'
 import { DeclarationError } from './errors.ts'
 
-/** Whether it is a zod schema, of whichever copy of zod. */
-export function isSchema(value: unknown): boolean {
-  return typeof (value as z.ZodType | undefined)?.safeParseAsync === 'function'
+/** What an option expects that takes a schema. */
+export const A_SCHEMA = 'a schema of zod, or of another library that implements Standard Schema'
+
+/** Whether it is a Standard Schema. ArkType's are functions, so its type says nothing. */
+export function isSchema(value: unknown): value is StandardSchemaV1 {
+  return typeof (value as Partial<StandardSchemaV1> | null | undefined)?.['~standard']?.validate === 'function'
+}
+
+/** The outcome of a check: the value as the schema reads it, or what is wrong with it. */
+export type Checked<V> = { value: V } | { problem: string }
+
+/** Checks a value. Rejects with what the schema's own code throws. */
+export async function check<V>(schema: StandardSchemaV1<unknown, V>, value: unknown): Promise<Checked<V>> {
+  return checkedOf(await schema['~standard'].validate(value))
+}
+
+/** Checks a value with a schema that must not be asynchronous. @throws what is wrong with the value, or that the schema is asynchronous. */
+export function checkNow<V>(schema: StandardSchemaV1<unknown, V>, value: unknown): V {
+  const result = schema['~standard'].validate(value)
+  if (result instanceof Promise) {
+    result.catch(() => undefined)
+    throw new TypeError('its checks are asynchronous')
+  }
+  const checked = checkedOf(result)
+  if ('problem' in checked) throw new TypeError(checked.problem)
+  return checked.value
+}
+
+function checkedOf<V>(result: StandardSchemaV1.Result<V>): Checked<V> {
+  return result.issues ? { problem: z.prettifyError(result) } : { value: result.value }
 }
 
 /**
- * The JSON Schema of a tool's input and its digest.
+ * The JSON Schema of what the model must give, and its digest. `what` names the schema in an error.
  * @throws DeclarationError `no_json_schema`.
  */
-export function inputSchemaOf(schema: z.ZodType, what: string): { inputSchema: JsonObject; schemaDigest: string } {
+export function inputSchemaOf(schema: unknown, what: string): { inputSchema: JsonObject; schemaDigest: string } {
+  const refuse = (problem: string, cause?: unknown): DeclarationError =>
+    new DeclarationError('no_json_schema', `${what} ${problem}`, { cause })
+  if (!isSchema(schema)) throw refuse(`is not a schema: give ${A_SCHEMA}.`)
+  const convert = converterOf(schema)
+  if (!convert) throw refuse(withoutConverter(schema['~standard'].vendor))
   let inputSchema: JsonObject
   try {
-    inputSchema = z.toJSONSchema(schema, { io: 'input' }) as JsonObject
+    inputSchema = JSON.parse(JSON.stringify(convert())) as JsonObject
   } catch (cause) {
-    throw new DeclarationError(
-      'no_json_schema',
-      `${what} has no JSON form (${cause instanceof Error ? cause.message : String(cause)}): use types that JSON has, and parse dates and the like in execute.`,
-      { cause },
-    )
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw refuse(`has no JSON form (${why}): use types that JSON has, and parse dates and the like in execute.`, cause)
   }
-  if (inputSchema.type !== 'object') {
-    throw new DeclarationError('no_json_schema', `${what} is not an object: wrap it in z.object({ … }).`)
-  }
+  if (inputSchema.type !== 'object') throw refuse('is not an object: wrap it in one, such as z.object({ … }).')
   return { inputSchema, schemaDigest: sha256Hex(canonicalJson(inputSchema)).slice(0, 16) }
+}
+
+/** What makes the JSON form. zod's mini schemas, and zod before 4.2, have no converter of their own, but zod can convert them. */
+function converterOf(schema: StandardSchemaV1): (() => unknown) | undefined {
+  const { vendor, jsonSchema } = schema['~standard'] as StandardSchemaV1.Props & Partial<StandardJSONSchemaV1.Props>
+  if (typeof jsonSchema?.input === 'function') return () => jsonSchema.input({ target: 'draft-2020-12' })
+  if (vendor === 'zod' && '_zod' in schema) return () => z.toJSONSchema(schema as z.ZodType, { io: 'input' })
+  return undefined
+}
+
+function withoutConverter(vendor: string): string {
+  const remedy: Readonly<Record<string, string>> = {
+    valibot: 'wrap it in toStandardJsonSchema() from @valibot/to-json-schema',
+    arktype: 'update arktype to 2.1.28 or newer',
+    zod: 'update zod to version 4',
+  }
+  return `is a schema of ${vendor} without a JSON form, which the model needs: ${
+    remedy[vendor] ?? 'use a library that implements Standard JSON Schema, such as zod 4'
+  }.`
 }

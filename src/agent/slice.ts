@@ -1,5 +1,5 @@
 // What a user declares a slice with: the types. `define-slice.ts` has the function.
-import type { z } from 'zod'
+import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { EventOf, EventType } from '../session/events.ts'
 
 /**
@@ -9,17 +9,17 @@ import type { EventOf, EventType } from '../session/events.ts'
 export type Reducers<V> = { readonly [T in EventType]?: (value: V, event: EventOf<T>) => V }
 
 /** Options of `defineSlice`. */
-export interface SliceOptions<S extends z.ZodType = z.ZodType, N extends string = string> {
+export interface SliceOptions<S extends StandardSchemaV1 = StandardSchemaV1, N extends string = string> {
   /** A letter, then up to 63 of `[A-Za-z0-9_-]`: the value is `ctx.slices[name]`. */
   name: N
   /** An integer from 1. Raise it with every change of `schema`, `initial` or `on`: snapshots of other versions are not used. */
   version: number
-  /** zod schema of the value. It must read the value from JSON, and cannot be async. */
+  /** Schema of the value, of zod or another library with Standard Schema. It must read the value from JSON, and cannot be async. */
   schema: S
   /** The value before the first event. */
-  initial: z.output<S>
+  initial: StandardSchemaV1.InferOutput<S>
   /** The reducers. */
-  on: Reducers<z.output<S>>
+  on: Reducers<StandardSchemaV1.InferOutput<S>>
 }
 
 /** A declared slice: a typed value that is folded from a session's events. Make it with `defineSlice`. */
@@ -29,8 +29,8 @@ export interface Slice<N extends string = string, V = any> {
   readonly name: N
   /** Its version. */
   readonly version: number
-  /** zod schema of the value. */
-  readonly schema: z.ZodType<V>
+  /** Schema of the value. */
+  readonly schema: StandardSchemaV1<unknown, V>
   /** The value before the first event; frozen. */
   readonly initial: V
   /** The reducers. */

@@ -1,5 +1,5 @@
 // What a user declares a tool with: the types. `define-tool.ts` has the function.
-import type { z } from 'zod'
+import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Duration } from '../session/duration.ts'
 import type { Effect, ResultContent } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
@@ -150,24 +150,29 @@ export interface NeedsOf<T extends ContextTypes> {
 
 /** Options of `defineTool`. */
 export interface ToolOptions<
-  S extends z.ZodType = z.ZodType,
+  S extends StandardSchemaV1 = StandardSchemaV1,
   R = unknown,
   E extends Effect = Effect,
-  O extends z.ZodType = z.ZodType,
+  O extends StandardSchemaV1 = StandardSchemaV1,
   T extends ContextTypes = ContextTypes,
 > {
   /** 1 to 64 of `[A-Za-z0-9_-]`, unique within an agent. */
   name: string
   /** What the tool does, for the model. Must not be blank. */
   description: string
-  /** zod schema of the input. Its JSON form must be an object. */
+  /**
+   * Schema of the input, of zod or of another library with Standard Schema and Standard JSON Schema. Its JSON form, which the model is
+   * given, must be an object.
+   */
   input: S
   /** What the tool does to the world. Required: pawl never guesses what may be repeated. */
   effect: E
   /** `'client'`: no worker executes it; the call waits for `session.answer(callId, result)`, at most for `timeout` (default: no limit). */
-  execute: 'client' | ((input: z.output<S>, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => R | Promise<R>)
+  execute:
+    | 'client'
+    | ((input: StandardSchemaV1.InferOutput<S>, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => R | Promise<R>)
   /**
-   * zod schema of what `execute` returns, or what a client answers. A `read` that returns something else fails; an effect has happened,
+   * Schema of what `execute` returns, or what a client answers. A `read` that returns something else fails; an effect has happened,
    * so the model is given the result and told what is wrong with it. The value is recorded as it is, without the schema's transforms.
    * Default: any JSON.
    */
@@ -178,7 +183,10 @@ export interface ToolOptions<
    */
   approval?:
     | boolean
-    | ((input: z.output<S>, ctx: ApprovalContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => ApprovalNeed | Promise<ApprovalNeed>)
+    | ((
+        input: StandardSchemaV1.InferOutput<S>,
+        ctx: ApprovalContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>,
+      ) => ApprovalNeed | Promise<ApprovalNeed>)
   /** How long a request for approval waits. At most 24 days. Default `'24h'`. */
   approvalTimeout?: Duration
   /** What becomes of a call whose approval expires: the model is told that it was denied (`deny`, the default), or the run fails. */
@@ -192,7 +200,7 @@ export interface ToolOptions<
   verify?: Unless<
     E,
     'read' | 'idempotent',
-    (input: z.output<S>, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => Verdict<R> | Promise<Verdict<R>>
+    (input: StandardSchemaV1.InferOutput<S>, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => Verdict<R> | Promise<Verdict<R>>
   >
   /**
    * How long after an outcome became unknown `verify`'s "it did not happen" counts: a request that was sent may still be under way.
@@ -212,7 +220,7 @@ export interface ToolOptions<
   /** How attempts that threw are repeated. For `read` and `idempotent`; an `external` body is entered once. */
   retry?: RetryOptions
   /** For `idempotent` and `external`: what the key is unique over. Default `run`. */
-  idempotency?: Unless<E, 'read', Idempotency<z.output<S>>>
+  idempotency?: Unless<E, 'read', Idempotency<StandardSchemaV1.InferOutput<S>>>
 }
 
 /** A declared tool: the options, checked and completed. Make it with `defineTool`. */
@@ -224,8 +232,8 @@ export interface Tool<N extends ToolNeeds = any, A = any> {
   readonly description: string
   /** What it does to the world. */
   readonly effect: Effect
-  /** zod schema of the input. */
-  readonly input: z.ZodType
+  /** Schema of the input. */
+  readonly input: StandardSchemaV1
   /** JSON Schema of the input, as the model is given it. */
   readonly inputSchema: JsonObject
   /** Digest of `inputSchema`. */
@@ -236,8 +244,8 @@ export interface Tool<N extends ToolNeeds = any, A = any> {
   readonly retry: RetryPolicy
   /** What the idempotency key is unique over. */
   readonly idempotency: Idempotency<unknown>
-  /** zod schema of the result. */
-  readonly output?: z.ZodType
+  /** Schema of the result. */
+  readonly output?: StandardSchemaV1
   /** When a person must approve a call. Absent: never. */
   readonly approval?: ToolApproval
   /** What happens to a call whose outcome stays unknown. */

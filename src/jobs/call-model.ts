@@ -13,6 +13,7 @@ import { factsOf } from './agent-facts.ts'
 import { afterFailure, askModel } from './ask-model.ts'
 import { failedAttempt } from './attempt.ts'
 import { cutCall } from './check-response.ts'
+import { contextProblem } from './context-check.ts'
 import type { ModelAnswer } from './contract.ts'
 import { type CallDeadline, signalUntil, startDeadline } from './deadline.ts'
 import { ArchiveUnavailable, archiveAway, notServed, StaleWatermark, TryAgain } from './errors.ts'
@@ -71,13 +72,10 @@ interface ModelCall extends CallModelInput {
 async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job, view: SessionView): Promise<CallModelResult> {
   const { state, transcript, slices } = view
   const { metadata } = transcript.newestRun
-  const context = agent.context?.safeParse(state.context)
-  if (context && !context.success) {
-    return {
-      kind: 'failed',
-      code: 'invalid_context',
-      reason: `The session's context does not match the agent's schema: ${context.error.message}`.slice(0, 4_000),
-    }
+  const mismatch = await contextProblem(agent, state.context)
+  if (mismatch !== undefined) {
+    const reason = `The session's context does not match the agent's schema: ${mismatch}`.slice(0, 4_000)
+    return { kind: 'failed', code: 'invalid_context', reason }
   }
   const { run, turn, deadline } = input
   const place = { agent: agent.name, run, turn, context: state.context, metadata, tags: state.tags }

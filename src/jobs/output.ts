@@ -1,8 +1,9 @@
 // Checks a tool's result against its `output` schema, and tells the model about an effect whose result does not match.
-import { z } from 'zod'
+import { check } from '../agent/schema.ts'
 import type { Tool, ToolContext } from '../agent/tool.ts'
 import type { ResultContent } from '../session/events.ts'
 import { resultText } from '../session/transcript.ts'
+import { inTime } from './in-time.ts'
 import { plainJson } from './json.ts'
 
 /** An async refinement of the schema must not delay a finished call for longer. */
@@ -12,17 +13,11 @@ const MAX_PROBLEM = 4_000
 /** What is wrong with a result, for the model; undefined if it matches or the tool has no `output`. The result is not changed. */
 export async function outputProblem({ output }: Tool, result: unknown): Promise<string | undefined> {
   if (!output) return undefined
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`the schema's check did not finish within ${CHECK_MS} ms`)), CHECK_MS)
-  })
   try {
-    const parsed = await Promise.race([output.safeParseAsync(result), late])
-    return parsed.success ? undefined : z.prettifyError(parsed.error).slice(0, MAX_PROBLEM)
+    const checked = await inTime(check(output, result), CHECK_MS)
+    return 'problem' in checked ? checked.problem.slice(0, MAX_PROBLEM) : undefined
   } catch (error) {
     return `It could not be checked: ${error instanceof Error ? error.message : String(error)}`.slice(0, MAX_PROBLEM)
-  } finally {
-    clearTimeout(timer)
   }
 }
 

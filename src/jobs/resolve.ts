@@ -1,14 +1,15 @@
 // Resolves a tool call that the model requested, by this worker's code.
-import { z } from 'zod'
 import type { Agent } from '../agent/agent.ts'
 import { builtInNames, builtInOf } from '../agent/built-in-tools.ts'
 import { idempotencyKeyOf, inputDigestOf } from '../agent/keys.ts'
 import { DEFAULT_APPROVAL_MS } from '../agent/define-tool.ts'
+import { check } from '../agent/schema.ts'
 import type { AgentContext, ApprovalContext, ApprovalNeed, Tool } from '../agent/tool.ts'
 import { type ApprovalTerms, callIdOf, type Resolution, SETTLE_AFTER_MS } from '../session/events.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import { defined } from '../session/defined.ts'
+import { inTime } from './in-time.ts'
 
 /** Maximum bytes of JSON of each text in a resolution: the resolutions of all calls of an answer must fit into one activity's result. */
 const MAX_TEXT_BYTES = 2_000
@@ -134,7 +135,7 @@ async function approvalOf(tool: Tool, input: unknown, ctx: ApprovalContext, ask:
   const { needed, expiresMs, onExpiry } = tool.approval
   let need: ApprovalNeed
   try {
-    need = await inTime(needed(input, ctx))
+    need = await inTime(needed(input, ctx), ANSWER_MS)
   } catch (error) {
     need = `The tool's approval function failed: ${error instanceof Error ? error.message : String(error)}`
   }
@@ -142,20 +143,8 @@ async function approvalOf(tool: Tool, input: unknown, ctx: ApprovalContext, ask:
   return { expiresMs, onExpiry, ...(typeof need === 'string' && need !== '' && { reason: cutText(need, MAX_TEXT_BYTES) }) }
 }
 
-/** Calls the tool's approval function, with a time limit, so that it cannot delay the turn. */
-const APPROVAL_ANSWER_MS = 30_000
-
-async function inTime<T>(answer: T | Promise<T>): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`it did not return within ${APPROVAL_ANSWER_MS} ms`)), APPROVAL_ANSWER_MS)
-  })
-  try {
-    return await Promise.race([answer, late])
-  } finally {
-    clearTimeout(timer)
-  }
-}
+/** How long a tool's approval function, or the checks of its schema, may delay the turn. */
+const ANSWER_MS = 30_000
 
 const CUT =
   'This call was not run: the answer was cut off at the limit of its length, so the arguments may be incomplete. ' +
@@ -167,9 +156,9 @@ const NOT_RUN = { effect: 'read', schemaDigest: '', timeoutMs: 0, retry: { maxRe
 export async function parseInput(tool: Tool, raw: Json): Promise<{ input: unknown } | { problem: string }> {
   if (typeof raw === 'string') return { problem: `The arguments are not a JSON object: ${raw.slice(0, 500)}` }
   try {
-    const parsed = await tool.input.safeParseAsync(raw)
-    if (parsed.success) return { input: parsed.data }
-    return { problem: `The arguments do not match the tool's schema.\n${z.prettifyError(parsed.error)}`.slice(0, 4_000) }
+    const checked = await inTime(check(tool.input, raw), ANSWER_MS)
+    if ('value' in checked) return { input: checked.value }
+    return { problem: `The arguments do not match the tool's schema.\n${checked.problem}`.slice(0, 4_000) }
   } catch (error) {
     return { problem: `The arguments could not be checked: ${error instanceof Error ? error.message : String(error)}` }
   }

@@ -62,8 +62,9 @@ function contextFor(shop: RunningShop, callId: string, idempotencyKey: string, s
 
 async function execute(shop: RunningShop, use: ToolUseBlock): Promise<string> {
   const tool = TOOLS.find((one) => one.name === use.name) as Tool
-  const input = tool.input.parse(use.input)
-  return JSON.stringify(await tool.execute?.(input, contextFor(shop, use.id, randomUUID())))
+  const checked = await tool.input['~standard'].validate(use.input)
+  if (checked.issues) throw new Error(JSON.stringify(checked.issues))
+  return JSON.stringify(await tool.execute?.(checked.value, contextFor(shop, use.id, randomUUID())))
 }
 
 /** One letter after another, one turn after another, until the model has nothing more to do. */

@@ -86,8 +86,9 @@ async function keptValue<V>(
 
 function parse<V>({ schema }: Slice<string, V>, value: unknown): { value: V } | undefined {
   try {
-    const parsed = schema.safeParse(value)
-    return parsed.success ? { value: deepFrozen(parsed.data) } : undefined
+    // `defineSlice` refuses schemas with asynchronous checks.
+    const result = schema['~standard'].validate(value)
+    return result instanceof Promise || result.issues ? undefined : { value: deepFrozen(result.value) }
   } catch {
     return undefined
   }

@@ -1,6 +1,7 @@
 // What an open session would meet if only these agents served it. For `pawl preflight`: no tool, model or instructions are called.
 import type { Agent } from '../../agent/agent.ts'
 import type { Tool } from '../../agent/tool.ts'
+import { contextProblem } from '../../jobs/context-check.ts'
 import { isStricter } from '../../jobs/execute-tool.ts'
 import { parseInput } from '../../jobs/resolve.ts'
 import type { PreflightWarning } from '../preflight-report.ts'
@@ -18,17 +19,9 @@ export async function checkSession(agents: ReadonlyMap<string, Agent>, session: 
     const found = await checkCall(agent.tools.get(resolution.tool), call)
     return found.map((one) => ({ ...one, agent: name, tool: resolution.tool, callId }))
   })
-  const ofSession = fits(agent, session) ? [] : [{ ...invalidContext(name), agent: name }]
+  const mismatch = await contextProblem(agent, session.context)
+  const ofSession = mismatch === undefined ? [] : [{ ...invalidContext(name), agent: name }]
   return [...ofSession, ...(await Promise.all(ofCalls)).flat()]
-}
-
-/** A schema may throw, as one with asynchronous checks does here. */
-function fits({ context: schema }: Agent, { context }: StandingSession): boolean {
-  try {
-    return schema?.safeParse(context).success ?? true
-  } catch {
-    return false
-  }
 }
 
 function checkCall(tool: Tool | undefined, call: OpenCall): Found[] | Promise<Found[]> {

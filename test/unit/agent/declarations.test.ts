@@ -181,7 +181,11 @@ describe('a slice', () => {
       'Slice "__proto__": name is "__proto__": give a letter, then up to 63 of [A-Za-z0-9_-].',
     ],
     ['half a version', { version: 1.5 }, 'Slice "order": version is 1.5: give an integer from 1.'],
-    ['a schema that is none', { schema: {} }, 'Slice "order": schema is {}: give a zod schema.'],
+    [
+      'a schema that is none',
+      { schema: {} },
+      'Slice "order": schema is {}: give a schema of zod, or of another library that implements Standard Schema.',
+    ],
     [
       'an event that there is not',
       { on: { tool_complete: () => null } },

@@ -54,8 +54,16 @@ describe('a session', () => {
     const context = z.object({ tenant: z.string() })
     expect(await codesFor(agent({}, context), { context: { tenant: 'a' } })).toEqual([])
     expect(await codesFor(agent({}, context), { context: null })).toEqual(['invalid_context'])
-    const asynchronous = context.refine(async () => true)
-    expect(await codesFor(agent({}, asynchronous), { context: { tenant: 'a' } })).toEqual(['invalid_context'])
+    const throwing = context.refine(() => {
+      throw new Error('the check broke')
+    })
+    expect(await codesFor(agent({}, throwing), { context: { tenant: 'a' } })).toEqual(['invalid_context'])
+  })
+
+  it('is told of its context by asynchronous checks, too', async () => {
+    const context = z.object({ tenant: z.string() }).refine(({ tenant }) => Promise.resolve(tenant === 'a'))
+    expect(await codesFor(agent({}, context), { context: { tenant: 'a' } })).toEqual([])
+    expect(await codesFor(agent({}, context), { context: { tenant: 'b' } })).toEqual(['invalid_context'])
   })
 
   it('names agent, tool and call', async () => {
