@@ -9,11 +9,14 @@ export type {
   CheckpointOption,
   ContextOf,
   ModelChoice,
+  OutputIn,
+  OutputOf,
   RecoveryOptions,
 } from './agent/agent.ts'
 export { DeclarationError, ModelError, ToolError } from './agent/errors.ts'
 export type { ModelErrorOptions, ToolErrorOptions } from './agent/errors.ts'
 export type { Model, ModelCallContext, ModelDelta, ModelRequest, ModelResponse, ToolDefinition } from './agent/model.ts'
+export type { OutputPolicy } from './agent/output-tool.ts'
 export type { PlanOption, PlanPolicy } from './agent/plan-tools.ts'
 export { sections } from './agent/prompt.ts'
 export type { PromptView, Section } from './agent/prompt.ts'
@@ -110,7 +113,7 @@ export type {
   StopAnswer,
   SystemMessageAnswer,
 } from './session/hooks.ts'
-export type { Json, JsonObject } from './session/json.ts'
+export type { Json, JsonObject, JsonOf } from './session/json.ts'
 export type { Memory, MemoryChange, MemoryLimit, MemoryState, MemoryText } from './session/memory.ts'
 export type { NewPlanStep, Plan, PlanChange, PlanState, PlanStep, PlanStepStatus } from './session/plan.ts'
 export type { IncompleteWork, Progress } from './session/progress.ts'

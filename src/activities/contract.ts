@@ -69,6 +69,8 @@ export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; ho
       hooksOfAnswer?: HookOutcome[]
       /** The metadata of the message that opened the run, if the session's state lacks it: the workflow does not carry the events. */
       metadata?: JsonObject
+      /** The agent has an `output`, and this final answer does not give it: what the model is told. */
+      outputProblem?: string
     }
   /** A hook ends the run. */
   | { kind: 'stopped'; hook: string; reason: string }

@@ -2,10 +2,11 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Duration } from '../session/duration.ts'
 import type { AutomaticStrategy, CheckpointPolicy, CheckpointTrigger, RecoveryPolicy } from '../session/events.ts'
-import type { Json } from '../session/json.ts'
+import type { Json, JsonOf } from '../session/json.ts'
 import type { MemoryLimit } from '../session/memory.ts'
 import type { Hook, NamedHook } from './hook.ts'
 import type { Model } from './model.ts'
+import type { OutputPolicy } from './output-tool.ts'
 import type { PlanOption, PlanPolicy } from './plan-tools.ts'
 import type { Section } from './prompt.ts'
 import type { RetryOptions, RetryPolicy } from './retry.ts'
@@ -67,6 +68,7 @@ export interface AgentOptions<
   N extends string = string,
   S = AnyServices,
   L extends readonly Slice[] = readonly Slice[],
+  O extends StandardSchemaV1 | undefined = StandardSchemaV1 | undefined,
 > {
   /** 1 to 100 of `[A-Za-z0-9._-]`. */
   name: N
@@ -125,11 +127,18 @@ export interface AgentOptions<
   memory?: readonly MemoryLimit[]
   /** Schema of a session's `context`, of zod or another library with Standard Schema; the context is checked before each model call. Default: any JSON, or none. */
   context?: C
+  /**
+   * Schema of what a run gives, of zod or of another library with Standard Schema and Standard JSON Schema; its JSON form must be an object.
+   * The model finishes a run by calling pawl's tool `submit_output`, and `run.result()` has the value as `output`: what the schema made of
+   * it, as JSON of at most 250,000 bytes. An answer that does not match is returned to the model up to three times; then the run fails with
+   * `invalid_output`. Default: a run ends with any answer.
+   */
+  output?: O
 }
 
 /** A declared agent: the options, checked and completed. Make it with `defineAgent`. */
 // oxlint-disable-next-line typescript/no-explicit-any -- an `Agent` of any context fits where any agent is taken
-export interface Agent<C = any, N extends string = string> {
+export interface Agent<C = any, N extends string = string, O = unknown> {
   /** Its name. */
   readonly name: N
   /** The system prompt, or what renders it. */
@@ -162,9 +171,18 @@ export interface Agent<C = any, N extends string = string> {
   readonly memory: readonly MemoryLimit[]
   /** Schema of a session's context. */
   readonly context?: StandardSchemaV1<C>
-  /** For the compiler alone: the context that a session must have. */
-  readonly types?: { readonly takes: (context: C) => void }
+  /** What a run must give; absent: any answer ends it. */
+  readonly output?: OutputPolicy
+  /** For the compiler alone: the context that a session must have, and what its runs give. */
+  readonly types?: { readonly takes: (context: C) => void; readonly output: O }
 }
+
+/** What a run gives, by the agent's `output` schema: the value as JSON. */
+export type OutputIn<O> = O extends StandardSchemaV1 ? JsonOf<StandardSchemaV1.InferOutput<O>> : undefined
+
+/** What `run.result()` has as `output` for the agent `A`: `undefined` if the agent declares none. */
+// oxlint-disable-next-line typescript/no-explicit-any -- of any context
+export type OutputOf<A extends Agent> = A extends Agent<any, string, infer O> ? O : unknown
 
 /** The context that a session of the agent `A` takes. */
 export type ContextOf<A extends Agent> = A extends Agent<infer C> ? C : Json

@@ -1,29 +1,37 @@
 // The tools of pawl's own that an agent has: the workflow answers their calls.
 import type { Resolution } from '../session/events.ts'
 import { isMemoryTool, MEMORY_TOOLS } from '../session/memory-tools.ts'
+import { OUTPUT_TOOL } from '../session/output.ts'
 import { isPlanTool, PLAN_TOOLS } from '../session/plan-tools.ts'
 import type { Agent } from './agent.ts'
 import { memoryDefinitions } from './memory-tools.ts'
 import type { ToolDefinition } from './model.ts'
 import { PLAN_DEFINITIONS } from './plan-tools.ts'
 
+type HasBuiltIns = Pick<Agent, 'plan' | 'memory' | 'output'>
+
 /** Whether a tool of that name would be one of pawl's own, whichever the agent has. */
 export function isReserved(name: string): boolean {
-  return isPlanTool(name) || isMemoryTool(name)
+  return isPlanTool(name) || isMemoryTool(name) || name === OUTPUT_TOOL
 }
 
 /** The tools of pawl's own that the agent's model is given. */
-export function builtInTools({ plan, memory }: Pick<Agent, 'plan' | 'memory'>): ToolDefinition[] {
-  return [...(plan ? PLAN_DEFINITIONS : []), ...(memory.length > 0 ? memoryDefinitions(memory) : [])]
+export function builtInTools({ plan, memory, output }: HasBuiltIns): ToolDefinition[] {
+  return [
+    ...(plan ? PLAN_DEFINITIONS : []),
+    ...(memory.length > 0 ? memoryDefinitions(memory) : []),
+    ...(output ? [output.definition] : []),
+  ]
 }
 
 /** Their names. */
-export function builtInNames({ plan, memory }: Pick<Agent, 'plan' | 'memory'>): string[] {
-  return [...(plan ? PLAN_TOOLS : []), ...(memory.length > 0 ? MEMORY_TOOLS : [])]
+export function builtInNames({ plan, memory, output }: HasBuiltIns): string[] {
+  return [...(plan ? PLAN_TOOLS : []), ...(memory.length > 0 ? MEMORY_TOOLS : []), ...(output ? [OUTPUT_TOOL] : [])]
 }
 
 /** Which of pawl's own tools a name means; undefined: none that the agent has. */
-export function builtInOf({ plan, memory }: Pick<Agent, 'plan' | 'memory'>, name: string): Resolution['builtIn'] {
+export function builtInOf({ plan, memory, output }: HasBuiltIns, name: string): Resolution['builtIn'] {
   if (plan && isPlanTool(name)) return 'plan'
+  if (output && name === OUTPUT_TOOL) return 'output'
   return memory.length > 0 && isMemoryTool(name) ? 'memory' : undefined
 }

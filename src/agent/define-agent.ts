@@ -6,11 +6,12 @@ import { milliseconds } from '../session/duration.ts'
 import type { CheckpointPolicy } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { isAgentName } from '../session/protocol.ts'
-import type { Agent, AgentOptions, ModelChoice } from './agent.ts'
+import type { Agent, AgentOptions, ModelChoice, OutputIn } from './agent.ts'
 import { builtInNames, isReserved } from './built-in-tools.ts'
 import { hooksOf } from './define-hook.ts'
 import { DeclarationError } from './errors.ts'
 import { isMemoryOption, MEMORY_EXPECTED } from './memory-tools.ts'
+import { outputPolicy } from './output-tool.ts'
 import { planPolicy } from './plan-tools.ts'
 import { type Section, sections } from './prompt.ts'
 import { RECOVERY, recoveryPolicy } from './recovery.ts'
@@ -28,11 +29,16 @@ export interface DefineAgent<S> {
    * Declares an agent.
    * @throws DeclarationError `invalid_agent` for an option that is unknown, missing or not allowed; `duplicate_tool`,
    * `duplicate_slice`, `duplicate_block` and `duplicate_hook` for two tools, slices, blocks or hooks of one name; `reserved_tool` for a tool
-   * with a name of pawl's own.
+   * with a name of pawl's own; `no_json_schema` for an `output` that has no JSON form or is not an object.
    */
-  <const N extends string, C extends StandardSchemaV1 = StandardSchemaV1<Json, Json>, const L extends readonly Slice[] = readonly []>(
-    options: AgentOptions<C, N, S, L>,
-  ): Agent<StandardSchemaV1.InferInput<C>, N>
+  <
+    const N extends string,
+    C extends StandardSchemaV1 = StandardSchemaV1<Json, Json>,
+    const L extends readonly Slice[] = readonly [],
+    O extends StandardSchemaV1 | undefined = undefined,
+  >(
+    options: AgentOptions<C, N, S, L, O>,
+  ): Agent<StandardSchemaV1.InferInput<C>, N, OutputIn<O>>
   /** The same function, for agents whose functions have `ctx.services` of this type: `defineAgent.withTypes<{ services: { shop: Shop } }>()`. */
   withTypes<T extends Pick<ContextTypes, 'services'>>(): DefineAgent<ServicesIn<T>>
 }
@@ -73,13 +79,14 @@ const OPTIONS = options({
   ).optional(),
   memory: where<NonNullable<AgentOptions['memory']>>(isMemoryOption, MEMORY_EXPECTED).optional(),
   context: where<StandardSchemaV1>(isSchema, A_SCHEMA).optional(),
+  output: where<StandardSchemaV1>(isSchema, A_SCHEMA).optional(),
 })
 
 /**
  * Declares an agent. `defineAgent.withTypes<{ services }>()` returns the same function for agents with typed `ctx.services`.
  * @throws DeclarationError `invalid_agent` for an option that is unknown, missing or not allowed; `duplicate_tool`,
  * `duplicate_slice`, `duplicate_block` and `duplicate_hook` for two tools, slices, blocks or hooks of one name; `reserved_tool` for a tool
- * with a name of pawl's own.
+ * with a name of pawl's own; `no_json_schema` for an `output` that has no JSON form or is not an object.
  */
 export const defineAgent: DefineAgent<AnyServices> = Object.assign(declare as unknown as DefineAgent<AnyServices>, {
   withTypes: <T extends Pick<ContextTypes, 'services'>>() => defineAgent as unknown as DefineAgent<ServicesIn<T>>,
@@ -117,7 +124,8 @@ function declare(given: unknown): Agent {
   const plan = planPolicy(agent.plan)
   const unmet = unmetSection(agent.sections ?? [], { plan: plan !== undefined, memory: memory.length > 0 })
   if (unmet) throw bad(unmet)
-  const builtIn = builtInNames({ ...defined({ plan }), memory })
+  const output = agent.output && outputPolicy(agent.name, agent.output)
+  const builtIn = builtInNames({ ...defined({ plan, output }), memory })
   const hooks = hooksOf(agent.name, agent.hooks ?? [], (tool) => tools.has(tool) || builtIn.includes(tool), bad)
   const { maxTurns = DEFAULT_MAX_TURNS, deadline: deadlineMs } = agent.limits ?? {}
   return {
@@ -135,7 +143,7 @@ function declare(given: unknown): Agent {
     checkpoint: policyOf(agent.checkpoint) ?? 'turn',
     recovery: recoveryPolicy(agent.recovery),
     memory,
-    ...defined({ plan, context: agent.context }),
+    ...defined({ plan, context: agent.context, output }),
   }
 }
 

@@ -29,8 +29,8 @@ export interface HookInputs {
   postToolUse: HookCall & { result: Json }
   /** A call failed, was denied or not allowed, or its outcome is unknown (`outcome_unknown`). */
   postToolUseFailure: Omit<HookCall, 'args'> & { args: Json; error: { code: string; message: string } }
-  /** The model has given its final answer. */
-  agentStop: { result: { text: string; content: AssistantBlock[]; stopReason: StopReason } }
+  /** The model has given its final answer. `output`: what it gives, if the agent has an `output`. */
+  agentStop: { result: { text: string; content: AssistantBlock[]; stopReason: StopReason; output?: Json } }
 }
 
 /** What hooks of a run or a turn, and those of outcomes, may answer. */

@@ -18,7 +18,14 @@ export type Checked<V> = { value: V } | { problem: string }
 
 /** Checks a value. Rejects with what the schema's own code throws. */
 export async function check<V>(schema: StandardSchemaV1<unknown, V>, value: unknown): Promise<Checked<V>> {
-  return checkedOf(await schema['~standard'].validate(value))
+  if (!parsesAsync(schema)) return checkedOf(await schema['~standard'].validate(value))
+  const parsed = await schema.safeParseAsync(value)
+  return checkedOf(parsed.success ? { value: parsed.data } : parsed.error)
+}
+
+/** zod's `validate` parses twice if checks are asynchronous, and nobody awaits what the first ones reject with. */
+function parsesAsync<V>(schema: StandardSchemaV1<unknown, V>): schema is z.ZodType<V> {
+  return schema['~standard'].vendor === 'zod' && 'safeParseAsync' in schema
 }
 
 /** Checks a value with a schema that must not be asynchronous. @throws what is wrong with the value, or that the schema is asynchronous. */
@@ -52,7 +59,10 @@ export function inputSchemaOf(schema: unknown, what: string): { inputSchema: Jso
     inputSchema = JSON.parse(JSON.stringify(convert())) as JsonObject
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
-    throw refuse(`has no JSON form (${why}): use types that JSON has, and parse dates and the like in execute.`, cause)
+    throw refuse(
+      `has no JSON form (${why}): use types that JSON has, and turn text into dates and the like by a transform or in your own code.`,
+      cause,
+    )
   }
   if (inputSchema.type !== 'object') throw refuse('is not an object: wrap it in one, such as z.object({ … }).')
   return { inputSchema, schemaDigest: sha256Hex(canonicalJson(inputSchema)).slice(0, 16) }

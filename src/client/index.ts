@@ -103,7 +103,7 @@ export type {
 export type { MissingEvents, RebuiltSession } from './admin/rebuild.ts'
 export type { BulkRecoveryOptions, BulkRecoveryReport, BulkRecoverySession } from './admin/recovery-options.ts'
 export type { EraseOptions, EraseReport, PruneOptions, PruneReport, RebuildOptions, RebuildReport } from './admin/upkeep-options.ts'
-export type { Agent, ContextOf } from '../agent/agent.ts'
+export type { Agent, ContextOf, OutputOf } from '../agent/agent.ts'
 export type { Reducers, Slice } from '../agent/slice.ts'
 export type { AnswerOf, Logger, Tool, ToolNeeds } from '../agent/tool.ts'
 export type { Upkeep } from './admin/upkeep.ts'

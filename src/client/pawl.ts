@@ -1,6 +1,6 @@
 // The client: what a backend starts with.
 import { randomUUID } from 'node:crypto'
-import type { Agent } from '../agent/agent.ts'
+import type { Agent, OutputOf } from '../agent/agent.ts'
 import { findDevDeployment } from '../connect/dev-stack.ts'
 import type { Json } from '../session/json.ts'
 import { DEFAULT_TASK_QUEUE } from '../session/protocol.ts'
@@ -80,9 +80,10 @@ export class Pawl implements Asking, Upkeep {
    * (`pawl.session<typeof support>(id, { agent: 'support', context })`), or given itself: `pawl.session(id, { agent: support, context })`.
    * @throws InvalidMessage `invalid_session_id`; InvalidOption `invalid_option`.
    */
-  session<A extends Agent = Agent<Json>>(id?: string, options?: SessionOptions<A>): SessionHandle
-  session<A extends Agent>(id: string | undefined, options: SessionOptions<A> & { agent: A }): SessionHandle
-  session(id?: string, options?: object): SessionHandle {
+  session<A extends Agent>(id: string | undefined, options: SessionOptions<A> & { agent: A }): SessionHandle<OutputOf<A>>
+  session<A extends Agent = Agent<Json>>(id?: string, options?: SessionOptions<A>): SessionHandle<OutputOf<A>>
+  // oxlint-disable-next-line typescript/no-explicit-any -- the overloads say which
+  session(id?: string, options?: object): SessionHandle<any> {
     return sessionHandle(this.#parts, id ?? randomUUID(), checkSession(options), { isNew: id === undefined })
   }
 

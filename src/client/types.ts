@@ -76,14 +76,19 @@ export interface SendOptions {
   interrupt?: boolean
 }
 
-/** How a run ended well. */
-export interface RunResult {
+/** How a run ended well. `O`: the type of its output. */
+export interface RunResult<O = unknown> {
   /** Number of the run within the session, from 1. */
   run: number
   /** The text of the model's last message. */
   text: string
   /** The model's last message. */
   message: { role: 'assistant'; content: AssistantBlock[] }
+  /**
+   * What the run gave, as its agent's `output` schema made it of the model's arguments. Absent for an agent without `output`, and for a run
+   * that a worker completed whose build had none.
+   */
+  output: O
   /** Why the model stopped. Of a `refusal`, and of an answer that was cut off, the text is incomplete or empty. */
   stopReason: StopReason
   /** The model that gave it: after a failure, one of the agent's `fallback`. */
@@ -92,9 +97,9 @@ export interface RunResult {
   usage: Usage
 }
 
-/** How a run stands when it has settled. */
-export type RunSettled =
-  | ({ status: 'completed' } & RunResult)
+/** How a run stands when it has settled. `O`: the type of its output. */
+export type RunSettled<O = unknown> =
+  | ({ status: 'completed' } & RunResult<O>)
   | { status: 'interrupted'; run: number; reason?: string }
   | { status: 'failed'; run?: number; code: string; reason: string; strategy: RecoveryStrategy | 'automatic' }
   | { status: 'rejected'; code: string; reason: string }
@@ -129,8 +134,8 @@ export interface WaitOptions {
   signal?: AbortSignal
 }
 
-/** One run, by the message that belongs to it. */
-export interface RunHandle {
+/** One run, by the message that belongs to it. `O`: the type of its output. */
+export interface RunHandle<O = unknown> {
   /** The session's id. */
   readonly sessionId: string
   /** The message that the run belongs to. */
@@ -140,12 +145,12 @@ export interface RunHandle {
    * @throws RunInterrupted `run_interrupted`; RunFailed and MessageRejected, with the code that the session recorded; ResultTimeout
    * `result_timeout`; InvalidOption `invalid_option`.
    */
-  result(options?: WaitOptions): Promise<RunResult>
+  result(options?: WaitOptions): Promise<RunResult<O>>
   /**
    * The same without throwing for how the run ended; and it resolves too when the run waits for somebody: with what is pending.
    * For a message that waits for its turn in a run that waits, it resolves later.
    */
-  settled(options?: WaitOptions): Promise<RunSettled>
+  settled(options?: WaitOptions): Promise<RunSettled<O>>
   /** The session's events from this message on, until its run has ended. */
   events(options?: { signal?: AbortSignal }): AsyncIterable<SessionEvent>
 }
@@ -230,7 +235,7 @@ export interface SliceMoment<V = unknown> {
 }
 
 /** One session. */
-export interface SessionHandle extends SessionAsking {
+export interface SessionHandle<O = unknown> extends SessionAsking {
   /** The session's id. */
   readonly id: string
   /**
@@ -241,9 +246,9 @@ export interface SessionHandle extends SessionAsking {
    * @throws InvalidMessage (`empty_message`, `message_too_large`, `invalid_context`, …), InvalidOption `invalid_option`, and StoreError `store_unavailable` for
    * large content, before anything is recorded; ConnectError `no_temporal` if the server does not answer within 30 s.
    */
-  send(content: string | UserBlock[], options?: SendOptions): Promise<RunHandle>
+  send(content: string | UserBlock[], options?: SendOptions): Promise<RunHandle<O>>
   /** The handle of a message that was sent before. */
-  run(messageId: string): RunHandle
+  run(messageId: string): RunHandle<O>
   /** The session's state, from the workflow, else from the store. @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`, which says what it waits for. */
   state(): Promise<SessionState>
   /**
@@ -326,7 +331,7 @@ export interface SessionHandle extends SessionAsking {
    *
    * @throws RequestRefused `run_not_found`, `outcome_unknown`; SessionNotFound `session_not_found`.
    */
-  regenerate(options?: By): Promise<RunHandle>
+  regenerate(options?: By): Promise<RunHandle<O>>
   /**
    * Pauses the session: the step in progress (a model call, or the calls that run) finishes, with its retries, and no other one begins until
    * `unpause`. Messages, decisions and answers are accepted and take effect then. A session whose workflow has closed is opened again for
@@ -359,7 +364,7 @@ export interface SessionHandle extends SessionAsking {
    */
   rollback(options: RollbackOptions): Promise<Moved>
   /** Makes a new session from any point of this one's past, live or closed; they share nothing afterwards. @throws RequestRefused `session_exists`, and those of `rollback`; SessionNotFound `session_not_found`. */
-  fork(options?: ForkOptions): Promise<SessionHandle>
+  fork(options?: ForkOptions): Promise<SessionHandle<O>>
   /** Approves a call that waits for it, with the model's arguments or, given `input`, with these. Returns the digest of what is executed. @throws RequestRefused `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_arguments`, `already_completed`, `agent_not_served`. */
   approve(callId: string, decision: Decision & { input?: Json }): Promise<{ digest: string }>
   /** Denies a call that waits for approval; the model is told, with the reason. @throws RequestRefused `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`. */

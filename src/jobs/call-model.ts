@@ -17,11 +17,12 @@ import { contextProblem } from './context-check.ts'
 import type { ModelAnswer } from './contract.ts'
 import { type CallDeadline, signalUntil, startDeadline } from './deadline.ts'
 import { ArchiveUnavailable, archiveAway, notServed, StaleWatermark, TryAgain } from './errors.ts'
-import { isFinal, runHooksBefore, runHooksOfCall, runHooksOfEnd } from './model-call-hooks.ts'
+import { isFinal, runHooksBefore, runHooksOfCall, runHooksOfFinal } from './model-call-hooks.ts'
 import type { Job, JobNeeds } from './needs.ts'
 import { type Prompt, renderPrompt, withVolatile } from './prompt.ts'
 import { hookRoom, type HookRunner } from './run-hooks.ts'
 import { resolveCall } from './resolve.ts'
+import { outputMissing } from './run-output.ts'
 import type { SessionView } from './session-views.ts'
 import { defined } from '../session/defined.ts'
 
@@ -90,13 +91,15 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
     const { hooks: _, ...answered } =
       job.answer ?? (await newAnswer(agent, view, { job, ctx, signal, gates: needs.gates, hooks: before.runs }))
     const { calls, runs } = await resolveCalls(agent, answered, input, view, runner)
-    const ofAnswer = isFinal(answered) ? await runHooksOfEnd(runner, answered, turn) : runs
+    const outputProblem = agent.output && isFinal(answered) ? outputMissing(answered.stopReason) : undefined
+    const ofAnswer = outputProblem === undefined ? [...runs, ...(await runHooksOfFinal(runner, answered, calls, turn))] : runs
     return {
       kind: 'completed',
       attempt: job.attempt.number,
       ...answered,
       calls,
       ...(ofAnswer.length > 0 && { hooksOfAnswer: ofAnswer }),
+      ...defined({ outputProblem }),
       ...(isEmpty(state.current?.metadata) && !isEmpty(metadata) && { metadata }),
     }
   } catch (error) {
@@ -178,6 +181,7 @@ async function resolveCalls(
         tool: block.name,
         input: block.input,
         isCut: index === cut,
+        isAlone: asked.length === 1,
         ...defined({ keysOf }),
       }
       const { runs, input, verdict } = await runHooksOfCall(runner, agent, call, asked.length)

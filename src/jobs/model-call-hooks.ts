@@ -1,8 +1,9 @@
 // The hooks of a model call: those that are due before its request, and those of its answer.
 import type { Agent } from '../agent/agent.ts'
 import type { HookInputs } from '../agent/hook.ts'
-import { callIdOf } from '../session/events.ts'
+import { callIdOf, type Resolution } from '../session/events.ts'
 import { textOf } from '../session/content.ts'
+import { defined } from '../session/defined.ts'
 import { type HookPast, type HookPlace, hasRun, placesAfter, placesBefore } from '../session/hook-past.ts'
 import { type HookOutcome, type HookRun, saidBy } from '../session/hooks.ts'
 import type { Json, JsonObject } from '../session/json.ts'
@@ -97,9 +98,26 @@ export function isFinal({ content, stopReason }: Pick<ModelAnswer, 'content' | '
   return stopReason !== 'pause_turn' && content.every(({ type }) => type !== 'tool_use')
 }
 
-/** The hooks of a final answer: its turn ends, and the run is about to. @throws what the signal aborted with. */
-export async function runHooksOfEnd(runner: HookRunner, { content, stopReason }: ModelAnswer, turn: number): Promise<HookOutcome[]> {
-  const ended = await runHooks(runner, { on: 'turnEnd', turn, input: { turn } })
-  const result = { text: textOf(content), content, stopReason }
+/**
+ * The hooks of an answer with which the run is about to end; none for any other. The turn of a text ends with it; that of an output ends with
+ * the result of its call, so its `turnEnd` comes later. @throws what the signal aborted with.
+ */
+export async function runHooksOfFinal(
+  runner: HookRunner,
+  answer: ModelAnswer,
+  calls: readonly Resolution[],
+  turn: number,
+): Promise<HookOutcome[]> {
+  const output = outputIn(answer, calls)
+  if (output === undefined && !isFinal(answer)) return []
+  const { content, stopReason } = answer
+  const ended = output === undefined ? await runHooks(runner, { on: 'turnEnd', turn, input: { turn } }) : []
+  const result = { text: textOf(content), content, stopReason, ...defined({ output }) }
   return [...ended, ...(await runHooks(runner, { on: 'agentStop', turn, input: { result } }))]
+}
+
+/** The output that an answer gives. Arguments that a hook has changed come with the resolution. */
+function outputIn({ content }: ModelAnswer, [call]: readonly Resolution[]): Json | undefined {
+  if (call?.builtIn !== 'output' || call.invalid) return undefined
+  return call.output ?? content.find((block) => block.type === 'tool_use')?.input
 }

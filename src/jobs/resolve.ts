@@ -10,6 +10,7 @@ import { type Json, jsonBytes } from '../session/json.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import { defined } from '../session/defined.ts'
 import { inTime } from './in-time.ts'
+import { resolveOutput } from './run-output.ts'
 
 /** Maximum bytes of JSON of each text in a resolution: the resolutions of all calls of an answer must fit into one activity's result. */
 const MAX_TEXT_BYTES = 2_000
@@ -29,6 +30,8 @@ export interface RequestedCall {
   keysOf?: string
   /** The answer was cut off in this call. */
   isCut?: boolean
+  /** The answer has no other calls. */
+  isAlone?: boolean
 }
 
 /** What hooks say of a call. */
@@ -64,7 +67,10 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
   const own = verdict.own === undefined ? {} : { ownDigest: inputDigestOf(call.tool, verdict.own) }
   const denied = verdict.denied === undefined ? {} : { invalid: { code: 'denied' as const, message: denialOf(verdict.denied) } }
   const builtIn = builtInOf(agent, call.tool)
-  if (builtIn) return { ...NOT_RUN, index, tool: call.tool, inputDigest, ...own, ...denied, builtIn }
+  if (builtIn) {
+    const ofOutput = builtIn === 'output' && !denied.invalid ? await outputOf(agent, call, verdict) : {}
+    return { ...NOT_RUN, index, tool: call.tool, inputDigest, ...own, ...denied, ...ofOutput, builtIn }
+  }
   if (!tool) {
     const named = cutText(call.tool, TEXT_BYTES.name)
     const has = [...agent.tools.keys(), ...builtInNames(agent)].join(', ') || 'none'
@@ -119,6 +125,17 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
     verdict.ask,
   )
   return { ...known, ...defined({ key, replayOf }), ...(approval && { approval }) }
+}
+
+/** What is recorded of a call that gives the run's output. */
+async function outputOf(
+  agent: Agent,
+  { input, isAlone = false, isCut = false }: RequestedCall,
+  { own }: Verdict,
+): Promise<Pick<Resolution, 'output' | 'invalid'>> {
+  const resolved = await resolveOutput(agent, { input, isChanged: own !== undefined, isAlone, isCut })
+  const { invalid } = resolved
+  return invalid ? { invalid: { ...invalid, message: cutText(invalid.message, MAX_TEXT_BYTES) } } : resolved
 }
 
 function denialOf(reason: string): string {

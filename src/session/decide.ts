@@ -1,9 +1,11 @@
 // Decides a session's next step from its state alone. The shell in `workflows/` carries it out and records the outcome.
+import { defined } from './defined.ts'
 import { shortHash } from './digest.ts'
 import type { StopReason, Usage } from './content.ts'
 import type { RecoveryStrategy, Resolution } from './events.ts'
 import { type Deadline, deadlineOf, deadlinesOf } from './deadlines.ts'
 import { hasEnded, isWaiting } from './fold-calls.ts'
+import { outputFailure } from './output.ts'
 import { leavesByItself } from './recovery.ts'
 import type { CallState, QueuedMessage, RunState, SessionError, SessionState } from './state.ts'
 
@@ -20,7 +22,7 @@ export type Decision =
   | { do: 'expire'; call: CallState }
   /** Calls that may run in parallel now. */
   | { do: 'run_calls'; run: number; turn: number; calls: CallState[] }
-  | { do: 'complete_run'; run: number; turns: number; stopReason: StopReason; usage: Usage }
+  | { do: 'complete_run'; run: number; turns: number; stopReason: StopReason; usage: Usage; outputCall?: string }
   | { do: 'fail_run'; run: number; code: string; reason: string }
   /** Hooks of a turn that no model call follows. */
   | { do: 'end_hooks'; run: number; turn: number }
@@ -67,7 +69,7 @@ export function decide(state: SessionState, due: Due): Decision {
   if (!run) return nextRun(state)
   switch (run.phase) {
     case 'turn_due': {
-      const exceeded = limitExceeded(state, run, due)
+      const exceeded = outputFailure(run) ?? limitExceeded(state, run, due)
       if (exceeded) return { do: 'fail_run', run: run.run, ...exceeded }
       return { do: 'start_turn', run: run.run, turn: turnsOf(run) + 1, takes: takesOf(state, run, due) }
     }
@@ -78,8 +80,10 @@ export function decide(state: SessionState, due: Due): Decision {
     }
     case 'tools':
       return goOnWithCalls(state, run, due)
-    case 'answered':
-      return { do: 'complete_run', run: run.run, turns: run.turn, stopReason: run.stopReason ?? 'end_turn', usage: run.usage }
+    case 'answered': {
+      const { run: number, turn: turns, stopReason = 'end_turn', usage, outputCall } = run
+      return { do: 'complete_run', run: number, turns, stopReason, usage, ...defined({ outputCall }) }
+    }
   }
 }
 

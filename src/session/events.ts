@@ -44,7 +44,10 @@ export interface Resolution {
   /** The tool's name. */
   tool: string
   /** Why the call cannot run: the model gets this as an error result. */
-  invalid?: { code: 'unknown_tool' | 'cut_off' | 'invalid_arguments' | 'invalid_idempotency_key' | 'denied'; message: string }
+  invalid?: {
+    code: 'unknown_tool' | 'cut_off' | 'invalid_arguments' | 'invalid_idempotency_key' | 'denied' | 'invalid_output'
+    message: string
+  }
   /** The tool's effect. */
   effect: Effect
   /** Which making of the call it is, from 2: a recovery has it made again. Absent: the first one. */
@@ -80,7 +83,9 @@ export interface Resolution {
   /** A client answers the call; no worker executes it. */
   client?: { timeoutMs?: number }
   /** A tool of pawl's own: the workflow answers the call, and no worker executes it. */
-  builtIn?: 'plan' | 'memory'
+  builtIn?: 'plan' | 'memory' | 'output'
+  /** Of a call that gives the run's output: what the schema made of the arguments, if that is something else. */
+  output?: Json
 }
 
 /** The terms of an approval. */
@@ -258,6 +263,8 @@ export type EventBody =
       metadata?: JsonObject
       /** Of the system prompt and the sections that were rendered for the call: they are not stored. */
       promptDigest?: string
+      /** The agent has an `output`, and this final answer does not give it: what the model is told. */
+      outputProblem?: string
     }
   /**
    * A hook ran. Before a model call: recorded with its result, whether that is an answer or a failure. `args`: the model's own arguments,
@@ -437,7 +444,8 @@ export type EventBody =
       tags?: string[]
       by?: string
     }
-  | { type: 'run_completed'; run: number; turns: number; stopReason: StopReason; usage: Usage }
+  /** `outputCall`: the call whose value is the run's output. */
+  | { type: 'run_completed'; run: number; turns: number; stopReason: StopReason; usage: Usage; outputCall?: string }
   | { type: 'run_interrupted'; run: number; reason?: string; by?: string }
   /**
    * The run cannot continue, and its open calls stay as they are. `options`: the strategies that are possible; `strategy`: the best of them,

@@ -2,6 +2,7 @@
 import type { EventOf } from './events.ts'
 import { updateCall } from './fold-calls.ts'
 import { saidBy } from './hooks.ts'
+import { isOutputCall } from './output.ts'
 import type { SessionState } from './state.ts'
 
 /** Arguments that a hook changed replace the model's own, and what it adds to a final answer lets the run continue. */
@@ -13,15 +14,18 @@ export function heedHook(state: SessionState, event: EventOf<'hook_answered'>): 
     })
   }
   const run = state.current
-  if (event.on !== 'agentStop' || run?.phase !== 'answered' || saidBy(event, 'appendContext') === undefined) return
+  if (event.on !== 'agentStop' || !run || saidBy(event, 'appendContext') === undefined) return
   const { turn, lastTurn = turn, limits } = run
   // At its limit, the run could only fail: the answer is final.
-  if (lastTurn < (limits?.maxTurns ?? 0)) run.phase = 'turn_due'
+  if (lastTurn >= (limits?.maxTurns ?? 0)) return
+  if (run.phase === 'answered') run.phase = 'turn_due'
+  else if (run.phase === 'tools' && isOutputCall(run)) run.continues = true
 }
 
-/** The run ends, or fails for now: hooks of a turn that no model call followed are due. Those of a final answer ran with it. */
+/** The run ends, or fails for now: hooks of a turn that no model call followed are due. Those of a final answer ran with it, unless
+ * that is a call, whose outcome is known only now. */
 export function noteHooksDue(state: SessionState): void {
   const { current, facts } = state
-  const { run = 0, answerTurn: turn, phase } = current ?? {}
-  if (facts?.endHooks && turn !== undefined && phase !== 'answered') state.hooksDue = { run, turn }
+  const { run = 0, answerTurn: turn, phase, outputCall } = current ?? {}
+  if (facts?.endHooks && turn !== undefined && (phase !== 'answered' || outputCall !== undefined)) state.hooksDue = { run, turn }
 }

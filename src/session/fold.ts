@@ -17,6 +17,7 @@ import {
 } from './fold-calls.ts'
 import { changeMemory, changePlan, coverChanges, restore } from './fold-kept.ts'
 import { heedHook, noteHooksDue } from './fold-hooks.ts'
+import { acceptOutput, countBadOutput } from './output.ts'
 import { pause, stayOpen, unpause } from './pause.ts'
 import { queue, requeue, take } from './queue.ts'
 import { RECOVERIES_KEPT } from './recovery.ts'
@@ -173,6 +174,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
       return
     case 'tool_completed':
       completeCall(state, event)
+      acceptOutput(state, event)
       return
     case 'tool_failed':
       failCall(state, event)
@@ -248,6 +250,7 @@ function startTurn(state: SessionState, event: EventOf<'turn_started'>): void {
   const last = event.takes.at(-1)
   if (last !== undefined) state.lastMessageId = last
   delete run.modelAttempts
+  delete run.continues
   take(state, event.takes)
   run.turn = event.turn
   run.phase = 'model'
@@ -278,8 +281,9 @@ function completeModelCall(state: SessionState, event: EventOf<'model_completed'
   run.stopReason = event.stopReason
   run.usage = addUsage(run.usage, event.usage)
   state.usage = addUsage(state.usage, event.usage)
+  countBadOutput(run, event)
   if (run.calls.length > 0) run.phase = 'tools'
-  else run.phase = event.stopReason === 'pause_turn' ? 'turn_due' : 'answered'
+  else run.phase = event.stopReason === 'pause_turn' || event.outputProblem !== undefined ? 'turn_due' : 'answered'
 }
 
 /** A run has the limits of the worker that made its newest model call. */
@@ -325,6 +329,7 @@ function startRecovery(state: SessionState, event: EventOf<'recovery_started'>):
   const run = state.current
   if (!run) return
   if (!event.automatic) renewLimits(state, run, event)
+  delete run.badOutputs
   switch (event.strategy) {
     case 'restart_run':
       requeue(state, [...forRestart(state, run, event), ...state.inbox])

@@ -25,3 +25,15 @@ export function isTooDeep(value: unknown, maxDepth = MAX_DEPTH): boolean {
 export function jsonBytes(value: unknown): number {
   return new TextEncoder().encode(JSON.stringify(value) ?? '').length
 }
+
+/** A value of type `T` after a round trip through JSON: a date becomes text, for example. */
+export type JsonOf<T> = unknown extends T
+  ? T
+  : T extends { toJSON(): infer R }
+    ? JsonOf<R>
+    : T extends string | number | boolean | null | undefined
+      ? T
+      : // oxlint-disable-next-line typescript/no-explicit-any -- any function
+        T extends bigint | symbol | ((...args: any[]) => unknown)
+        ? never
+        : { [K in keyof T]: JsonOf<T[K]> }

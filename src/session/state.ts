@@ -67,6 +67,12 @@ export interface RunState {
   leftOut?: LeftOutCall[]
   /** Why the model stopped last. */
   stopReason?: StopReason
+  /** Answers in a row that should have been the run's output and were not. `problem`: of the newest one; `refused`: the model refused to answer. */
+  badOutputs?: { count: number; problem: string; refused?: true }
+  /** The call that gave the run's output. */
+  outputCall?: string
+  /** A hook has added something to the output: the run continues after its call. */
+  continues?: true
   /** Tokens used by the run. */
   usage: Usage
   /** The messages that the run's turns have taken, in order: `restart_run` puts them back into the inbox. */

@@ -275,6 +275,12 @@ function put(transcript: Transcript, seq: number, message: Message): void {
 function addAnswer(transcript: Transcript, event: EventOf<'model_completed'>): void {
   transcript.closed = null
   transcript.systemMessages = []
+  addAnswerMessage(transcript, event)
+  if (event.outputProblem === undefined) return
+  transcript.notes.push({ after: transcript.messages.length, seq: event.seq, text: fromSystem(event.outputProblem) })
+}
+
+function addAnswerMessage(transcript: Transcript, event: EventOf<'model_completed'>): void {
   if (event.content.length === 0) return
   const content = withCallIds(event.content, event.run, event.turn)
   const message: Message = { role: 'assistant', content }

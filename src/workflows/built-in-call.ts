@@ -2,6 +2,7 @@
 import { roomForMemory, roomForPlan } from '../session/fold-kept.ts'
 import type { Json } from '../session/json.ts'
 import { answerOnMemory } from '../session/memory-tools.ts'
+import { OUTPUT_ACCEPTED } from '../session/output.ts'
 import { answerOnPlan } from '../session/plan-tools.ts'
 import type { Problem } from '../session/refused.ts'
 import { type Call, whereOf } from './call.ts'
@@ -9,8 +10,13 @@ import type { Journal } from './journal.ts'
 
 /** Answers the call. The change and its result are events of one task: there is no await between them. */
 export function answerBuiltIn(journal: Journal, call: Call): void {
-  const answer = call.resolution.builtIn === 'memory' ? changeMemory(journal, call) : changePlan(journal, call)
+  const { builtIn, output = call.input } = call.resolution
   const where = { ...whereOf(call), attempt: 0 }
+  if (builtIn === 'output') {
+    journal.append({ type: 'tool_completed', ...where, value: output, content: OUTPUT_ACCEPTED })
+    return
+  }
+  const answer = builtIn === 'memory' ? changeMemory(journal, call) : changePlan(journal, call)
   if ('problem' in answer) journal.append({ type: 'tool_failed', ...where, ...answer.problem })
   else journal.append({ type: 'tool_completed', ...where, value: answer.value })
 }

@@ -135,8 +135,8 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
     case 'end_hooks':
       return runEndHooks(session, decision)
     case 'complete_run': {
-      const { run, turns, stopReason, usage } = decision
-      journal.append({ type: 'run_completed', run, turns, stopReason, usage })
+      const { do: _, ...completed } = decision
+      journal.append({ type: 'run_completed', ...completed })
       endRun(session)
       return
     }

@@ -67,13 +67,28 @@ const clerk = defineAgent({
   ],
 })
 
+/** The agent of docs/output.md. */
+const classifier = defineAgent({
+  name: 'classifier',
+  instructions: 'Classify the message of a customer.',
+  output: z.object({
+    topic: z.enum(['delivery', 'refund', 'other']),
+    urgent: z.boolean(),
+    orders: z.array(z.string().regex(/^A\d+$/)).default([]),
+  }),
+  model: scripted((request) => {
+    const input = { topic: saidIn(request).at(-1) ?? '', urgent: false }
+    return answersIn(request) === 2 ? 'It is a delivery.' : [{ type: 'tool_use', id: 'toolu_1', name: 'submit_output', input }]
+  }),
+})
+
 beforeAll(async () => {
   const page = await readFile(new URL('../../docs/queries.md', import.meta.url), 'utf8')
   queries = [...page.matchAll(/^## (\d+)\.[^\n]*\n```sql\n([^`]+)```/gm)].map(([, , sql = '']) => sql)
   here = await deploy({ schema })
   database = new pg.Client(inject('stack').databaseUrl)
   await database.connect()
-  await here.startWorker({ agents: [clerk as Agent] })
+  await here.startWorker({ agents: [clerk as Agent, classifier as Agent] })
 })
 afterAll(async () => {
   held.open()
@@ -106,8 +121,8 @@ async function settle(session: SessionHandle, text: string): Promise<void> {
 }
 
 describe('docs/queries.md', () => {
-  it('has fifteen questions', () => {
-    expect(queries).toHaveLength(15)
+  it('has sixteen questions', () => {
+    expect(queries).toHaveLength(16)
   })
 
   it('1, 9: tells what is running, waiting or in error, and whose events have not been stored for minutes', async () => {
@@ -268,5 +283,23 @@ describe('docs/queries.md', () => {
       { agent: 'clerk', error: 'bad_request', times: String(inError?.times), still: String(inError?.open), median: expect.anything() },
     ])
     expect(inError?.times).toBeGreaterThanOrEqual(2)
+  })
+
+  it('16: tells what the runs of an agent gave', async () => {
+    const session = here.pawl.session('classified', { agent: classifier })
+    const { output } = await (await session.send('refund')).result({ timeout: 30_000 })
+    expect(output).toEqual({ topic: 'refund', urgent: false, orders: [] })
+    await settle(session as SessionHandle, 'nonsense, then a text')
+    const rows = await answerOf(16, (found) => found.length > 0, { agent: 'classifier' })
+    expect(rows).toEqual([
+      {
+        session_id: 'classified',
+        run: 1,
+        turn: 1,
+        topic: 'refund',
+        output: { topic: 'refund', urgent: false, orders: [] },
+        completed_at: expect.any(Date),
+      },
+    ])
   })
 })

@@ -51,6 +51,13 @@ describe('a typed line', () => {
 })
 
 describe('what a chat shows of a session', () => {
+  it('is all of an output, as the answer that it is', () => {
+    const given = { ...call, tool: 'submit_output', attempt: 0, value: { topic: 'refund' }, content: 'The output was accepted.' }
+    expect(linesOf({ type: 'tool_completed', ...given }).join('\n')).toBe('support › {\n  "topic": "refund"\n}')
+    const ended = { run: 1, turns: 1, stopReason: 'tool_use' as const, usage: NO_USAGE }
+    expect(linesOf({ type: 'run_completed', ...ended, outputCall: 't_1_1_0' })).toEqual([])
+  })
+
   it('is the tool, its arguments and its result, a line each', () => {
     const issued = { ...call, index: 0, effect: 'external' as const, input: { orderId: 'A1', cents: 5 }, inputDigest: '' }
     expect(linesOf({ type: 'tool_issued', ...issued })).toEqual(['  → refund_order {"orderId":"A1","cents":5}'])

@@ -2,6 +2,7 @@
 import { type ContentBlock, textOf } from '../../session/content.ts'
 import type { EventOf, ResultContent, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
+import { OUTPUT_TOOL } from '../../session/output.ts'
 import type { Paused, SessionError, SessionState } from '../../session/state.ts'
 import type { MessageRow } from '../../store/rows.ts'
 import { timeOf } from '../asking.ts'
@@ -30,7 +31,7 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
     case 'tool_attempt_failed':
       return [attemptLine(event.tool, event)]
     case 'tool_completed':
-      return [completedLine(event)]
+      return event.tool === OUTPUT_TOOL ? agentLines(speakers.agent, outputText(event)) : [completedLine(event)]
     case 'tool_failed':
       return [problem(`  ✗ ${event.tool} ${event.code}: ${event.message}`)]
     case 'tool_unknown':
@@ -48,7 +49,7 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
     case 'answer_requested':
       return [problem(`  ⏸ ${event.tool} waits for an answer (pawl answer … ${event.callId})`)]
     case 'run_completed':
-      return event.stopReason === 'end_turn' ? [] : [note(`(the model stopped: ${event.stopReason})`)]
+      return event.stopReason === 'end_turn' || event.outputCall !== undefined ? [] : [note(`(the model stopped: ${event.stopReason})`)]
     case 'run_interrupted':
       return [note(`(interrupted${event.reason ? `: ${event.reason}` : ''})`)]
     case 'error_entered':
@@ -188,6 +189,11 @@ function callLine(tool: string, input: Json): string {
 
 function resultLine(tool: string, text: string): string {
   return paint('dim', indented(`  ← ${tool} ${text}`))
+}
+
+/** What a run gave is its answer: all of it is shown. */
+function outputText({ value = null }: EventOf<'tool_completed'>): string {
+  return JSON.stringify(value, null, 2)
 }
 
 function completedLine(event: EventOf<'tool_completed'>): string {

@@ -3,7 +3,10 @@ import type { Command } from 'commander'
 import type { StoreAsking } from '../../client/queries/asking.ts'
 import type { ListedCheckpoint, ListedError, ListedSession, ListedToolCall } from '../../client/index.ts'
 import { PawlError } from '../../session/errors.ts'
+import type { Json } from '../../session/json.ts'
+import { OUTPUT_TOOL } from '../../session/output.ts'
 import type { SessionState } from '../../session/state.ts'
+import { cutText } from '../../session/texts.ts'
 import { onDeployment } from '../connecting.ts'
 import { linesOfRecovery, linesOfState, pausedText } from '../chat/lines.ts'
 import { oneLine, paint } from '../terminal.ts'
@@ -19,6 +22,8 @@ interface Glance {
   openCalls: ListedToolCall[]
   /** The newest five. */
   errors: ListedError[]
+  /** What the newest run with an output gave. */
+  output: { run: number; value: Json } | null
 }
 
 /** A session without a row in the store: its state, or what it waits for. */
@@ -31,6 +36,8 @@ const NOT_YET = 'not stored yet: a worker stores its events'
 
 const OPEN: ReadonlySet<string> = new Set(['issued', 'running', 'awaiting_approval', 'awaiting_answer', 'unknown'])
 const ERRORS = 5
+/** Bytes of an output that are shown; `--json` has all of it. */
+const OUTPUT_SHOWN = 1_000
 
 /** The command. */
 export function showCommand(): Command {
@@ -60,7 +67,15 @@ async function glanceAt(asking: StoreAsking, id: string): Promise<Glance> {
     of.toolCalls(),
     asking.errors({ session: id, limit: ERRORS }),
   ])
-  return { session, latestCheckpoint, openCalls: calls.filter(({ status }) => OPEN.has(status)), errors: errors.items }
+  const openCalls = calls.filter(({ status }) => OPEN.has(status))
+  return { session, latestCheckpoint, openCalls, errors: errors.items, output: outputIn(calls, session) }
+}
+
+/** A run that is going on has none yet: a hook may let it continue. */
+function outputIn(calls: readonly ListedToolCall[], { run, status }: ListedSession): Glance['output'] {
+  const isOver = (call: ListedToolCall): boolean => call.run !== run || status === 'idle' || status === 'closed'
+  const given = calls.findLast((call) => call.tool === OUTPUT_TOOL && call.status === 'completed' && isOver(call))
+  return given ? { run: given.run, value: given.result } : null
 }
 
 /** The session's own state, or what it waits for. @throws the store's error, if Temporal does not answer either. */
@@ -87,7 +102,7 @@ function line(name: string, value: string): string {
   return `  ${name.padEnd(11)} ${oneLine(value)}`
 }
 
-function linesOf({ session, latestCheckpoint, openCalls, errors }: Glance): string[] {
+function linesOf({ session, latestCheckpoint, openCalls, errors, output }: Glance): string[] {
   const { usage } = session
   const figures: [name: string, value: string | null][] = [
     ['session', session.sessionId],
@@ -104,6 +119,7 @@ function linesOf({ session, latestCheckpoint, openCalls, errors }: Glance): stri
     ['pruned', timeOf(session.prunedAt)],
     ['erased', timeOf(session.erasedAt)],
     ['checkpoint', latestCheckpoint && `${latestCheckpoint.version}, ${latestCheckpoint.reason}, ${timeOf(latestCheckpoint.createdAt)}`],
+    ['output', output && `of run ${output.run}: ${cutText(JSON.stringify(output.value), OUTPUT_SHOWN)}`],
     ['context', session.context === null ? null : JSON.stringify(session.context)],
     ['tags', session.tags.length > 0 ? session.tags.join(', ') : null],
   ]

@@ -2,6 +2,7 @@
 import type { AssistantBlock } from '../../session/content.ts'
 import { textOf } from '../../session/content.ts'
 import type { SessionEvent } from '../../session/events.ts'
+import type { Json } from '../../session/json.ts'
 import { apply, initialState } from '../../session/fold.ts'
 import { leavesByItself } from '../../session/recovery.ts'
 import type { SessionError, SessionState } from '../../session/state.ts'
@@ -51,6 +52,8 @@ function withCallsOf({ current: told }: SessionState, state: SessionState): Sess
 export function watchRun(messageId: string): RunWatch {
   let run: number | undefined
   let receivedAt: number | undefined
+  /** The newest completed call: a run whose last call gave its output names it. */
+  let completed: { callId: string; value: Json | undefined } | undefined
   let answer: { content: AssistantBlock[]; model: string } = { content: [], model: '' }
   const watched = initialState({ ...BEFORE, tags: [] })
 
@@ -122,11 +125,16 @@ export function watchRun(messageId: string): RunWatch {
       case 'model_completed':
         if (event.run === run) answer = { content: withCallIds(event.content, event.run, event.turn), model: event.model }
         return undefined
+      case 'tool_completed':
+        if (event.run === run) completed = { callId: event.callId, value: event.value }
+        return undefined
       case 'run_completed': {
         if (event.run !== run) return undefined
-        const { stopReason, usage } = event
+        const { stopReason, usage, outputCall } = event
+        const output = outputCall !== undefined && completed?.callId === outputCall ? completed.value : undefined
         const { content, model } = answer
-        return { status: 'completed', run, text: textOf(content), message: { role: 'assistant', content }, stopReason, model, usage }
+        const message = { role: 'assistant', content } as const
+        return { status: 'completed', run, text: textOf(content), message, stopReason, model, usage, output }
       }
       case 'run_interrupted':
         if (event.run !== run) return undefined

@@ -108,6 +108,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     calls: list(RESOLUTION),
     metadata: anything,
     promptDigest: optional(text),
+    outputProblem: optional(text),
   },
   hook_answered: {
     ...TURN,
@@ -212,7 +213,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     tags: optional(list(text)),
     by: optional(text),
   },
-  run_completed: { run: count, turns: count, stopReason: anything, usage: anything },
+  run_completed: { run: count, turns: count, stopReason: anything, usage: anything, outputCall: optional(text) },
   run_interrupted: { run: count, reason: optional(text), by: optional(text) },
   error_entered: {
     run: optional(count),

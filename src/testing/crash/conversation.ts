@@ -128,7 +128,8 @@ interface End {
 async function endOf(run: RunHandle, signal: AbortSignal): Promise<End> {
   const settled = await run.settled({ signal })
   const { status } = settled
-  if (settled.status === 'completed') return { end: { status, text: settled.text } }
+  if (settled.status === 'completed')
+    return { end: { status, text: settled.text, ...defined({ output: settled.output as Json | undefined }) } }
   if (!('code' in settled)) return { end: { status } }
   return { end: { status, code: settled.code }, failure: `ended as ${status} (${settled.code}: ${settled.reason})` }
 }

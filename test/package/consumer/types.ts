@@ -1,5 +1,5 @@
 // What a backend's compiler knows: each `@ts-expect-error` fails the check if the line below it compiles.
-import { type AgentContext, type AnswerOf, defineAgent, defineTool, defineWorker, type Tool, type ToolContext } from 'pawl'
+import { type AgentContext, type AnswerOf, defineAgent, defineTool, defineWorker, type OutputOf, type Tool, type ToolContext } from 'pawl'
 import { Pawl } from 'pawl/client'
 import { scripted } from 'pawl/testing'
 import { superviseWorkers } from 'pawl/worker'
@@ -192,14 +192,39 @@ export async function backend(pawl: Pawl): Promise<void> {
   // @ts-expect-error The answer has no street.
   await session.answer<typeof address>('t_1_1_0', { city: 'Springfield' })
   const run = await session.send('hello')
-  const { text } = await run.result({ timeout: '60s' })
+  const outcome = await run.result({ timeout: '60s' })
+  const { text } = outcome
   assert<Is<typeof text, string>>()
+  const given = await (await pawl.session<typeof classifier>('c', { agent: 'classifier' }).send('hello')).result()
+  assert<Is<typeof given.output, { topic: 'refund' | 'other'; at: string; tags: string[]; note?: string | undefined }>>()
+  const settled = await (await pawl.session('c', { agent: classifier }).send('hello')).settled()
+  if (settled.status === 'completed') assert<Is<typeof settled.output.topic, 'refund' | 'other'>>()
+  assert<Is<(typeof outcome)['output'], undefined>>()
+  const untyped = await (await pawl.session('c').send('hello')).result()
+  assert<Is<typeof untyped.output, unknown>>()
   // @ts-expect-error Durations have no unit in their name.
   await run.settled({ timeoutMs: 60_000 })
   await superviseWorkers({ module: './worker.js', processes: 2, stuckLoop: '30s' })
   // @ts-expect-error There is no such option.
   await superviseWorkers({ module: './worker.js', executors: 2 })
 }
+
+// An output is what the schema makes of the model's arguments, as JSON.
+export const classifier = defineAgent({
+  name: 'classifier',
+  model,
+  instructions: 'Classify.',
+  output: z.object({
+    topic: z.enum(['refund', 'other']),
+    at: z.iso.datetime().transform((text) => new Date(text)),
+    tags: z.array(z.string()).default([]),
+    note: z.string().optional(),
+  }),
+})
+assert<Is<OutputOf<typeof classifier>['topic'], 'refund' | 'other'>>()
+assert<Is<OutputOf<typeof support>, undefined>>()
+// @ts-expect-error That is not a schema.
+defineAgent({ name: 'a', model, instructions: '', output: { type: 'object' } })
 
 /** Helpers can name what they are given. */
 export function tenantOf(ctx: AgentContext<Tenant> | ToolContext<Tenant>): string {

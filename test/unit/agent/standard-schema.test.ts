@@ -84,6 +84,18 @@ describe('checks that are asynchronous', () => {
     expect(await parseInput(toolOf(input), { id: 'b' })).toMatchObject({ problem: expect.stringMatching(/not a[\s\S]*→ at id/) })
   })
 
+  it('run once, and what they throw is told to the model', async () => {
+    let times = 0
+    const failing = z.object({
+      id: z.string().refine(async () => {
+        times += 1
+        throw new Error('the check broke')
+      }),
+    })
+    expect(await parseInput(toolOf(failing), { id: 'a' })).toEqual({ problem: 'The arguments could not be checked: the check broke' })
+    expect(times).toBe(1)
+  })
+
   it('may decide about a context', async () => {
     const agent = defineAgent({ name: 'a', instructions: '', model, context: valibot })
     expect(await contextProblem(agent, { id: 'a' })).toBeUndefined()
@@ -132,7 +144,7 @@ describe('an input without a JSON form is refused when the tool is declared', ()
     ['of valibot itself', v.object({ id: v.string() }), 'wrap it in toStandardJsonSchema() from @valibot/to-json-schema.'],
     ['of a library that has none', foreign, 'use a library that implements Standard JSON Schema, such as zod 4.'],
     ['that cannot be converted', failing, 'has no JSON form (no such target)'],
-    ['that valibot cannot convert', toStandardJsonSchema(v.object({ at: v.date() })), 'parse dates and the like in execute.'],
+    ['that valibot cannot convert', toStandardJsonSchema(v.object({ at: v.date() })), 'use types that JSON has'],
     ['that is not an object', type('string'), 'is not an object: wrap it in one'],
   ])('%s', (_, input, said) => {
     const { code, message } = refusalOf(() => toolOf(input))

@@ -66,6 +66,7 @@ describe('the recovery of a run', () => {
     ['a failure that may be over by itself', { code: 'overloaded_error', transient: true }, 'unknown', UNKNOWN, 'manual', AFTER_UNKNOWN],
     ['five dead workers', { code: 'worker_died' }, 'nothing', NOTHING, 'continue_run', WITHOUT_EFFECT],
     ['the limit of turns', { code: 'max_turns' }, 'nothing', NOTHING, 'continue_run', WITHOUT_EFFECT],
+    ['an output that does not match', { code: 'invalid_output' }, 'an effect', EFFECT, 'continue_run', ALL],
     ['the deadline', { code: 'deadline_exceeded' }, 'an effect', EFFECT, 'continue_run', ALL],
     ['the deadline', { code: 'deadline_exceeded' }, 'unknown', UNKNOWN, 'manual', AFTER_UNKNOWN],
     ['a request that is too long', { code: 'model_context_window_exceeded' }, 'nothing', NOTHING, 'abandon', WITHOUT_EFFECT],
@@ -143,6 +144,7 @@ describe('the recovery of a run without a person', () => {
 
   it.each<[string, { code: string; transient?: boolean }, EventBody[]]>([
     ['a limit, which another attempt would reach again', { code: 'max_turns' }, NOTHING],
+    ['an output that does not match, after the model has had its tries', { code: 'invalid_output' }, NOTHING],
     ['a fault, which somebody has to correct', { code: 'invalid_request_error' }, NOTHING],
     ['a fault after an effect', { code: 'invalid_request_error' }, EFFECT],
     ['a failure while it is unknown whether a call took effect', OVERLOADED, UNKNOWN],

@@ -22,6 +22,7 @@ import type { Json, JsonObject } from '../../../src/session/json.ts'
 import { isWaiting } from '../../../src/session/fold-calls.ts'
 import { isHeldUp } from '../../../src/session/pause.ts'
 import type { MemoryLimit } from '../../../src/session/memory.ts'
+import { isOutputCall, OUTPUT_TOOL } from '../../../src/session/output.ts'
 import { isMemoryTool } from '../../../src/session/memory-tools.ts'
 import { isPlanTool, type PlanTool, STEP_STATUSES } from '../../../src/session/plan-tools.ts'
 import { chooseRecovery, DEFAULT_RECOVERY, nextAttemptAt, progressOf } from '../../../src/session/recovery.ts'
@@ -246,9 +247,9 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       case 'run_calls':
         return stoppable(decision.run, () => runCalls(decision.run, decision.turn, decision.calls))
       case 'complete_run': {
-        const { run, turns, stopReason, usage } = decision
+        const { do: _, ...completed } = decision
         interrupted = false
-        return append({ type: 'run_completed', run, turns, stopReason, usage })
+        return append({ type: 'run_completed', ...completed })
       }
       case 'fail_run':
         return failRun(decision.run, decision.code)
@@ -626,7 +627,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
         case 0:
           return answer(run, turn, attempt, [{ type: 'text', text: `answer of ${run}.${turn}` }])
         case 1:
-          return answer(run, turn, attempt, [])
+          return answer(run, turn, attempt, moving && chance(2) ? outputUses() : [])
         case 2:
           return answer(run, turn, attempt, [{ type: 'text', text: 'and then' }], 'pause_turn')
         case 3:
@@ -682,6 +683,12 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     return { type: 'tool_use', id: `toolu_${pick(2)}`, name: replaces ? 'memory_replace' : 'memory_append', input }
   }
 
+  /** An output, or what should have been one: it is never accepted beside another call. */
+  function outputUses(): AssistantBlock[] {
+    const output: AssistantBlock = { type: 'tool_use', id: 'toolu_0', name: OUTPUT_TOOL, input: INPUTS[pick(INPUTS.length)] ?? null }
+    return chance(4) ? [output, toolUse()] : [output]
+  }
+
   function toolUse(): AssistantBlock {
     if (moving && chance(4)) return memoryUse()
     if (moving && pick(3) > 0 && pick(3) > 0) return planUse()
@@ -698,7 +705,8 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     stop: 'end_turn' | 'pause_turn' = 'end_turn',
   ): void {
     const uses = content.flatMap((block) => (block.type === 'tool_use' ? [block] : []))
-    const calls = uses.map((use, index) => resolve(use.name, use.input, { run, turn, index }))
+    const calls = uses.map((use, index) => resolve(use.name, use.input, { run, turn, index }, uses.length === 1))
+    const isMissing = moving && uses.length === 0 && stop === 'end_turn' && chance(4)
     const stopReason = calls.length > 0 ? 'tool_use' : stop
     const usage = { ...NO_USAGE, input_tokens: pick(100), output_tokens: 1 }
     declare()
@@ -714,6 +722,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       usage,
       calls,
       ...metadataFirstSaid(),
+      ...(isMissing && { outputProblem: 'There is no output.' }),
     })
     if (moving) hooksOfAnswer(run, turn)
   }
@@ -734,7 +743,8 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
   /** Arguments may be changed, and a final answer may not be the last one. */
   function hooksOfAnswer(run: number, turn: number): void {
     const { calls = [], phase } = now().current ?? {}
-    if (phase === 'answered' && chance(4)) ranHook({ on: 'agentStop', hook: 'stop', run, turn, answer: { appendContext: 'go on' } })
+    const isFinal = phase === 'answered' || isOutputCall({ calls })
+    if (isFinal && chance(4)) ranHook({ on: 'agentStop', hook: 'stop', run, turn, answer: { appendContext: 'go on' } })
     for (const { callId, resolution, input: args = null } of calls) {
       if (resolution.ownDigest === undefined) continue
       ranHook({ on: 'preToolUse', hook: 'pre', run, turn, callId, tool: resolution.tool, args, answer: { modify: CHANGED } })
@@ -767,7 +777,19 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     return said && Object.keys(known).length === 0 ? { metadata: said } : {}
   }
 
-  function resolve(name: string, input: Json, place: { run: number; turn: number; index: number }): Resolution {
+  function resolve(name: string, input: Json, place: { run: number; turn: number; index: number }, isAlone: boolean): Resolution {
+    if (name === OUTPUT_TOOL) {
+      const isAccepted = isAlone && chance(2)
+      const invalid = { code: 'invalid_output' as const, message: 'It does not match.' }
+      const known = {
+        ...BUILT_IN_CALL,
+        index: place.index,
+        tool: name,
+        inputDigest: inputDigestOf(name, input),
+        builtIn: 'output' as const,
+      }
+      return { ...known, ...(isAccepted ? chance(2) && { output: { made: input } } : { invalid }) }
+    }
     const builtIn = isPlanTool(name) ? 'plan' : isMemoryTool(name) ? 'memory' : undefined
     if (builtIn) return { ...BUILT_IN_CALL, index: place.index, tool: name, inputDigest: inputDigestOf(name, input), builtIn }
     const tool = TOOLS.get(name)

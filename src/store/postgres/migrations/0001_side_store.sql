@@ -476,3 +476,12 @@ create table {schema}.recoveries (
 );
 
 create index recoveries_by_time on {schema}.recoveries (at desc);
+
+-- What runs of agents with `output` gave: the value of the call that ended the run.
+create view {schema}.outputs as
+  select distinct on (calls.session_id, calls.run)
+    calls.session_id, calls.agent, calls.run, calls.turn, calls.call_id, calls.result as output, calls.completed_at
+  from {schema}.tool_calls calls
+    join {schema}.events ended on ended.session_id = calls.session_id and ended.run = calls.run and ended.type = 'run_completed'
+  where calls.tool = 'submit_output' and calls.status = 'completed' and ended.seq > calls.outcome_seq
+  order by calls.session_id, calls.run, calls.outcome_seq desc;
