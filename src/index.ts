@@ -59,8 +59,10 @@ export type {
   Verdict,
 } from './agent/tool.ts'
 export type {
+  AnswerTextBlock,
   AssistantBlock,
   ContentBlock,
+  FromProvider,
   ImageBlock,
   Message,
   RedactedThinkingBlock,
@@ -73,6 +75,7 @@ export type {
   UserBlock,
 } from './session/content.ts'
 export type { Duration } from './session/duration.ts'
+export type { ModelPrice } from './session/model-price.ts'
 export { PawlError } from './session/errors.ts'
 export type {
   AgentFacts,

@@ -34,6 +34,7 @@ export function anthropic(model: string, options: AnthropicOptions = {}): Model 
     get account() {
       return accountOf(options)
     },
+    ...(options.price && { price: options.price }),
     async generate(request, ctx) {
       ctx.signal.throwIfAborted()
       try {

@@ -56,8 +56,17 @@ export async function callModel({ journal, serving, alarms }: Session, run: RunS
     switch (result.kind) {
       case 'completed': {
         serving.served()
-        const { attempt, content, stopReason, usage, model, calls, hooksOfAnswer, metadata, promptDigest } = result
-        const about = { attempt, model, content, stopReason, usage, calls, ...(metadata && { metadata }), ...defined({ promptDigest }) }
+        const { attempt, content, stopReason, usage, model, price, calls, hooksOfAnswer, metadata, promptDigest } = result
+        const about = {
+          attempt,
+          model,
+          content,
+          stopReason,
+          usage,
+          calls,
+          ...(metadata && { metadata }),
+          ...defined({ price, promptDigest }),
+        }
         journal.append({ type: 'model_completed', run: number, turn, ...about })
         recordHooks(journal, number, hooksOfAnswer)
         return { end: 'completed' }

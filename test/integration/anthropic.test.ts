@@ -411,6 +411,7 @@ describe('options that cannot work', () => {
     [MODEL, { maxTokens: 0 }],
     [MODEL, { timeout: -1 }],
     [MODEL, { temperature: 2 }],
+    [MODEL, { price: { input: -1, output: 1 } }],
     [MODEL, { maxTokens: 2000, thinking: { type: 'enabled', budget_tokens: 2000 } }],
   ])('are refused where they are declared: %j %j', (name, options) => {
     expect(() => anthropic(name, options)).toThrow(expect.objectContaining({ code: 'invalid_model' }))
