@@ -62,8 +62,10 @@ export type {
   Verdict,
 } from './agent/tool.ts'
 export type {
+  AnswerTextBlock,
   AssistantBlock,
   ContentBlock,
+  FromProvider,
   ImageBlock,
   Message,
   RedactedThinkingBlock,
@@ -76,6 +78,7 @@ export type {
   UserBlock,
 } from './session/content.ts'
 export type { Duration } from './session/duration.ts'
+export type { ModelPrice } from './session/model-price.ts'
 export { PawlError } from './session/errors.ts'
 export type {
   AgentFacts,

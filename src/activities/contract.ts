@@ -5,6 +5,7 @@ import type { AgentFacts, BlobRef, EffectReport, FailedAttempt, Resolution, Resu
 import type { HookOutcome } from '../session/hooks.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import type { Kept } from '../session/kept.ts'
+import type { ModelPrice } from '../session/model-price.ts'
 import type { Restored } from '../session/restored.ts'
 import type { ForkStart } from '../session/protocol.ts'
 import type { CallState, SessionState } from '../session/state.ts'
@@ -62,6 +63,8 @@ export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; ho
       stopReason: StopReason
       usage: Usage
       model: string
+      /** What the Model says that it costs. */
+      price?: ModelPrice
       calls: Resolution[]
       /** Of the prompt that was rendered for the call; absent from workers of earlier builds. */
       promptDigest?: string

@@ -1,6 +1,7 @@
 // What pawl needs of a model: one call, streaming or not, in the shapes of Anthropic's Messages API.
 import type { AssistantBlock, Message, StopReason, Usage } from '../session/content.ts'
 import type { JsonObject } from '../session/json.ts'
+import type { ModelPrice } from '../session/model-price.ts'
 
 /** A tool as the model is told of it. */
 export interface ToolDefinition {
@@ -71,8 +72,8 @@ export interface Model {
   /** Recorded with each answer, and the key of the price table. */
   readonly name: string
   /**
-   * Who can read the thinking in its answers: thinking is sent back to models of the same provider only. At most 200 characters.
-   * Default: `name`.
+   * Who can read the thinking and the provider's metadata in its answers: they are sent back to models of the same provider only. At most
+   * 200 characters. Default: `name`.
    */
   readonly provider?: string
   /**
@@ -80,6 +81,8 @@ export interface Model {
    * of the same provider and account wait together when the provider has refused a call (`retry-after`). Default: one for all.
    */
   readonly account?: string
+  /** What its answers cost. Recorded with each answer. Default: pawl's price table, by the model's name. */
+  readonly price?: ModelPrice
   /** Makes one model call. Anything that it throws counts as a failed attempt. */
   generate(request: ModelRequest, ctx: ModelCallContext): Promise<ModelResponse>
 }

@@ -2,6 +2,8 @@
 import { inspect } from 'node:util'
 import { ModelError } from '../agent/errors.ts'
 import type { Model, ModelResponse } from '../agent/model.ts'
+import { type ModelPrice, modelPrice } from '../session/model-price.ts'
+import { defined } from '../session/defined.ts'
 import { type AssistantBlock, NO_USAGE, type StopReason, type Usage } from '../session/content.ts'
 import { jsonBytes } from '../session/json.ts'
 import { MAX_CALLS } from '../session/snapshot.ts'
@@ -14,6 +16,8 @@ export interface CheckedResponse {
   usage: Usage
   /** The model that answered. */
   model: string
+  /** What the Model says that it costs. */
+  price?: ModelPrice
   /** Values that were replaced; for the log. */
   notes: string[]
 }
@@ -42,12 +46,13 @@ const STOP_REASONS: readonly string[] = [
  * The calls of a refused answer are dropped: they must not run.
  * @throws ModelError `invalid_response`, `context_overflow`.
  */
-export function checkResponse(response: ModelResponse, { name }: Pick<Model, 'name'>): CheckedResponse {
+export function checkResponse(response: ModelResponse, { name, price }: Pick<Model, 'name' | 'price'>): CheckedResponse {
   if (!Array.isArray(response?.content)) throw unusable('content is not a list of blocks')
   const given = plainJson(response.content) as unknown as AssistantBlock[]
   for (const block of given) {
     if (!isSound(block)) throw unusable(`a block of type ${JSON.stringify(block?.type)} is malformed`)
     if (block.type === 'tool_use') block.input ??= {}
+    if (!isMetadata(block.providerMetadata)) delete block.providerMetadata
   }
   const { stopReason } = response
   if (!STOP_REASONS.includes(stopReason)) throw unusable(`the stop reason is ${JSON.stringify(stopReason)}`)
@@ -59,7 +64,7 @@ export function checkResponse(response: ModelResponse, { name }: Pick<Model, 'na
   if (calls > MAX_CALLS) throw unusable(`it requests ${calls} calls, and the limit is ${MAX_CALLS}`)
   const notes: string[] = []
   const model = nameOf(response.model, name, notes)
-  return { content, stopReason, usage: usageOf(response, model, notes), model, notes }
+  return { content, stopReason, usage: usageOf(response, model, notes), model, ...defined({ price: priceOf(price, model, notes) }), notes }
 }
 
 /** The position of the call, among the answer's calls, with which a cut answer ends: its arguments may be incomplete even if they are JSON. */
@@ -133,6 +138,19 @@ function usageOf({ usage }: ModelResponse, model: string, notes: string[]): Usag
     else notes.push(`The Model "${model}" reports ${previewOf(tokens)} as ${kind}, which is impossible: 0 is recorded. Fix its usage.`)
   }
   return counted
+}
+
+/** A Model is user code: a price that is not one is left out, because a wrong sum is worse than none. */
+function priceOf(given: unknown, model: string, notes: string[]): ModelPrice | undefined {
+  if (given === undefined) return undefined
+  const price = modelPrice(given)
+  if (!price)
+    notes.push(`The price of the Model "${model}" is ${previewOf(given)}, which is not a price: it is ignored. Fix its \`price\`.`)
+  return price
+}
+
+function isMetadata(given: unknown): boolean {
+  return typeof given === 'object' && given !== null && !Array.isArray(given)
 }
 
 function previewOf(value: unknown): string {

@@ -47,7 +47,7 @@ export interface Ticket {
 /** A model's answer, checked; `hooks`: those that ran before its request. */
 export type ModelAnswer = Pick<
   CallModelResult & { kind: 'completed' },
-  'content' | 'stopReason' | 'usage' | 'model' | 'promptDigest' | 'hooks'
+  'content' | 'stopReason' | 'usage' | 'model' | 'price' | 'promptDigest' | 'hooks'
 >
 
 /** One job. */

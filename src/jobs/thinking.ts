@@ -1,20 +1,29 @@
-// Whose thinking a model gets back: providers sign or encrypt it, and refuse what another one has signed.
+// Whose thinking and metadata a model gets back: providers sign or encrypt them, and refuse what another one has signed.
 import type { AssistantBlock, Message, RedactedThinkingBlock, ThinkingBlock } from '../session/content.ts'
 import { modelName } from './check-response.ts'
 
-/** The answer's blocks, with the provider on each block of thinking that does not name one. */
+/** The answer's blocks, with the provider on each block that only a provider can read and that does not name one. */
 export function thoughtBy(provider: string, content: readonly AssistantBlock[]): AssistantBlock[] {
-  return content.map((block) => (isThinking(block) ? { ...block, provider: modelName(block.provider) ?? provider } : block))
+  return content.map((block) => (isOfProvider(block) ? { ...block, provider: modelName(block.provider) ?? provider } : block))
 }
 
-/** The messages without the thinking of other providers; answers that consist of nothing else are left out. */
+/** The messages without the thinking and the metadata of other providers; answers that consist of nothing else are left out. */
 export function readableBy(provider: string, messages: readonly Message[]): Message[] {
-  const isForeign = (block: AssistantBlock): boolean => isThinking(block) && block.provider !== undefined && block.provider !== provider
+  const isForeign = (block: AssistantBlock): boolean => isOfProvider(block) && block.provider !== undefined && block.provider !== provider
   return messages.flatMap((message): Message[] => {
     if (message.role === 'user' || !message.content.some(isForeign)) return [message]
-    const content = message.content.filter((block) => !isForeign(block))
+    const content = message.content.flatMap((block) => {
+      if (!isForeign(block)) return [block]
+      if (isThinking(block)) return []
+      const { provider: _, providerMetadata: __, ...rest } = block
+      return [rest]
+    })
     return content.length > 0 ? [{ ...message, content }] : []
   })
+}
+
+function isOfProvider(block: AssistantBlock): boolean {
+  return isThinking(block) || block.providerMetadata !== undefined
 }
 
 function isThinking(block: AssistantBlock): block is ThinkingBlock | RedactedThinkingBlock {

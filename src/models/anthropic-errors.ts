@@ -1,5 +1,6 @@
 // Converts errors of Anthropic's API to a ModelError that says whether and when to retry.
 import { ModelError } from '../agent/errors.ts'
+import { type CallPhase, isSocketTimeout, retryAfterMsOf, streamOf, withCauses } from './call-errors.ts'
 
 /** Retryable HTTP statuses, besides every 5xx (529: overloaded). */
 const RETRYABLE_STATUS = new Set([408, 409, 429])
@@ -42,9 +43,6 @@ interface Thrown {
   headers?: Headers
 }
 
-/** Whether the API answered at all when the error was thrown. */
-export type CallPhase = 'request' | 'stream'
-
 /**
  * The ModelError for what a call of `model` threw.
  * Codes: `context_overflow`, otherwise Anthropic's error type where there is one, `http_<status>`, `timeout`, `connection_error`,
@@ -80,8 +78,6 @@ export function callTimedOut(model: string, ms: number, phase: CallPhase): Model
   })
 }
 
-const streamOf = (phase: CallPhase): 'stream' | undefined => (phase === 'stream' ? phase : undefined)
-
 /** No credentials were found. */
 export function noApiKey(): ModelError {
   return new ModelError(
@@ -102,28 +98,6 @@ export function isThinkingRefused(error: unknown): boolean {
     /thinking/.test(message) &&
     /bound to a different|invalid .?signature|cannot be modified|must match the parameters/i.test(message)
   )
-}
-
-/** Milliseconds that `retry-after-ms` or `retry-after` (seconds or an HTTP date) request; undefined without a usable value. */
-export function retryAfterMsOf(headers: Headers, now: number = Date.now()): number | undefined {
-  const ms = numberOf(headers.get('retry-after-ms'))
-  if (ms !== undefined && ms >= 0) return untilIn(ms, ms, now)
-  const text = headers.get('retry-after')
-  if (text === null) return undefined
-  const seconds = numberOf(text)
-  if (seconds !== undefined) return seconds < 0 ? undefined : untilIn(seconds * 1000, seconds, now)
-  const date = Date.parse(text)
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now)
-}
-
-/** Thirty years in milliseconds: a longer wait must be a timestamp. */
-const TOO_LONG_MS = 1e12
-const FAR_FUTURE_MS = 1e14
-
-/** Some proxies send a timestamp: seconds or milliseconds since 1970. */
-function untilIn(ms: number, given: number, now: number): number {
-  if (ms < TOO_LONG_MS) return Math.ceil(ms)
-  return Math.max(0, Math.ceil(ms < FAR_FUTURE_MS ? ms : given) - now)
 }
 
 function classify(thrown: Thrown, error: unknown, phase: CallPhase): { code: string; retryable: boolean } {
@@ -163,36 +137,10 @@ function thrownOf(error: unknown): Thrown {
 function detailOf(thrown: Thrown, error: unknown): string {
   const said = (error as { apiMessage?: unknown } | null | undefined)?.apiMessage
   if (typeof said === 'string' && said !== '') return thrown.status === undefined ? said : `${thrown.status} ${said}`
-  const causes = causesOf(error).map((cause) => cause.message.replace(/\.$/, ''))
-  return [...new Set([thrown.message.replace(/\.$/, ''), ...causes])]
-    .filter((text) => text !== '')
-    .join(': ')
-    .slice(0, 2000)
-}
-
-/** undici's own errors for a body that is silent for 5 minutes and for a request without a response. */
-function isSocketTimeout(error: unknown): boolean {
-  return causesOf(error).some((cause) =>
-    /^UND_ERR_(BODY|HEADERS|CONNECT)_TIMEOUT$|^ETIMEDOUT$/.test(String((cause as { code?: unknown }).code)),
-  )
-}
-
-function causesOf(error: unknown): Error[] {
-  const causes: Error[] = []
-  let at: unknown = error instanceof Error ? error.cause : undefined
-  while (at instanceof Error && causes.length < 5) {
-    causes.push(at)
-    at = at.cause
-  }
-  return causes
+  return withCauses(thrown.message, error)
 }
 
 function sentence(what: string, code: string, retryable: boolean): string {
   const next = WHAT_NEXT[code] ?? (retryable ? TRIED_AGAIN : 'pawl does not retry it: correct the part that it names.')
   return `${what.replace(/\.?$/, '.')} ${next}`
-}
-
-function numberOf(text: string | null): number | undefined {
-  const value = text === null || text.trim() === '' ? Number.NaN : Number(text)
-  return Number.isFinite(value) ? value : undefined
 }

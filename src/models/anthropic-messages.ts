@@ -1,7 +1,7 @@
 // Converts a transcript for Anthropic's API: the same transcript always yields the same bytes, and nothing that the API refuses.
 import type { ContentBlockParam, ToolResultBlockParam } from '@anthropic-ai/sdk/resources/messages'
 import type { ContentBlock, ImageBlock, Message, TextBlock, ToolResultBlock } from '../session/content.ts'
-import type { Json, JsonObject } from '../session/json.ts'
+import { argumentsObject } from './arguments-object.ts'
 
 /** A message in the API's long form, the only one sent, so that a cache breakpoint changes nothing else. */
 export interface WireMessage {
@@ -55,18 +55,12 @@ function wireBlock(block: ContentBlock): ContentBlockParam | undefined {
     case 'redacted_thinking':
       return block.data === '' ? undefined : { type: 'redacted_thinking', data: block.data }
     case 'tool_use':
-      return { type: 'tool_use', id: block.id, name: block.name, input: wireInput(block.input) }
+      return { type: 'tool_use', id: block.id, name: block.name, input: argumentsObject(block.input) }
     case 'tool_result':
       return wireResult(block)
     default:
       return undefined
   }
-}
-
-/** The API accepts only objects here; other arguments are wrapped, as Anthropic's documentation recommends. */
-function wireInput(input: Json): JsonObject {
-  if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input
-  return { INVALID_JSON: typeof input === 'string' ? input : JSON.stringify(input) }
 }
 
 function wireResult(block: ToolResultBlock): ToolResultBlockParam {

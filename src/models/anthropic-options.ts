@@ -9,6 +9,8 @@ import { z } from 'zod'
 import { DeclarationError } from '../agent/errors.ts'
 import { checkOptions, duration, integer, oneOf, options, where } from '../options/check.ts'
 import type { Duration } from '../session/duration.ts'
+import type { ModelPrice } from '../session/model-price.ts'
+import { modelPriceOption } from './model-price-option.ts'
 
 /** The part of an Anthropic SDK client that pawl uses; those for Bedrock and Vertex have it, too. */
 export interface MessagesClient {
@@ -41,6 +43,8 @@ export interface AnthropicOptions {
   baseURL?: string
   /** Your own client instead of `apiKey` and `baseURL`: for a proxy, other headers, Bedrock, Vertex. Default: one is made at the first call. */
   client?: MessagesClient
+  /** What the answers cost, in US dollars per million tokens: for a discount, or a list of another provider. Default: pawl's price table. */
+  price?: ModelPrice
   /** Other parameters of a Messages request: `stop_sequences`, `metadata`, `service_tier`, … Default: nothing. */
   params?: Partial<Omit<MessageCreateParamsStreaming, 'model' | 'messages' | 'system' | 'tools' | 'stream' | 'max_tokens' | 'thinking'>>
 }
@@ -58,6 +62,7 @@ const OPTIONS = options({
     (value) => typeof (value as MessagesClient | null | undefined)?.messages?.create === 'function',
     'a client of the Anthropic SDK',
   ).optional(),
+  price: modelPriceOption.optional(),
   params: where<object>(
     (value) => typeof value === 'object' && value !== null,
     'an object with parameters of a Messages request',

@@ -2,9 +2,10 @@
 import { createHash } from 'node:crypto'
 import Anthropic from '@anthropic-ai/sdk'
 import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
-import { type CallPhase, callTimedOut, isThinkingRefused, modelErrorOf, noApiKey, streamCut } from './anthropic-errors.ts'
+import { callTimedOut, isThinkingRefused, modelErrorOf, noApiKey, streamCut } from './anthropic-errors.ts'
 import { hasThinking, withoutThinking } from './anthropic-messages.ts'
 import { type AnthropicOptions, checkModel, type MessagesClient } from './anthropic-options.ts'
+import type { CallPhase } from './call-errors.ts'
 import { type AnthropicParams, paramsOf } from './anthropic-params.ts'
 import { assemble } from './anthropic-stream.ts'
 import { guardSilence } from './silence.ts'
@@ -33,6 +34,7 @@ export function anthropic(model: string, options: AnthropicOptions = {}): Model 
     get account() {
       return accountOf(options)
     },
+    ...(options.price && { price: options.price }),
     async generate(request, ctx) {
       ctx.signal.throwIfAborted()
       try {

@@ -2,8 +2,10 @@
 export { ModelError } from '../agent/errors.ts'
 export type { Model, ModelCallContext, ModelDelta, ModelRequest, ModelResponse, ToolDefinition } from '../agent/model.ts'
 export type {
+  AnswerTextBlock,
   AssistantBlock,
   ContentBlock,
+  FromProvider,
   ImageBlock,
   Message,
   RedactedThinkingBlock,
@@ -15,6 +17,10 @@ export type {
   Usage,
   UserBlock,
 } from '../session/content.ts'
+export type { ModelPrice } from '../session/model-price.ts'
+export { aiSdk } from './ai-sdk.ts'
+export type { AiSdkOptions } from './ai-sdk-options.ts'
+export type { LanguageModel, LanguageModelCall, LanguageModelSettings, PartStream, SupportedUrls } from './ai-sdk-types.ts'
 export { anthropic, modelOf } from './anthropic.ts'
 export type { AnthropicOptions, MessagesClient } from './anthropic-options.ts'
 export type { Duration } from '../session/duration.ts'

@@ -1,5 +1,13 @@
 // The types of Anthropic's Messages API that sessions use: blocks, messages, stop reasons, usage.
-import type { Json } from './json.ts'
+import type { Json, JsonObject } from './json.ts'
+
+/** What a provider attaches to a block of an answer: sent back to that provider only. */
+export interface FromProvider {
+  /** The provider that can read the thinking and the metadata: a Model's `provider`, or its name. pawl sets it. */
+  provider?: string
+  /** Signatures, ids and encrypted content, as the provider gave them. Only the Model that made them reads them. */
+  providerMetadata?: JsonObject
+}
 
 /** Text of a user or an assistant. */
 export interface TextBlock {
@@ -19,30 +27,29 @@ export interface ImageBlock {
     | { type: 'url'; url: string }
 }
 
+/** Text of a model's answer. */
+export interface AnswerTextBlock extends TextBlock, FromProvider {}
+
 /** The model's thinking before its answer; sent back to the model with its signature. */
-export interface ThinkingBlock {
+export interface ThinkingBlock extends FromProvider {
   /** Always `thinking`. */
   type: 'thinking'
   /** The thinking, as text. */
   thinking: string
-  /** The provider's signature of it. */
+  /** The provider's signature of it; empty if it has none, or keeps it in `providerMetadata`. */
   signature: string
-  /** The provider that can read it: a Model's `provider`, or its name. pawl sets it. */
-  provider?: string
 }
 
 /** Thinking that only the provider can read; sent back unchanged. */
-export interface RedactedThinkingBlock {
+export interface RedactedThinkingBlock extends FromProvider {
   /** Always `redacted_thinking`. */
   type: 'redacted_thinking'
   /** What the provider encrypted. */
   data: string
-  /** The provider that can read it: a Model's `provider`, or its name. pawl sets it. */
-  provider?: string
 }
 
 /** The model's request to run a tool. `input` should be an object, but models do not guarantee it. */
-export interface ToolUseBlock {
+export interface ToolUseBlock extends FromProvider {
   /** Always `tool_use`. */
   type: 'tool_use'
   /** What the `tool_result` refers to. */
@@ -69,10 +76,10 @@ export interface ToolResultBlock {
 export type UserBlock = TextBlock | ImageBlock
 
 /** The content of a model's answer. */
-export type AssistantBlock = TextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock
+export type AssistantBlock = AnswerTextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock
 
 /** Every content block of a transcript. */
-export type ContentBlock = TextBlock | ImageBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ToolResultBlock
+export type ContentBlock = UserBlock | AssistantBlock | ToolResultBlock
 
 /** One message of a transcript, as sent to the model. */
 export type Message = { role: 'user'; content: string | ContentBlock[] } | { role: 'assistant'; content: AssistantBlock[] }

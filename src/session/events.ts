@@ -3,6 +3,7 @@ import type { AssistantBlock, ImageBlock, StopReason, TextBlock, Usage, UserBloc
 import type { HookEvent, HookRun } from './hooks.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { MemoryChange, MemoryLimit } from './memory.ts'
+import type { ModelPrice } from './model-price.ts'
 import type { PlanChange } from './plan.ts'
 import type { Restored } from './restored.ts'
 
@@ -258,6 +259,8 @@ export type EventBody =
       content: AssistantBlock[]
       stopReason: StopReason
       usage: Usage
+      /** What the Model says that it costs; absent: by the price table. */
+      price?: ModelPrice
       calls: Resolution[]
       /** The metadata of the message that opened the run, in the run's first answer: its tools see it from here on. */
       metadata?: JsonObject

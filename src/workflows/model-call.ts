@@ -56,7 +56,7 @@ export async function callModel({ journal, serving, alarms }: Session, run: RunS
     switch (result.kind) {
       case 'completed': {
         serving.served()
-        const { attempt, content, stopReason, usage, model, calls, hooksOfAnswer, metadata, promptDigest, outputProblem } = result
+        const { attempt, content, stopReason, usage, model, price, calls, hooksOfAnswer, metadata, promptDigest, outputProblem } = result
         const about = {
           attempt,
           model,
@@ -65,7 +65,7 @@ export async function callModel({ journal, serving, alarms }: Session, run: RunS
           usage,
           calls,
           ...(metadata && { metadata }),
-          ...defined({ promptDigest, outputProblem }),
+          ...defined({ price, promptDigest, outputProblem }),
         }
         journal.append({ type: 'model_completed', run: number, turn, ...about })
         recordHooks(journal, number, hooksOfAnswer)

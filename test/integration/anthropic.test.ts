@@ -1,7 +1,5 @@
 // The Anthropic adapter over HTTP: against an independent fake of the API, and against raw wire bytes for what that cannot say.
-import { once } from 'node:events'
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import Anthropic from '@anthropic-ai/sdk'
 import { LLMock } from '@copilotkit/aimock'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -9,6 +7,7 @@ import { ModelError } from '../../src/agent/errors.ts'
 import type { ModelCallContext, ModelDelta, ModelRequest } from '../../src/agent/model.ts'
 import { type AnthropicOptions, anthropic, modelOf } from '../../src/models/index.ts'
 import type { Message } from '../../src/session/content.ts'
+import { type WireServer, wireServer } from '../support/wire-server.ts'
 
 const MODEL = 'claude-sonnet-5-5'
 const tools = [
@@ -194,32 +193,6 @@ describe('against an independent fake of the API', () => {
   })
 })
 
-/** A server that speaks what a test says, and keeps what it received. */
-async function wireServer() {
-  const received: { headers: IncomingHttpHeaders; body: Record<string, unknown> }[] = []
-  const answers: ((res: ServerResponse) => void)[] = []
-  const take = async (req: IncomingMessage, res: ServerResponse) => {
-    let text = ''
-    for await (const chunk of req) text += chunk
-    received.push({ headers: req.headers, body: JSON.parse(text) })
-    answers.shift()?.(res)
-  }
-  const server = createServer((req, res) => void take(req, res))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return {
-    url,
-    received,
-    answer: (...given: ((res: ServerResponse) => void)[]) => answers.push(...given),
-    async close() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
-}
-
 type WireEvent = { type: string; [key: string]: unknown }
 
 const sse =
@@ -264,7 +237,7 @@ const toolBlock = (index: number, ...json: string[]): WireEvent[] => [
 ]
 
 describe('on the wire', () => {
-  let server: Awaited<ReturnType<typeof wireServer>>
+  let server: WireServer
   const model = (options: AnthropicOptions = {}) => anthropic(MODEL, { apiKey: 'test', baseURL: server.url, ...options })
   beforeAll(async () => {
     server = await wireServer()
@@ -438,6 +411,7 @@ describe('options that cannot work', () => {
     [MODEL, { maxTokens: 0 }],
     [MODEL, { timeout: -1 }],
     [MODEL, { temperature: 2 }],
+    [MODEL, { price: { input: -1, output: 1 } }],
     [MODEL, { maxTokens: 2000, thinking: { type: 'enabled', budget_tokens: 2000 } }],
   ])('are refused where they are declared: %j %j', (name, options) => {
     expect(() => anthropic(name, options)).toThrow(expect.objectContaining({ code: 'invalid_model' }))

@@ -12,7 +12,7 @@ const NAMES = {
   pawl: ['PawlError', 'ToolError', 'defineAgent', 'defineTool', 'defineWorker'],
   client: ['Pawl', 'RunFailed', 'RunInterrupted', 'MessageRejected'],
   worker: ['createWorker', 'runWorker', 'superviseWorkers'],
-  models: ['anthropic'],
+  models: ['aiSdk', 'anthropic'],
   testing: ['scripted', 'startStack'],
 }
 type Names = typeof NAMES
@@ -55,6 +55,10 @@ describe.each(Object.entries(NODES))('the packed package under %s', (name, versi
   it('is required by a CommonJS project', async ({ skip }) => {
     if (!node) return skip()
     expectNames(answerOf<Names>(await consumer.node(['require.cjs'], { node })))
+  })
+
+  it('needs nothing of the AI SDK for that', async () => {
+    await expect(access(join(consumer.folder, 'node_modules/@ai-sdk'))).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
   it('serves an agent and answers its backend', async ({ skip }) => {

@@ -2,7 +2,8 @@
 import Anthropic, { APIConnectionError, APIConnectionTimeoutError, APIError } from '@anthropic-ai/sdk'
 import { describe, expect, it } from 'vitest'
 import { ModelError } from '../../src/agent/errors.ts'
-import { isThinkingRefused, modelErrorOf, retryAfterMsOf } from '../../src/models/anthropic-errors.ts'
+import { isThinkingRefused, modelErrorOf } from '../../src/models/anthropic-errors.ts'
+import { retryAfterMsOf } from '../../src/models/call-errors.ts'
 
 function httpError(status: number, type?: string, headers: Record<string, string> = {}, message = 'because'): APIError {
   return APIError.generate(status, type ? { type: 'error', error: { type, message } } : undefined, undefined, new Headers(headers))

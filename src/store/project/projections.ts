@@ -2,7 +2,7 @@
 import { type EventOf, requestIdOf, type SessionEvent } from '../../session/events.ts'
 import { leavesTurns } from '../../session/recovery.ts'
 import { newestOf } from '../../session/transcript.ts'
-import { priceOf, providerOf } from './prices.ts'
+import { costOf, providerOf } from './prices.ts'
 import { type ApprovalRows, projectApproval } from './approvals.ts'
 import { projectCall, type ToolCallRecord } from './calls.ts'
 import { projectError } from './errors.ts'
@@ -144,7 +144,7 @@ function callIsOpen({ transcript: { open } }: Projection): (callId: string) => b
 function usageRow(event: EventOf<'model_completed'>): Rows['usage'][number] {
   const { seq, run, turn, model, usage, at } = event
   const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
-  const price = priceOf(model, usage, at)
+  const cost = costOf(event)
   return {
     seq,
     run,
@@ -155,8 +155,8 @@ function usageRow(event: EventOf<'model_completed'>): Rows['usage'][number] {
     output_tokens,
     cache_creation_input_tokens,
     cache_read_input_tokens,
-    usd: price?.usd ?? null,
-    price_date: price?.since ?? null,
+    usd: cost?.usd ?? null,
+    price_date: cost?.since ?? null,
     at: new Date(at).toISOString(),
   }
 }

@@ -8,7 +8,7 @@ import type { Json } from '../../session/json.ts'
 import { leavesTurns } from '../../session/recovery.ts'
 import type { CallState } from '../../session/state.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
-import { exactUsd, priceOf, providerOf } from './prices.ts'
+import { costOf, exactUsd, providerOf } from './prices.ts'
 import type { SessionRow } from '../rows.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -184,13 +184,13 @@ function errorOf(event: EventOf<'error_entered'>): NonNullable<SessionRow['error
 }
 
 function countCall(session: SessionColumns, event: EventOf<'model_completed'>): void {
-  const { model, usage, at } = event
+  const { model, usage } = event
   session.model = model
   session.provider = providerOf(model)
   if (session.currentRun === null) return
   session.usage = addUsage(session.usage, usage)
-  const price = priceOf(model, usage, at)
-  if (price) session.usd = exactUsd((session.usd ?? 0) + price.usd)
+  const cost = costOf(event)
+  if (cost) session.usd = exactUsd((session.usd ?? 0) + cost.usd)
 }
 
 /** Applies one event to the open calls. */

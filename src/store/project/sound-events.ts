@@ -105,6 +105,8 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     content: blocks,
     stopReason: anything,
     usage: USAGE,
+    // Read by `costOf` only, which checks it.
+    price: anything,
     calls: list(RESOLUTION),
     metadata: anything,
     promptDigest: optional(text),

@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import { addUsage, NO_USAGE, type Usage } from '../../session/content.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
-import { exactUsd, priceOf } from '../../store/project/prices.ts'
+import { costOf, exactUsd } from '../../store/project/prices.ts'
 
 const SESSIONS_KEPT = 10_000
 
@@ -28,10 +28,10 @@ export function startRunCosts(): RunCosts {
       const cost = runs.get(sessionId)
       // A replay brings events again.
       if (type !== 'model_completed' || !cost || seq <= cost.seq) return
-      const price = priceOf(event.model, event.usage, event.at)
+      const answer = costOf(event)
       cost.seq = seq
       cost.usage = addUsage(cost.usage, event.usage)
-      cost.usd = price && cost.usd !== undefined ? exactUsd(cost.usd + price.usd) : undefined
+      cost.usd = answer && cost.usd !== undefined ? exactUsd(cost.usd + answer.usd) : undefined
     },
     of(sessionId, usage) {
       const cost = runs.get(sessionId)

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from '../../agent/tool.ts'
 import type { Background } from '../../session/background.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
-import { priceOf } from '../../store/project/prices.ts'
+import { costOf } from '../../store/project/prices.ts'
 import { mayCost, startRunCosts } from './run-costs.ts'
 import { type Known, sessionLine } from './session-lines.ts'
 
@@ -38,7 +38,7 @@ export function startSessionLog({ logger, modelOf }: SessionLogNeeds): (appended
   }
 
   function usdOf(sessionId: string, event: SessionEvent, { usage }: Background): number | undefined {
-    if (event.type === 'model_completed') return priceOf(event.model, event.usage, event.at)?.usd
+    if (event.type === 'model_completed') return costOf(event)?.usd
     return usage && costs.of(sessionId, usage)
   }
 

@@ -28,7 +28,7 @@ export async function compile(modules: readonly string[]): Promise<Compiled> {
   const folder = await mkdtemp(join(tmpdir(), 'pawl-crash-'))
   await mkdir(join(folder, 'node_modules'))
   await symlink(ROOT, join(folder, 'node_modules/pawl'))
-  await symlink(join(ROOT, 'node_modules/zod'), join(folder, 'node_modules/zod'))
+  for (const beside of ['zod', '@ai-sdk']) await symlink(join(ROOT, 'node_modules', beside), join(folder, 'node_modules', beside))
   await build({
     entryPoints: modules.map((module) => join(ROOT, module)),
     outdir: folder,

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { checkResponse, cutCall } from '../../../src/jobs/check-response.ts'
 import type { ModelResponse } from '../../../src/agent/model.ts'
+import type { ModelPrice } from '../../../src/session/model-price.ts'
 
 const checked = (more: object, name: unknown = 'm') =>
   checkResponse({ content: [{ type: 'text', text: 'hi' }], stopReason: 'end_turn', ...more } as ModelResponse, { name: name as string })
@@ -74,4 +75,32 @@ it.each([
 ])('%s fails the call', (_, more) => {
   const check = () => (more ? checked(more) : checkResponse(undefined as unknown as ModelResponse, { name: 'm' }))
   expect(check).toThrow(expect.objectContaining({ name: 'ModelError', code: 'invalid_response', retryable: false, fallback: true }))
+})
+
+describe('the price that a Model declares', () => {
+  const priced = (price: unknown) =>
+    checkResponse({ content: [], stopReason: 'end_turn', usage: NONE } as ModelResponse, { name: 'm', price: price as ModelPrice })
+
+  it('is recorded with the answer', () => {
+    expect(priced({ input: 1, output: 2, cacheRead: 0, other: 5 })).toMatchObject({
+      price: { input: 1, output: 2, cacheRead: 0 },
+      notes: [],
+    })
+    expect(priced({ input: 1, output: 2, other: 5 }).price).toEqual({ input: 1, output: 2 })
+    expect(priced(undefined)).not.toHaveProperty('price')
+  })
+
+  it.each([null, 3, {}, { input: 1 }, { input: -1, output: 1 }, { input: NaN, output: 1 }, { input: 1, output: 1, cacheRead: '1' }])(
+    'that is not one (%j) is left out, and noted',
+    (price) => {
+      expect(priced(price)).not.toHaveProperty('price')
+      expect(priced(price).notes).toEqual([expect.stringContaining('not a price')])
+    },
+  )
+})
+
+it('metadata of a block that is not an object is left out', () => {
+  const block = (providerMetadata: unknown) => ({ type: 'text', text: 'hi', providerMetadata })
+  const content = [block({ openai: { itemId: 'x' } }), block('x'), block(null), block([1])]
+  expect(checked({ content }).content).toEqual([block({ openai: { itemId: 'x' } }), ...Array(3).fill({ type: 'text', text: 'hi' })])
 })

@@ -720,6 +720,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       content,
       stopReason,
       usage,
+      ...(model === 'scripted' && run % 2 === 0 && { price: { input: 3, output: 15, cacheRead: 0.3 } }),
       calls,
       ...metadataFirstSaid(),
       ...(isMissing && { outputProblem: 'There is no output.' }),

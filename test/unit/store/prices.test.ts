@@ -1,6 +1,6 @@
 // What a model call is said to have cost.
 import { describe, expect, it } from 'vitest'
-import { PRICES, priceOf, providerOf } from '../../../src/store/project/prices.ts'
+import { costOf, PRICES, priceOf, providerOf } from '../../../src/store/project/prices.ts'
 
 const usage = { input_tokens: 1_000, output_tokens: 500, cache_creation_input_tokens: 2_000, cache_read_input_tokens: 10_000 }
 const at = Date.UTC(2026, 10, 21)
@@ -23,6 +23,23 @@ describe('the price of a call', () => {
     const short = { input_tokens: 100_000, output_tokens: 1_000, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
     expect(priceOf('claude-haiku-5-5', short, at)?.usd).toBe(0.0105)
     expect(priceOf('claude-haiku-5-5', { ...short, cache_read_input_tokens: 1 }, at)?.usd).toBe(0.05250005)
+  })
+
+  it('is known for models of OpenAI and Google, whose names may end in a date', () => {
+    const short = { input_tokens: 1_000, output_tokens: 500, cache_creation_input_tokens: 0, cache_read_input_tokens: 10_000 }
+    expect(priceOf('gpt-5.4-2026-03-05', short, at)).toEqual({ usd: 0.0125, since: '2026-03-05' })
+    expect(priceOf('gpt-5.4', { ...short, input_tokens: 300_000 }, at)?.usd).toBe(1.51625)
+    expect(priceOf('gemini-2.5-pro', short, at)).toEqual({ usd: 0.0075, since: '2025-06-17' })
+    expect(['gpt-5.4', 'o3', 'gemini-3.5-flash', 'oracle-1'].map(providerOf)).toEqual(['openai', 'openai', 'google', null])
+  })
+
+  it('is the one that the Model declared, whatever the table says; a declaration that is not one does not count', () => {
+    const answer = { model: 'claude-sonnet-4-5', usage, at }
+    expect(costOf(answer)).toEqual({ usd: 0.021, since: '2025-09-29' })
+    expect(costOf({ ...answer, price: { input: 1, output: 2, cacheRead: 0.1, cacheWrite: 3 } })).toEqual({ usd: 0.009 })
+    // Without rates of their own, tokens of the cache cost what others cost.
+    expect(costOf({ ...answer, model: 'mine', price: { input: 1, output: 2 } })).toEqual({ usd: 0.014 })
+    expect(costOf({ ...answer, price: { input: -1, output: 2 } })).toEqual({ usd: 0.021, since: '2025-09-29' })
   })
 
   it('is not guessed for a model that nobody knows', () => {

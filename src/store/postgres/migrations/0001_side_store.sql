@@ -190,7 +190,7 @@ create table {schema}.token_usage (
   at timestamptz not null,
   provider text,
   usd numeric,                              -- null where no price is known
-  price_date date,                          -- since when that price holds
+  price_date date,                          -- since when that price holds; null: the Model declared it
   primary key (session_id, seq)
 );
 

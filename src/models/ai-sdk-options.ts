@@ -1,0 +1,91 @@
+// The options of a model of the AI SDK, and their checks.
+import { DeclarationError } from '../agent/errors.ts'
+import { checkOptions, duration, integer, oneOf, options, where } from '../options/check.ts'
+import type { Duration } from '../session/duration.ts'
+import type { ModelPrice } from '../session/model-price.ts'
+import type { LanguageModel, LanguageModelSettings } from './ai-sdk-types.ts'
+import { modelPriceOption } from './model-price-option.ts'
+
+/** Options of `aiSdk`. */
+export interface AiSdkOptions {
+  /** Maximum output tokens of a call, thinking included: an integer from 1. Default: the provider's own. */
+  maxTokens?: number
+  /** Longest silence of the provider before the call fails as `timeout`. At most 24 days. Default `'10m'`. */
+  timeout?: Duration
+  /** Other settings of a call: `temperature`, `stopSequences`, `providerOptions`, … Default: the provider's own. */
+  settings?: LanguageModelSettings
+  /** The name that is recorded where the answer does not name its model. 1 to 200 characters. Default: the model's `modelId`. */
+  name?: string
+  /**
+   * Who can read the thinking and the metadata in the answers: they are sent back to models of the same provider only. Set it for a gateway,
+   * whose models belong to several providers. 1 to 200 characters. Default: the model's `provider`.
+   */
+  provider?: string
+  /**
+   * Which account the calls count against: models of one provider and account wait together when the provider has refused a call
+   * (`retry-after`). Never the API key itself, because it is stored. 1 to 200 characters. Default: the model's `modelId`, because providers
+   * limit each model by itself.
+   */
+  account?: string
+  /** What the answers cost, in US dollars per million tokens. Default: pawl's price table, by the name of the model that answered. */
+  price?: ModelPrice
+}
+
+const NAME = where<string>((value) => typeof value === 'string' && /^[^\p{Cc}\p{Surrogate}]{1,200}$/u.test(value), '1 to 200 characters')
+
+const number = where<number>((value) => typeof value === 'number' && Number.isFinite(value), 'a number').optional()
+const record = (expected: string) => where<Record<string, never>>(isRecord, expected).optional()
+
+const SETTINGS = options({
+  temperature: number,
+  topP: number,
+  topK: number,
+  presencePenalty: number,
+  frequencyPenalty: number,
+  stopSequences: where<string[]>(
+    (value) => Array.isArray(value) && value.every((one) => typeof one === 'string'),
+    'a list of texts',
+  ).optional(),
+  seed: integer(Number.MIN_SAFE_INTEGER).optional(),
+  reasoning: oneOf('provider-default', 'none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max').optional(),
+  headers: record('headers by name'),
+  providerOptions: record("settings by provider, such as { openai: { reasoningEffort: 'low' } }"),
+})
+
+const OPTIONS = options({
+  maxTokens: integer(1).optional(),
+  timeout: duration({ example: '10m' }).optional(),
+  settings: SETTINGS.optional(),
+  name: NAME.optional(),
+  provider: NAME.optional(),
+  account: NAME.optional(),
+  price: modelPriceOption.optional(),
+})
+
+const DEFAULT_TIMEOUT_MS = 600_000
+
+/** Checks the model and the options. @throws DeclarationError `invalid_model`. */
+export function checkAiSdk(model: LanguageModel, given: AiSdkOptions): { timeoutMs: number } {
+  const bad = (problem: string): DeclarationError =>
+    new DeclarationError('invalid_model', `aiSdk(${JSON.stringify(nameOf(model))}): ${problem}`)
+  if (!isRecord(model) || typeof model.doStream !== 'function' || typeof model.modelId !== 'string' || typeof model.provider !== 'string') {
+    throw bad("give a language model of the AI SDK, such as openai('gpt-5.5') of @ai-sdk/openai.")
+  }
+  const version: unknown = model.specificationVersion
+  if (version !== 'v3' && version !== 'v4') {
+    throw bad(`the model has specification ${JSON.stringify(version)}: use a provider package for AI SDK 6 (v3) or 7 (v4).`)
+  }
+  const { timeout: timeoutMs = DEFAULT_TIMEOUT_MS, settings = {} } = checkOptions(OPTIONS, given, bad)
+  if (version === 'v3' && settings.reasoning !== undefined) {
+    throw bad('settings.reasoning needs a model with specification v4: use settings.providerOptions, or a package for AI SDK 7.')
+  }
+  return { timeoutMs }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function nameOf(model: unknown): unknown {
+  return isRecord(model) ? model.modelId : typeof model === 'string' ? model : undefined
+}

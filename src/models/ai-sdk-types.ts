@@ -1,0 +1,66 @@
+// The part of an AI SDK language model that pawl uses. Described here and not imported: pawl works without the AI SDK, and with any
+// release of it that has one of these specifications.
+
+/** A language model of the AI SDK, as its provider packages make them: `openai('gpt-5.5')`, `google('gemini-3.5-flash')`. */
+export interface LanguageModel {
+  /** `v3` is that of AI SDK 6, `v4` that of AI SDK 7. */
+  readonly specificationVersion: 'v3' | 'v4'
+  /** Such as `openai.responses`. */
+  readonly provider: string
+  /** The model's name in the provider's API. */
+  readonly modelId: string
+  /** By media type: the addresses that the provider reads itself. */
+  readonly supportedUrls: SupportedUrls | PromiseLike<SupportedUrls>
+  /** Makes one call and streams its answer. */
+  doStream(options: LanguageModelCall): PromiseLike<{ stream: PartStream }>
+}
+
+/** By media type (`image/*`): patterns of addresses. */
+export type SupportedUrls = Record<string, RegExp[]>
+
+/** The stream of an answer; its parts are checked when they arrive. */
+export interface PartStream {
+  /** A reader of the parts, as a web `ReadableStream` has it. */
+  getReader(): {
+    read(): Promise<{ done: boolean; value?: unknown }>
+    cancel(reason?: unknown): Promise<void>
+  }
+}
+
+/** Settings of a call that pawl passes on unchanged. */
+export interface LanguageModelSettings {
+  /** Randomness; its range is the provider's. */
+  temperature?: number
+  /** Share of the probability from which tokens are chosen, 0 to 1. */
+  topP?: number
+  /** How many of the likeliest tokens are considered. */
+  topK?: number
+  /** Penalty for tokens that occur already. */
+  presencePenalty?: number
+  /** Penalty for tokens by how often they occur already. */
+  frequencyPenalty?: number
+  /** Texts at which the model stops. */
+  stopSequences?: string[]
+  /** Makes answers repeatable, where the provider can. */
+  seed?: number
+  /** How much the model thinks. Specification v4 only. */
+  reasoning?: 'provider-default' | 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
+  /** Further headers of the request. */
+  headers?: Record<string, string | undefined>
+  /** Settings of one provider, by its name: `{ openai: { reasoningEffort: 'low' } }`. */
+  providerOptions?: Record<string, Record<string, unknown>>
+}
+
+/** One call of a language model. */
+export interface LanguageModelCall extends LanguageModelSettings {
+  /** The messages in the form of the model's specification. */
+  prompt: object[]
+  /** The tools. */
+  tools?: object[]
+  /** Always `auto`. */
+  toolChoice?: object
+  /** Maximum output tokens. */
+  maxOutputTokens?: number
+  /** Aborts the call. */
+  abortSignal?: AbortSignal
+}

@@ -1,0 +1,118 @@
+// A language model of the AI SDK as a Model: one streamed call, never retried here (the workflow does that).
+import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
+import { answerCut, answerTimedOut, callErrorOf, isProviderDataRefused } from './ai-sdk-errors.ts'
+import { type AiSdkOptions, checkAiSdk } from './ai-sdk-options.ts'
+import { hasProviderData, promptOf, toolsOf, withoutProviderData } from './ai-sdk-prompt.ts'
+import { assembleParts } from './ai-sdk-stream.ts'
+import type { LanguageModel, LanguageModelCall, LanguageModelSettings } from './ai-sdk-types.ts'
+import type { CallPhase } from './call-errors.ts'
+import { guardSilence, type SilenceGuard } from './silence.ts'
+
+/** How long the connection may stay open once the answer is complete. */
+const CLOSING_MS = 2000
+
+/**
+ * A language model of the AI SDK 6 or 7, by any provider, as a Model. The AI SDK is not a dependency of pawl: install the provider's
+ * package, such as `@ai-sdk/openai`.
+ *
+ * `generate` throws a `ModelError` whose `code` is the same for all providers (`rate_limit_error`, `context_overflow`, `stream_cut`, …,
+ * listed in docs/models.md); if the signal aborts, it throws the signal's reason. Arguments of a call that are not JSON are returned as text.
+ * @throws DeclarationError `invalid_model`.
+ */
+export function aiSdk(model: LanguageModel, options: AiSdkOptions = {}): Model {
+  const { timeoutMs } = checkAiSdk(model, options)
+  const { modelId, provider } = model
+  const { name = modelId, account = modelId, price } = options
+  const send = async (request: ModelRequest, ctx: ModelCallContext) =>
+    streamedCall(model, await callOf(model, options, request), timeoutMs, ctx)
+  return {
+    name,
+    provider: options.provider ?? provider,
+    account,
+    ...(price && { price }),
+    async generate(request, ctx) {
+      ctx.signal.throwIfAborted()
+      try {
+        return await send(request, ctx)
+      } catch (error) {
+        // Else every later call of the session would fail in the same way.
+        const refused = error instanceof Error && isProviderDataRefused(error.cause)
+        if (!refused || !hasProviderData(request.messages)) throw error
+        return await send({ ...request, messages: withoutProviderData(request.messages) }, ctx)
+      }
+    },
+  }
+}
+
+/** The call of a request: the same request and options always give the same call. */
+async function callOf(model: LanguageModel, options: AiSdkOptions, request: ModelRequest): Promise<LanguageModelCall> {
+  const maxOutputTokens = request.maxTokens ?? options.maxTokens
+  const dialect = { version: model.specificationVersion, urls: (await model.supportedUrls) ?? {} }
+  return {
+    ...settingsOf(model, options),
+    prompt: promptOf(request, dialect),
+    ...(request.tools.length > 0 && { tools: toolsOf(request.tools), toolChoice: { type: 'auto' } }),
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+  }
+}
+
+/**
+ * OpenAI's Responses API keeps answers for a while, and its packages then send references to them. pawl asks for answers that are complete in
+ * themselves (`store: false`): a session may be resumed long after OpenAI has forgotten them.
+ */
+function settingsOf({ provider }: LanguageModel, { settings = {} }: AiSdkOptions): LanguageModelSettings {
+  const [, owner] = /^(openai|azure)\.responses$/.exec(provider) ?? []
+  if (owner === undefined) return settings
+  const { providerOptions = {} } = settings
+  return { ...settings, providerOptions: { ...providerOptions, [owner]: { store: false, ...providerOptions[owner] } } }
+}
+
+async function streamedCall(
+  model: LanguageModel,
+  call: LanguageModelCall,
+  timeoutMs: number,
+  ctx: ModelCallContext,
+): Promise<ModelResponse> {
+  const answer = assembleParts(ctx.onDelta)
+  const guard = guardSilence(ctx.signal, timeoutMs)
+  let phase: CallPhase = 'request'
+  let failure: { error: unknown } | undefined
+  try {
+    const { stream } = await untilAborted(guard, Promise.resolve(model.doStream({ ...call, abortSignal: guard.signal })))
+    phase = 'stream'
+    const reader = stream.getReader()
+    try {
+      // To the end, past the finish: a stream that is left early costs its connection.
+      for (;;) {
+        const { done, value } = await untilAborted(guard, reader.read())
+        if (done) break
+        answer.accept(value)
+        if (answer.end()?.kind === 'failed') break
+        guard.rearm(answer.end() ? CLOSING_MS : timeoutMs)
+      }
+    } finally {
+      reader.cancel().catch(() => undefined)
+    }
+  } catch (error) {
+    failure = { error }
+  } finally {
+    guard.stop()
+  }
+  const end = answer.end()
+  if (end?.kind === 'complete') return answer.response()
+  // Asked for before `failure`: an aborted stream may end in any way.
+  ctx.signal.throwIfAborted()
+  if (guard.isSilent()) throw answerTimedOut(model.modelId, timeoutMs, phase)
+  if (end?.kind === 'failed') throw callErrorOf(end.error, model.modelId, phase)
+  throw failure ? callErrorOf(failure.error, model.modelId, phase) : answerCut(model.modelId)
+}
+
+/** Providers may ignore the signal. */
+function untilAborted<T>({ signal }: SilenceGuard, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(new Error('The call was aborted.'))
+    if (signal.aborted) onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}

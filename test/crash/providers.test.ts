@@ -1,0 +1,68 @@
+// A process dies while a model of the AI SDK answers, after any chunk of the stream: another one makes the call again, and nothing of the
+// first answer is in what the provider is sent then.
+import { randomUUID } from 'node:crypto'
+import type { SessionHandle } from 'pawl/client'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { eventsOf, ofType } from '../support/events.ts'
+import { streamed, type WireAnswerSpec, WIRES } from '../support/provider-wires.ts'
+import { type WireServer, wireServer } from '../support/wire-server.ts'
+import { type Compiled, compile } from './support/build.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
+
+let rig: Rig
+let fixtures: Compiled
+let workers: Supervised
+let server: WireServer
+
+beforeAll(async () => {
+  server = await wireServer()
+  process.env.PROVIDERS_URL = server.url
+  fixtures = await compile(['test/crash/fixtures/providers.ts'])
+  rig = await startRig()
+  workers = await rig.supervise({ module: fixtures.path('providers'), processes: 3 })
+})
+afterAll(async () => {
+  await rig?.close()
+  await fixtures?.remove()
+  await server?.close()
+})
+
+/** Two turns: thinking, text and a call in the first one. */
+const CALLING: WireAnswerSpec = {
+  thinking: { text: 'An order it is.', signature: 'c2lnbmVk' },
+  text: ['Look', 'ing.'],
+  calls: [{ id: 'call_1', name: 'find_order', json: ['{"id":', '"A7"}'] }],
+  stop: 'stop',
+  usage: { input: 50, output: 10 },
+}
+const ANSWERING: WireAnswerSpec = { text: ['On its ', 'way.'], stop: 'stop', usage: { input: 70, output: 5 } }
+const DEAD: WireAnswerSpec = { ...CALLING, thinking: { text: 'Dead end.', signature: 'ZGVhZA==' }, text: ['A dead', ' answer.'] }
+
+describe.each([
+  { agent: 'openai', wire: WIRES.find(({ name }) => name.includes('Responses')) },
+  { agent: 'google', wire: WIRES.find(({ name }) => name.includes('Google')) },
+])('a process that dies while a model of $agent answers', ({ agent, wire }) => {
+  const chunks = (spec: WireAnswerSpec) => wire?.chunks(spec) ?? []
+  // None, some of the thinking, text and call, and all but the end.
+  const places = [...new Set([0, 2, Math.ceil(chunks(DEAD).length / 2), chunks(DEAD).length - 1])]
+
+  it.each(places)('after chunk %i has the call made again, as if it had never been made', async (count) => {
+    await workers.serving(2)
+    server.reset()
+    const kill = () => void process.kill(Number(server.received[0]?.headers['x-pid']), 'SIGKILL')
+    server.answer(streamed(chunks(DEAD).slice(0, count), kill), streamed(chunks(CALLING)), streamed(chunks(ANSWERING)))
+    const session = rig.pawl.session(`providers-${randomUUID()}`, { agent }) as SessionHandle
+    const run = await session.send('where is A7?')
+    expect(await run.result()).toMatchObject({ text: 'On its way.', usage: { input_tokens: 120, output_tokens: 15 } })
+
+    const [first, again, last] = server.received
+    expect(server.received).toHaveLength(3)
+    expect(again?.body).toEqual(first?.body)
+    const sent = JSON.stringify(last?.body)
+    expect(sent).toContain('c2lnbmVk')
+    expect(sent).toContain('A7 is on its way')
+    expect(sent).not.toMatch(/ZGVhZA|dead/i)
+    expect((await rig.errors(session.id, 1)).map(({ attempt, class: of }) => [attempt, of])).toEqual([[1, 'WorkerDied']])
+    expect(ofType(await eventsOf(session), 'model_completed').map(({ attempt }) => attempt)).toEqual([2, 1])
+  })
+})

@@ -1,0 +1,44 @@
+// Whose thinking and metadata a model is sent: its own provider's, and nobody else's.
+import { describe, expect, it } from 'vitest'
+import { readableBy, thoughtBy } from '../../../src/jobs/thinking.ts'
+import type { AssistantBlock, Message } from '../../../src/session/content.ts'
+
+const metadata = { providerMetadata: { openai: { itemId: 'x' } } }
+const ANSWER: AssistantBlock[] = [
+  { type: 'thinking', thinking: 'hm', signature: 's' },
+  { type: 'redacted_thinking', data: 'd' },
+  { type: 'text', text: 'plain' },
+  { type: 'text', text: 'signed', ...metadata },
+  { type: 'tool_use', id: 't', name: 'look', input: {}, ...metadata },
+]
+const said = (content: AssistantBlock[]): Message[] => [
+  { role: 'user', content: 'hi' },
+  { role: 'assistant', content },
+]
+
+describe('the blocks of an answer', () => {
+  it('name the provider that can read them, where only a provider can', () => {
+    expect(thoughtBy('one', ANSWER).map(({ provider }) => provider)).toEqual(['one', 'one', undefined, 'one', 'one'])
+    expect(thoughtBy('one', [{ type: 'thinking', thinking: '', signature: '', provider: 'two' }])).toMatchObject([{ provider: 'two' }])
+  })
+
+  it('are sent back to it as they are', () => {
+    const messages = said(thoughtBy('one', ANSWER))
+    expect(readableBy('one', messages)).toEqual(messages)
+  })
+
+  it('are sent to another without thinking and metadata', () => {
+    expect(readableBy('two', said(thoughtBy('one', ANSWER)))).toEqual(
+      said([
+        { type: 'text', text: 'plain' },
+        { type: 'text', text: 'signed' },
+        { type: 'tool_use', id: 't', name: 'look', input: {} },
+      ]),
+    )
+  })
+
+  it('that are thinking only are not sent to another at all', () => {
+    const thinking = thoughtBy('one', ANSWER.slice(0, 2))
+    expect(readableBy('two', said(thinking))).toEqual([{ role: 'user', content: 'hi' }])
+  })
+})
