@@ -1,6 +1,6 @@
 // The retail workload under SIGKILL: every result, every final database, every write exactly once, whoever dies meanwhile.
 //
-// PAWL_RETAIL_TASKS=all|N: how many tasks, those with the most writes first (default 16, in the soak all).
+// PAWL_RETAIL_TASKS=all|N: how many tasks, those with the most writes first (default 16, over HTTP 6, in the soak all).
 import { Pawl } from 'pawl/client'
 import { type Stack, startStack } from 'pawl/testing'
 import { type Supervisor, type SupervisorEvent, superviseWorkers } from 'pawl/worker'
@@ -11,6 +11,7 @@ import { type Outcome, carryOutTasks } from '../retail/drive.ts'
 import { type Killer, killByProgress } from '../retail/kills.ts'
 import type { Execution, WorldReport } from '../retail/ledger.ts'
 import { type RetailProcess, startRetail } from '../retail/process.ts'
+import { type RetailProvider, startRetailProvider } from '../retail/provider.ts'
 import { seededRandom } from '../retail/random.ts'
 import { type Action, type Task, readExpected, readTasks, readToolSpecs, sharedFolder, workloadIsThere } from '../retail/workload.ts'
 import { seed, size } from '../support/sizes.ts'
@@ -19,12 +20,12 @@ import { type Compiled, compile } from './support/build.ts'
 const TASK_QUEUE = 'retail'
 /** A killed process holds some of them up for seconds; the others use the time. */
 const SESSIONS_AT_A_TIME = 12
-const wanted = process.env.PAWL_RETAIL_TASKS ?? size('16', 'all')
 
 const writers = new Set(workloadIsThere ? readToolSpecs().flatMap((spec) => (spec.effect === 'write' ? [spec.name] : [])) : [])
 const writesOf = (task: Task) => task.actions.filter((action) => writers.has(action.name))
 
-function chosenTasks(): Task[] {
+function chosenTasks(usual: string): Task[] {
+  const wanted = process.env.PAWL_RETAIL_TASKS ?? size(usual, 'all')
   const tasks = readTasks().sort((a, b) => writesOf(b).length - writesOf(a).length)
   return wanted === 'all' ? tasks : tasks.slice(0, Number(wanted))
 }
@@ -33,89 +34,103 @@ const callText = (name: string, args: Action['kwargs']) => `${name} ${canonicalT
 const actionText = ({ name, kwargs }: Action) => callText(name, kwargs)
 const executionText = ({ tool, args }: Execution) => callText(tool, args)
 
-describe.skipIf(!workloadIsThere)('the retail workload while worker processes are killed', () => {
-  const deaths: Extract<SupervisorEvent, { event: 'worker_died' }>[] = []
-  let stack: Stack
-  let retail: RetailProcess
-  let supervisor: Supervisor
-  let pawl: Pawl
-  let killer: Killer
-  let compiled: Compiled
+/** The model in the agent's process, and one behind a provider's API, whose streams are cut now and then. */
+const MODELS: { model: string; module: string; usual: string; everyCalls: readonly [number, number] }[] = [
+  { model: 'a scripted model', module: 'agent', usual: '16', everyCalls: [10, 25] },
+  { model: 'an AI SDK model over HTTP', module: 'agent-over-http', usual: '6', everyCalls: [5, 12] },
+]
 
-  beforeAll(async () => {
-    console.log(`retail: seed ${seed} (again with PAWL_SEED=${seed})`)
-    stack = await startStack()
-    retail = await startRetail({ seed })
-    compiled = await compile(['test/retail/agent.ts'])
-    Object.assign(process.env, { RETAIL_URL: retail.url, PAWL_SHARED: sharedFolder })
-    const temporal = { address: stack.temporalAddress, namespace: stack.namespace }
-    supervisor = await superviseWorkers({
-      module: compiled.path('agent'),
-      processes: 2,
-      temporal,
-      taskQueue: TASK_QUEUE,
-      postgres: stack.databaseUrl,
-      onEvent: (event) => event.event === 'worker_died' && deaths.push(event),
-    })
-    await supervisor.ready()
-    pawl = await Pawl.connect({ temporal, taskQueue: TASK_QUEUE, postgres: stack.databaseUrl })
-    const random = seededRandom(seed)
-    killer = killByProgress({ random, pids: () => supervisor.pids(), everyCalls: [10, 25], withinMs: 120 })
-    retail.onRequest(() => killer.onCall())
-  }, 120_000)
+describe.skipIf(!workloadIsThere).each(MODELS)(
+  'the retail workload with $model, while worker processes are killed',
+  ({ module, usual, everyCalls }) => {
+    const deaths: Extract<SupervisorEvent, { event: 'worker_died' }>[] = []
+    let stack: Stack
+    let retail: RetailProcess
+    let supervisor: Supervisor
+    let pawl: Pawl
+    let killer: Killer
+    let compiled: Compiled
+    let provider: RetailProvider
 
-  afterAll(async () => {
-    killer?.stop()
-    await pawl?.close()
-    await supervisor?.shutdown()
-    await retail?.stop()
-    await stack?.stop()
-    await compiled?.remove()
-    delete process.env.RETAIL_URL
-  }, 60_000)
-
-  it('ends every task as it would have ended, with every write executed once', async () => {
-    const tasks = chosenTasks()
-    const expected = readExpected()
-    const outcomes = await carryOutTasks(tasks, SESSIONS_AT_A_TIME, (task) =>
-      pawl.session(`retail-${seed}-${task.id}`, { agent: 'retail', context: { world: task.id } }),
-    )
-    killer.stop()
-    const client = connectRetail(retail.url)
-    for (const outcome of outcomes) {
-      const { id } = outcome.task
-      const should = expected.get(id) ?? expect.fail(`nothing expected of ${id}`)
-      const became = await client.report(id)
-      expect(asSeen(outcome, became), id).toEqual({
-        results: should.results_canonical,
-        answer: `Done: ${outcome.task.outputs.join(', ')}`,
-        finalHash: should.final_hash,
-        writes: writesOf(outcome.task).map(actionText),
-        neverRead: [],
+    beforeAll(async () => {
+      console.log(`retail: seed ${seed} (again with PAWL_SEED=${seed})`)
+      stack = await startStack()
+      retail = await startRetail({ seed })
+      provider = await startRetailProvider()
+      compiled = await compile([`test/retail/${module}.ts`])
+      Object.assign(process.env, { RETAIL_URL: retail.url, RETAIL_PROVIDER_URL: provider.url, PAWL_SHARED: sharedFolder })
+      const temporal = { address: stack.temporalAddress, namespace: stack.namespace }
+      supervisor = await superviseWorkers({
+        module: compiled.path(module),
+        processes: 2,
+        temporal,
+        taskQueue: TASK_QUEUE,
+        postgres: stack.databaseUrl,
+        onEvent: (event) => event.event === 'worker_died' && deaths.push(event),
       })
-    }
-    tellOfKills(outcomes.length)
-    expect(killer.killed().length).toBeGreaterThanOrEqual(Math.floor(tasks.flatMap((task) => task.actions).length / 40))
-    expect(deaths.flatMap((death) => death.calls).length, 'calls that died with their process').toBeGreaterThan(0)
-  }, 900_000)
+      await supervisor.ready()
+      pawl = await Pawl.connect({ temporal, taskQueue: TASK_QUEUE, postgres: stack.databaseUrl })
+      const random = seededRandom(seed)
+      killer = killByProgress({ random, pids: () => supervisor.pids(), everyCalls, withinMs: 120 })
+      retail.onRequest(() => killer.onCall())
+    }, 120_000)
 
-  /** A task's outcome, as its transcript and the outside process tell it. Reads may be repeated, but none left out. */
-  function asSeen({ task, answer, results }: Outcome, { finalHash, executions }: WorldReport) {
-    const executed = new Set(executions.map(executionText))
-    return {
-      results: results.map(resultHash),
-      answer,
-      finalHash,
-      writes: executions.filter((execution) => writers.has(execution.tool)).map(executionText),
-      neverRead: task.actions.map(actionText).filter((action) => !executed.has(action)),
-    }
-  }
+    afterAll(async () => {
+      killer?.stop()
+      await pawl?.close()
+      await supervisor?.shutdown()
+      await retail?.stop()
+      await provider?.stop()
+      await stack?.stop()
+      await compiled?.remove()
+      delete process.env.RETAIL_URL
+      delete process.env.RETAIL_PROVIDER_URL
+    }, 60_000)
 
-  function tellOfKills(tasks: number) {
-    const lost = deaths.flatMap((death) => death.calls)
-    const tools = lost.filter((call) => call.tool !== undefined).length
-    console.log(
-      `retail: ${tasks} tasks, ${killer.killed().length} kills, ${lost.length} calls died half way (${tools} tool calls), seed ${seed}`,
-    )
-  }
-})
+    it('ends every task as it would have ended, with every write executed once', async () => {
+      const tasks = chosenTasks(usual)
+      const expected = readExpected()
+      const outcomes = await carryOutTasks(tasks, SESSIONS_AT_A_TIME, (task) =>
+        pawl.session(`retail-${module}-${seed}-${task.id}`, { agent: 'retail', context: { world: task.id } }),
+      )
+      killer.stop()
+      const client = connectRetail(retail.url)
+      for (const outcome of outcomes) {
+        const { id } = outcome.task
+        const should = expected.get(id) ?? expect.fail(`nothing expected of ${id}`)
+        const became = await client.report(id)
+        expect(asSeen(outcome, became), id).toEqual({
+          results: should.results_canonical,
+          answer: `Done: ${outcome.task.outputs.join(', ')}`,
+          finalHash: should.final_hash,
+          writes: writesOf(outcome.task).map(actionText),
+          neverRead: [],
+        })
+      }
+      tellOfKills(outcomes.length)
+      expect(killer.killed().length).toBeGreaterThanOrEqual(Math.floor(tasks.flatMap((task) => task.actions).length / 40))
+      if (tasks.length >= 16) expect(deaths.flatMap((death) => death.calls).length, 'calls that died with their process').toBeGreaterThan(0)
+      if (module === 'agent-over-http') expect(provider.answered()).toBeGreaterThan(tasks.flatMap((task) => task.actions).length)
+    }, 900_000)
+
+    /** A task's outcome, as its transcript and the outside process tell it. Reads may be repeated, but none left out. */
+    function asSeen({ task, answer, results }: Outcome, { finalHash, executions }: WorldReport) {
+      const executed = new Set(executions.map(executionText))
+      return {
+        results: results.map(resultHash),
+        answer,
+        finalHash,
+        writes: executions.filter((execution) => writers.has(execution.tool)).map(executionText),
+        neverRead: task.actions.map(actionText).filter((action) => !executed.has(action)),
+      }
+    }
+
+    function tellOfKills(tasks: number) {
+      const lost = deaths.flatMap((death) => death.calls)
+      const tools = lost.filter((call) => call.tool !== undefined).length
+      console.log(
+        `retail: ${tasks} tasks, ${killer.killed().length} kills, ${lost.length} calls died half way (${tools} tool calls), seed ${seed}`,
+      )
+    }
+  },
+)

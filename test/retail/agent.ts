@@ -46,26 +46,26 @@ const tasks = new Map(readTasks().map((task) => [task.id, task]))
 export const answer = ({ messages }: ModelRequest): ScriptedAnswer => nextStep(tasks, messages)
 
 /** The agent that customers of the retail workload talk to. `options`: what differs from it. */
-export const retailWith = (options: Partial<AgentOptions> & { answer: typeof answer }): Agent => {
-  const { answer: say, ...rest } = options
+export const retailWith = (options: Partial<AgentOptions> & { answer?: typeof answer }): Agent => {
+  const { answer: say = answer, ...rest } = options
   return defineAgent({
     name: 'retail',
     instructions: 'You serve the customers of a shop. Use the tools; never guess.',
     tools: readToolSpecs().map(toolFrom),
     context,
-    ...rest,
     model: scripted(say, { name: 'retail-script' }),
+    ...rest,
   }) as Agent
 }
 
 /** The agent as it is. */
 export const retail = retailWith({ answer })
 
-export default defineWorker({
-  agents: [retail],
-  services: () => {
-    const url = process.env.RETAIL_URL
-    if (!url) throw new Error("RETAIL_URL is not set: start test/retail/server.ts and set it to that server's address.")
-    return { retail: connectRetail(url) }
-  },
-})
+/** What its tools reach. */
+export function services(): { retail: RetailClient } {
+  const url = process.env.RETAIL_URL
+  if (!url) throw new Error("RETAIL_URL is not set: start test/retail/server.ts and set it to that server's address.")
+  return { retail: connectRetail(url) }
+}
+
+export default defineWorker({ agents: [retail], services })
