@@ -1,24 +1,10 @@
 // A planning agent whose worker processes are killed around each step: a step that is done and its checkpoint are both there, or neither.
-import type { SessionHandle } from 'pawl/client'
-import { type CrashConversation, crashTest, startStack, type Stack } from 'pawl/testing'
-import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Json } from 'pawl'
+import type { SessionHandle } from 'pawl/client'
+import { expect, it } from 'vitest'
 import { eventsOf } from '../support/events.ts'
-import { size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
-import { type Compiled, compile } from './support/build.ts'
-
-let fixtures: Compiled
-let stack: Stack
-
-beforeAll(async () => {
-  fixtures = await compile(['test/crash/fixtures/planners.ts'])
-  stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })
-})
-afterAll(async () => {
-  await stack?.stop()
-  await fixtures?.remove()
-})
+import { sameMindWhereverKilled } from './support/mind.ts'
 
 /** What became of the plan, without what differs between sessions. */
 async function outcome(session: SessionHandle): Promise<Json> {
@@ -43,24 +29,8 @@ async function outcome(session: SessionHandle): Promise<Json> {
 }
 
 it('has each step and its checkpoint once, wherever a process is killed', { timeout: 900_000 }, async () => {
-  let seen: Json = null
-  const result = await crashTest({
-    module: fixtures.path('planners'),
-    script: [
-      async ({ send, session }: CrashConversation) => {
-        await (await send('go')).result({ timeout: '60s' })
-        seen = await outcome(session)
-      },
-    ],
-    world: { reset: () => void (seen = null), snapshot: () => seen, effects: () => [] },
-    stack,
-    random: false,
-    ...size({ only: /^(model:1:[23]|tool:t_1_3_1|flush:2|checkpoint:1)\// }, {}),
-    log: () => undefined,
-  })
-  expect(result.ok, result.table).toBe(true)
-  expect(result.boundaries.filter(({ verdict }) => verdict === 'ok').length).toBeGreaterThan(5)
-  expect(result.peace.world).toEqual({
+  const mind = await sameMindWhereverKilled('planners', /^(model:1:[23]|tool:t_1_3_1|flush:2|checkpoint:1)\//, outcome)
+  expect(mind).toEqual({
     plan: {
       version: 3,
       objective: 'All parts',

@@ -1,0 +1,47 @@
+// A conversation of one message with an agent, killed around chosen boundaries: what has become of its mind is the same each time.
+import type { Json } from 'pawl'
+import type { SessionHandle } from 'pawl/client'
+import { type CrashConversation, type CrashTestResult, crashTest, startStack } from 'pawl/testing'
+import { expect } from 'vitest'
+import { size } from '../../support/sizes.ts'
+import { compile } from './build.ts'
+
+/** Kills around the boundaries that match `only` (in the soak, around all), and gives the outcome of the run without kills. */
+export async function sameMindWhereverKilled(
+  fixture: string,
+  only: RegExp,
+  outcome: (session: SessionHandle) => Promise<Json>,
+): Promise<Json> {
+  const compiled = await compile([`test/crash/fixtures/${fixture}.ts`])
+  try {
+    const stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })
+    try {
+      let seen: Json = null
+      const result = await crashTest({
+        module: compiled.path(fixture),
+        script: [
+          async ({ send, session }: CrashConversation) => {
+            await (await send('go')).result({ timeout: '60s' })
+            seen = await outcome(session)
+          },
+        ],
+        world: { reset: () => void (seen = null), snapshot: () => seen, effects: () => [] },
+        stack,
+        random: false,
+        ...size({ only }, {}),
+        log: () => undefined,
+      })
+      return outcomeOf(result)
+    } finally {
+      await stack.stop()
+    }
+  } finally {
+    await compiled.remove()
+  }
+}
+
+function outcomeOf(result: CrashTestResult): Json {
+  expect(result.ok, result.table).toBe(true)
+  expect(result.boundaries.filter(({ verdict }) => verdict === 'ok').length).toBeGreaterThan(5)
+  return result.peace.world as Json
+}
