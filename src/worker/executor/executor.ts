@@ -114,7 +114,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
     }
   }
 
-  /** Its snapshots are a cache: what cannot be folded now is folded with the next job, or by whoever asks. */
+  /** Its snapshots are a cache: what cannot be folded now is folded with the next job, or by the client that reads it. */
   async function keepUp(target: ReadTarget): Promise<void> {
     try {
       await needs.views.keepUp(target)

@@ -92,9 +92,14 @@ export function causeOfDeath({ killed }: Executor, { id }: Assignment): DeathRep
   return killed.cause === 'stuck_loop' || killed.guilty.has(id) ? killed.cause : 'neighbour'
 }
 
+/** The key of a session's view, by the chain of executions that wrote its events. */
+export function viewKeyOf(sessionId: string, epoch: string): string {
+  return `${sessionId}\n${epoch}`
+}
+
 /** The session whose folded events the job needs, if any. */
 export function viewKey({ kind, input, ticket }: JobOrder): string | undefined {
   return kind === 'callModel' || kind === 'resolveTool' || kind === 'endHooks'
-    ? `${ticket.sessionId}\n${(input as { epoch: string }).epoch}`
+    ? viewKeyOf(ticket.sessionId, (input as { epoch: string }).epoch)
     : undefined
 }

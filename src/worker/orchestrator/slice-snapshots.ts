@@ -5,7 +5,7 @@ import type { SliceSnapshot } from '../../session/slices.ts'
 import type { Logger } from '../../agent/tool.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
 import type { Store } from '../../store/store.ts'
-import type { Executor } from './executors.ts'
+import { type Executor, viewKeyOf } from './executors.ts'
 
 /** Sessions whose snapshots wait for their events, and how many of each: they are a cache. */
 const SESSIONS_WAITING = 500
@@ -45,7 +45,7 @@ export function snapshotsInto(store: Pick<Store, 'saveSnapshots'>, executors: ()
   }
 
   function askFor(target: ReadTarget, checkpoint: LogEntry): void {
-    const key = `${target.sessionId}\n${target.epoch}`
+    const key = viewKeyOf(target.sessionId, target.epoch)
     const { seq, digest } = checkpoint
     for (const { channel, views, hasSlices } of executors()) {
       if (!hasSlices || !views.has(key)) continue
