@@ -76,7 +76,7 @@ function place({ run, turn }: { run: number | null; turn: number | null }): numb
   return (run ?? 0) * 1_000 + (turn ?? 999)
 }
 
-/** Deletes a checkpoint's row, as a careless person may, and goes on with the session. */
+/** Deletes a checkpoint's row, as an operator may by mistake, and continues the session. */
 async function deleteMiddle(session: SessionHandle): Promise<void> {
   const { rowCount } = await sql.query('delete from pawl.checkpoints where session_id = $1 and version = 3', [session.id])
   console.log(`deleted ${rowCount} row: ${(await session.checkpoints()).length} checkpoints are left`)

@@ -23,7 +23,7 @@ export async function check<V>(schema: StandardSchemaV1<unknown, V>, value: unkn
   return checkedOf(parsed.success ? { value: parsed.data } : parsed.error)
 }
 
-/** zod's `validate` parses twice if checks are asynchronous, and nobody awaits what the first ones reject with. */
+/** zod's `validate` parses twice if checks are asynchronous, and does not await the rejections of the first parse. */
 function parsesAsync<V>(schema: StandardSchemaV1<unknown, V>): schema is z.ZodType<V> {
   return schema['~standard'].vendor === 'zod' && 'safeParseAsync' in schema
 }
