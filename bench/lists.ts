@@ -145,7 +145,7 @@ async function measure(name: string, list: List, pool: pg.Pool, repeats: number)
     statements.push({ text, values: [...values] })
     return (await pool.query({ text, values: [...values], types: AS_TEXT })).rows
   }
-  const lists = listsOf({ query }, schemaOf('pawl'), (work) => work())
+  const lists = listsOf({ query, snapshot: (work) => work({ query }) }, schemaOf('pawl'), (work) => work())
   await list(lists, PAGE)
   const plans: string[] = []
   for (const { text, values } of statements.splice(0)) {

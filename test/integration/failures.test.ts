@@ -60,6 +60,18 @@ const recovered = (run: number, strategy: RecoveryStrategy): EventBody[] => [
   { type: 'recovery_ended', run, strategy },
 ]
 
+/** Calls `between` before each statement of the pool that reads. */
+function beforeReads(pool: pg.Pool, between: () => Promise<void>): void {
+  pool.on('connect', (client) => {
+    const query = client.query.bind(client) as (statement: { text: string }) => Promise<unknown>
+    const reading = async (statement: { text: string }): Promise<unknown> => {
+      if (/^(with|select)/.test(statement.text)) await between()
+      return query(statement)
+    }
+    client.query = reading as typeof client.query
+  })
+}
+
 describe('failures', () => {
   it('are told by agent: runs, runs that failed or were only held up, and failed attempts', async () => {
     await put('fine', 'one', [...begun(1), ...done(1), ...begun(2), ...done(2)])
@@ -151,5 +163,23 @@ describe('failures', () => {
   it('are those of the last day by default, and a misspelt option is refused', async () => {
     expect((await asking.failures()).since.getTime()).toBeGreaterThan(Date.now() - 86_400_000 - MINUTE)
     expect(await codeOf(asking.failures({ agnet: 'x' } as never))).toBe('invalid_option')
+  })
+
+  it('are all of one moment, however many sessions fail while they are counted', async () => {
+    let sessions = 0
+    const fail = (): Promise<void> => put(`more_${++sessions}`, 'more', [...begun(1), failed(1, 'broken')])
+    await fail()
+    const pool = new pg.Pool({ connectionString: inject('stack').databaseUrl })
+    beforeReads(pool, fail)
+    const busy = openStore({ postgres: pool, schema })
+    try {
+      const { agents, timeInError } = await askingOf(busy).failures({ since: NOON, agent: 'more' })
+      const [counted] = agents
+      expect(timeInError).toMatchObject([{ agent: 'more', code: 'broken', times: counted?.failed }])
+      expect(sessions).toBeGreaterThan(4)
+    } finally {
+      await busy.close()
+      await pool.end()
+    }
   })
 })

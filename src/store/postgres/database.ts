@@ -20,6 +20,8 @@ export interface Queryable {
 export interface Database extends Queryable {
   /** Read committed; rolled back if `work` throws. `timeoutMs` bounds each of its statements. */
   transaction<T>(work: (tx: Queryable) => Promise<T>, options?: { timeoutMs?: number }): Promise<T>
+  /** Reads only; all statements of `work` see the same moment. They must follow one another, because they share a connection. */
+  snapshot<T>(work: (at: Queryable) => Promise<T>): Promise<T>
   /** A connection of its own, not connected yet. */
   newClient(): Client
   /** Closes the pool, if it is our own. */
@@ -99,7 +101,8 @@ export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use', 
 
   return {
     query: (text, values) => asStored(withClient((client) => run(client, STATEMENT_MS, text, values))),
-    transaction: (work, options = {}) => asStored(withClient((client) => transact(client, work, options.timeoutMs ?? STATEMENT_MS))),
+    transaction: (work, { timeoutMs = STATEMENT_MS } = {}) => asStored(withClient((client) => transact(client, work, WRITING, timeoutMs))),
+    snapshot: (work) => asStored(withClient((client) => transact(client, work, READING, STATEMENT_MS))),
     newClient,
     async close() {
       if (closed) return
@@ -161,10 +164,13 @@ async function run(client: PoolClient, timeoutMs: number, text: string, values: 
   return result.rows ?? []
 }
 
-async function transact<T>(client: PoolClient, work: (tx: Queryable) => Promise<T>, timeoutMs: number): Promise<T> {
+const WRITING = 'read committed read write'
+const READING = 'repeatable read read only'
+
+async function transact<T>(client: PoolClient, work: (tx: Queryable) => Promise<T>, mode: string, timeoutMs: number): Promise<T> {
   // One round trip. `set local`, because a pooler assigns the next transaction to another connection.
   const begin = [
-    'begin isolation level read committed read write',
+    `begin isolation level ${mode}`,
     `set local statement_timeout = ${timeoutMs}`,
     `set local idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS}`,
   ].join('; ')

@@ -12,15 +12,13 @@ const ROWS = 100
 /** Types of events with which a session leaves an error, or enters another one. An error that ends by itself ends with a new chain, too. */
 const LEAVES = `('recovery_ended', 'run_started', 'run_completed', 'run_interrupted', 'rolled_back', 'error_entered', 'session_started', 'forked',
   'session_closed')`
-/** See `Lists.failures`. docs/queries.md has the same statements for people. */
+/** See `Lists.failures`; `database` shows one moment, or the parts would contradict each other. docs/queries.md has the same statements for people. */
 export async function readFailures(database: Queryable, schema: Schema, filter: FailureFilter): Promise<FailureReport> {
   const parts = { database, schema, filter }
-  const [agents, repeated, recoveries, timeInError] = await Promise.all([
-    failuresByAgent(parts),
-    repeatedFailures(parts),
-    recoveryOutcomes(parts),
-    timeInErrors(parts),
-  ])
+  const agents = await failuresByAgent(parts)
+  const repeated = await repeatedFailures(parts)
+  const recoveries = await recoveryOutcomes(parts)
+  const timeInError = await timeInErrors(parts)
   return { since: filter.since, agents, repeated, recoveries, timeInError }
 }
 

@@ -1,5 +1,5 @@
 // Lists over sessions, for the client's lists and feed. Callers check the filters.
-import type { Queryable } from '../../postgres/database.ts'
+import type { Database } from '../../postgres/database.ts'
 import type { Schema } from '../../postgres/schema.ts'
 import { findLatestCheckpoint, listCheckpoints } from './checkpoints.ts'
 import { listErrors } from './errors.ts'
@@ -78,21 +78,25 @@ export interface Lists {
 }
 
 /** The lists of a store; `reading` prepares the store for each. */
-export function listsOf(database: Queryable, schema: Schema, reading: <T>(work: () => Promise<T>) => Promise<T>): Lists {
+export function listsOf(
+  database: Pick<Database, 'query' | 'snapshot'>,
+  schema: Schema,
+  reading: <T>(work: () => Promise<T>) => Promise<T>,
+): Lists {
   return {
     sessions: (filter, paging) => reading(() => listSessions(database, schema, filter, paging)),
     session: (sessionId) => reading(() => findSession(database, schema, sessionId)),
     inError: (filter, paging) => reading(() => listInError(database, schema, filter, paging)),
-    overview: (filter) => reading(() => readOverview(database, schema, filter)),
+    overview: (filter) => reading(() => database.snapshot((at) => readOverview(at, schema, filter))),
     messages: (sessionId, paging) => reading(() => listMessages(database, schema, sessionId, paging)),
     archivedMessages: (sessionId) => reading(() => readArchived(database, schema, sessionId)),
     checkpoints: (sessionId, paging) => reading(() => listCheckpoints(database, schema, sessionId, paging)),
     latestCheckpoint: (sessionId) => reading(() => findLatestCheckpoint(database, schema, sessionId)),
     errors: (filter, paging) => reading(() => listErrors(database, schema, filter, paging)),
-    failures: (filter) => reading(() => readFailures(database, schema, filter)),
+    failures: (filter) => reading(() => database.snapshot((at) => readFailures(at, schema, filter))),
     toolCalls: (filter, paging) => reading(() => listToolCalls(database, schema, filter, paging)),
     toolCallsOf: (sessionId) => reading(() => readCalls(database, schema, sessionId)),
-    run: (sessionId, run) => reading(() => findRun(database, schema, sessionId, run)),
+    run: (sessionId, run) => reading(() => database.snapshot((at) => findRun(at, schema, sessionId, run))),
     pending: (filter, paging) => reading(() => listPending(database, schema, filter, paging)),
     usage: (filter, paging) => reading(() => sumUsage(database, schema, filter, paging)),
     feed: (filter, after) => reading(() => readFeed(database, schema, filter, after)),

@@ -38,23 +38,21 @@ const NEED = `case
 export async function readOverview(database: Queryable, schema: Schema, filter: OverviewFilter): Promise<StatusOverview> {
   const { value, values } = newStatement()
   const ofAgent = filter.agent === undefined ? '' : ` and agent = ${value(safeKey(filter.agent))}`
-  const [counts, rows] = await Promise.all([
-    database.query(
-      `select status, count(*) as sessions from ${schema.table('sessions')} where status = any('{${OPEN.join(',')}}')${ofAgent} group by 1`,
-      [...values],
-    ),
-    database.query(
-      `with open as (
-         select ${SESSION_COLUMNS}, ${NEED} as need, tools,
-           coalesce(calls.since, to_timestamp((coalesce(error, paused) ->> 'at')::double precision / 1000), updated_at) as since
-         from ${schema.table('sessions')} sessions left join lateral (${WAITING_CALLS(schema.table('tool_calls'))}) calls on sessions.waiting > 0
-         where (status in ('error', 'waiting', 'running') or paused is not null)${ofAgent}
-       ), counted as (select need, count(*) as sessions from open group by 1)
-       select open.*, (extract(epoch from open.since) * 1000)::bigint as since_ms, (select json_object_agg(counted.need, counted.sessions) from counted) as needs
-       from open order by array_position('{${NEEDS.join(',')}}'::text[], need), open.since, session_id limit ${value(filter.limit)}`,
-      values,
-    ),
-  ])
+  const counts = await database.query(
+    `select status, count(*) as sessions from ${schema.table('sessions')} where status = any('{${OPEN.join(',')}}')${ofAgent} group by 1`,
+    [...values],
+  )
+  const rows = await database.query(
+    `with open as (
+       select ${SESSION_COLUMNS}, ${NEED} as need, tools,
+         coalesce(calls.since, to_timestamp((coalesce(error, paused) ->> 'at')::double precision / 1000), updated_at) as since
+       from ${schema.table('sessions')} sessions left join lateral (${WAITING_CALLS(schema.table('tool_calls'))}) calls on sessions.waiting > 0
+       where (status in ('error', 'waiting', 'running') or paused is not null)${ofAgent}
+     ), counted as (select need, count(*) as sessions from open group by 1)
+     select open.*, (extract(epoch from open.since) * 1000)::bigint as since_ms, (select json_object_agg(counted.need, counted.sessions) from counted) as needs
+     from open order by array_position('{${NEEDS.join(',')}}'::text[], need), open.since, session_id limit ${value(filter.limit)}`,
+    values,
+  )
   const needs = (rows[0] ? jsonIn(rows[0], 'needs') : {}) as Record<string, number>
   const sessions = Object.fromEntries(counts.map((row) => [textIn(row, 'status'), Number(row.sessions)]))
   return { sessions: tally(OPEN, sessions), needs: tally(NEEDS, needs), items: rows.map(itemOf) }

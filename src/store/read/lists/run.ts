@@ -12,23 +12,22 @@ const FAILURES = 1_000
 
 /** See `Lists.run`. */
 export async function findRun(database: Queryable, schema: Schema, sessionId: string, run: number): Promise<ListedRun | null> {
-  const [events, calls, failures, answers, archived] = await Promise.all([
-    database.query(
-      `select type, ${ms('at')} from ${schema.table('events')}
-       where session_id = $1 and run = $2 and type in ('run_started', 'run_completed', 'run_interrupted') order by seq`,
-      [safeKey(sessionId), run],
-    ),
-    listRunCalls(database, schema, sessionId, run),
-    listErrors(database, schema, { session: sessionId, run }, { limit: FAILURES }),
-    database.query(`select turn, model, ${ms('at')} from ${schema.table('token_usage')} where session_id = $1 and run = $2 order by seq`, [
-      safeKey(sessionId),
-      run,
-    ]),
-    database.query(
-      `select distinct turn from ${schema.table('archived_messages')} where session_id = $1 and run = $2 and kind = 'assistant'`,
-      [safeKey(sessionId), run],
-    ),
-  ])
+  const ofRun = [safeKey(sessionId), run]
+  const events = await database.query(
+    `select type, ${ms('at')} from ${schema.table('events')}
+     where session_id = $1 and run = $2 and type in ('run_started', 'run_completed', 'run_interrupted') order by seq`,
+    ofRun,
+  )
+  const calls = await listRunCalls(database, schema, sessionId, run)
+  const failures = await listErrors(database, schema, { session: sessionId, run }, { limit: FAILURES })
+  const answers = await database.query(
+    `select turn, model, ${ms('at')} from ${schema.table('token_usage')} where session_id = $1 and run = $2 order by seq`,
+    ofRun,
+  )
+  const archived = await database.query(
+    `select distinct turn from ${schema.table('archived_messages')} where session_id = $1 and run = $2 and kind = 'assistant'`,
+    ofRun,
+  )
   const started = events.find(({ type }) => type === 'run_started')
   if (!started) return null
   const ended = events.findLast(({ type }) => type !== 'run_started')
