@@ -4,6 +4,7 @@ const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<vo
   resume: () => import('./resume.ts'),
   interrupt: () => import('./interrupt.ts'),
   mind: () => import('./mind.ts'),
+  cache: () => import('./cache.ts'),
   'crash-loop': () => import('./crash-loop.ts'),
   throughput: () => import('./throughput.ts'),
   footprint: () => import('./footprint.ts'),

@@ -1,0 +1,38 @@
+// The agents of `cache.ts`: the same model, tool and instructions, without and with a mind.
+import type Anthropic from '@anthropic-ai/sdk'
+import { type Agent, defineAgent, defineHook, defineTool, sections } from 'pawl'
+import { anthropic } from 'pawl/models'
+import { z } from 'zod'
+
+const RESULT = 'What there is to see. '.repeat(100)
+
+/** One without anything; one with plan, memory, sections and hooks. */
+export function agentsOf(client: Anthropic): Agent[] {
+  const look = defineTool({
+    name: 'look',
+    description: 'Looks.',
+    input: z.object({ turn: z.number() }),
+    effect: 'read',
+    execute: ({ turn }) => `${turn}: ${RESULT}`,
+  })
+  const common = {
+    model: anthropic('claude-sonnet-5-5', { client }),
+    instructions: 'You look at things and say what you see. '.repeat(100),
+    tools: [look],
+    limits: { maxTurns: 10_000 },
+  }
+  const mind = {
+    plan: { guidance: true },
+    memory: [{ block: 'notes', maxChars: 10_000 }],
+    sections: [sections.plan, sections.progress, sections.memory],
+    hooks: [
+      defineHook({ on: 'turnStart', run: ({ turn }) => (turn % 10 === 0 ? { systemMessage: 'Take care.' } : undefined) }),
+      defineHook({
+        on: 'postToolUse',
+        tools: 'look',
+        run: (_, { turn }) => (turn % 10 === 0 ? { appendContext: 'It is late.' } : undefined),
+      }),
+    ],
+  }
+  return [defineAgent({ name: 'plain', ...common }), defineAgent({ name: 'mind', ...common, ...mind })]
+}

@@ -1,0 +1,78 @@
+// Claude by a script, behind Anthropic's own SDK: what pawl sends is kept, and each answer is streamed in the API's format.
+import Anthropic from '@anthropic-ai/sdk'
+import type { cacheUses } from '../../test/support/prompt-cache.ts'
+
+/** A request as it was sent. */
+export type Sent = Parameters<typeof cacheUses>[0][number]
+
+/** The script. */
+export interface ScriptedClaude {
+  client: Anthropic
+  /** The requests since `begin`. */
+  readonly sent: readonly Sent[]
+  /** The next request is the first one of a conversation. */
+  begin(): void
+}
+
+type Call = [tool: string, input: object]
+
+/** Looks at one thing a turn. Every fifth turn it writes down what it has seen, if it has a memory, and ticks a step off, if it can plan. */
+export function scriptedClaude(turns: number): ScriptedClaude {
+  let sent: Sent[] = []
+  const client = new Anthropic({
+    apiKey: 'none',
+    maxRetries: 0,
+    fetch: (_url, init) => {
+      const request = JSON.parse(init?.body as string) as Sent
+      const turn = sent.push(request)
+      const calls = turn > turns ? [] : callsOf(turn, turns, new Set((request.tools as { name: string }[]).map(({ name }) => name)))
+      return Promise.resolve(answerOf(calls))
+    },
+  })
+  return {
+    client,
+    get sent() {
+      return sent
+    },
+    begin() {
+      sent = []
+    },
+  }
+}
+
+function callsOf(turn: number, turns: number, tools: ReadonlySet<string>): Call[] {
+  const steps = Array.from({ length: Math.ceil(turns / 5) }, (_, index) => ({
+    id: `s${index + 1}`,
+    title: `Look at the ${index + 1}. five`,
+  }))
+  const calls: Call[] = [['look', { turn }]]
+  if (turn === 1) calls.push(['plan_setup', { objective: 'To look at all of them', steps }])
+  else if (turn % 5 === 0) {
+    calls.push(['plan_update_step', { id: `s${turn / 5}`, status: 'done', evidence: `I looked at number ${turn}.` }])
+    calls.push(['memory_append', { block: 'notes', content: `Number ${turn} was as expected.` }])
+  }
+  return calls.filter(([tool]) => tools.has(tool))
+}
+
+function answerOf(calls: readonly Call[]): Response {
+  const usage = { input_tokens: 1, output_tokens: 1 }
+  const message = { id: 'msg', type: 'message', role: 'assistant', model: 'claude-sonnet-5-5', content: [], stop_reason: null, usage }
+  const blocks = calls.map(([name, input], index) => [
+    { type: 'content_block_start', index, content_block: { type: 'tool_use', id: `toolu_${index}`, name, input: {} } },
+    { type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json: JSON.stringify(input) } },
+    { type: 'content_block_stop', index },
+  ])
+  const text = [
+    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+    { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'I have seen them all.' } },
+    { type: 'content_block_stop', index: 0 },
+  ]
+  const events = [
+    { type: 'message_start', message },
+    ...(calls.length > 0 ? blocks.flat() : text),
+    { type: 'message_delta', delta: { stop_reason: calls.length > 0 ? 'tool_use' : 'end_turn' }, usage },
+    { type: 'message_stop' },
+  ]
+  const body = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+  return new Response(body, { headers: { 'content-type': 'text/event-stream' } })
+}
