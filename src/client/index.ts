@@ -74,6 +74,7 @@ export type {
 } from './queries/list-options.ts'
 export type { ReportedAttempt, ReportedCall, ReportedTurn, RunReport } from './session/run-report.ts'
 export type { NextStep, RecoveryPreview } from '../session/recovery-preview.ts'
+export type { CallOptions } from '../session/selective.ts'
 export type { SessionReport } from './session/status.ts'
 export type { SessionWait } from '../session/waits.ts'
 export { doctor } from './doctor/doctor.ts'

@@ -2,6 +2,7 @@
 import { generationOf, type RecoveryStrategy, requestIdOf } from './events.ts'
 import { hasEnded } from './fold-calls.ts'
 import { chooseRecovery, problemWith } from './recovery.ts'
+import { type CallOptions, callOptions } from './selective.ts'
 import type { RunState, SessionError, SessionState } from './state.ts'
 
 /** A call of the run that has a result in the transcript. */
@@ -40,7 +41,9 @@ export interface RecoveryPreview {
   executes: string[]
   /** Calls without a result that are never run. */
   drops: string[]
-  /** What comes first then; absent: nothing until a message or a person comes. */
+  /** Of `selective`: what may be chosen for each call of the newest answer. The other lists say what becomes of calls that are not named. */
+  choices?: CallOptions[]
+  /** What comes first then; absent: nothing until a message or a person comes, or it depends on the choice. */
   next?: NextStep
 }
 
@@ -53,7 +56,14 @@ export function previewRecoveries(state: SessionState, run: RunState, ended: rea
   return previews.sort((one, other) => Number(other.suggested) - Number(one.suggested))
 }
 
-const STRATEGIES = ['continue_run', 'restart_from_last_effect', 'restart_run', 'abandon', 'manual'] as const satisfies RecoveryStrategy[]
+const STRATEGIES = [
+  'continue_run',
+  'selective',
+  'restart_from_last_effect',
+  'restart_run',
+  'abandon',
+  'manual',
+] as const satisfies RecoveryStrategy[]
 
 function preview(
   state: SessionState,
@@ -63,7 +73,7 @@ function preview(
 ): Omit<RecoveryPreview, 'suggested'> {
   const refused = refusalOf(state, run, strategy)
   const open = openCallsOf(run)
-  const keepsAll = strategy === 'continue_run' || strategy === 'manual'
+  const keepsAll = strategy === 'continue_run' || strategy === 'selective' || strategy === 'manual'
   const lastTurn = keepsAll ? run.turn : strategy === 'restart_from_last_effect' ? (run.lastEffect?.turn ?? 0) : 0
   const left = ended.filter(({ turn }) => turn > lastTurn)
   const next = nextStepOf(state, run, strategy, open)
@@ -73,8 +83,9 @@ function preview(
     keeps: idsOf(ended.filter(({ turn }) => turn <= lastTurn)),
     replays: idsOf(left.filter(({ isEffect }) => isEffect)),
     leaves: idsOf(left.filter(({ isEffect }) => !isEffect)),
-    executes: strategy === 'continue_run' ? open : [],
+    executes: strategy === 'continue_run' || strategy === 'selective' ? open : [],
     drops: keepsAll ? [] : open,
+    ...(strategy === 'selective' && { choices: callOptions(run) }),
     ...(next && { next }),
   }
 }

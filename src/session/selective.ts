@@ -65,11 +65,11 @@ export function problemWithChoice(
       reason: `It is unknown whether ${listOf(unnamed)} took effect: name each unknown call of the turn, and resolve those of earlier turns (resolve).`,
     }
   }
-  const without = of(keep, (call) => !hasEnded(call))
+  const without = of(keep, (call) => !mayKeep(call))
   if (without.length > 0) {
     return { code: 'no_result', reason: `${listOf(without)} has no result to keep: redo or skip it. ${callsOf(run)}` }
   }
-  const done = of(skip, (call) => call.status === 'completed')
+  const done = of(skip, (call) => !maySkip(call))
   if (done.length > 0) {
     return { code: 'already_completed', reason: `${listOf(done)} has completed, so it cannot be skipped: keep it. ${callsOf(run)}` }
   }
@@ -81,6 +81,34 @@ export function problemWithChoice(
     }
   }
   return undefined
+}
+
+const mayKeep = hasEnded
+
+function maySkip({ status }: CallState): boolean {
+  return status !== 'completed'
+}
+
+/** What a person may choose for one call of the turn. */
+export interface CallOptions {
+  /** The call's id. */
+  callId: string
+  /** Whether it has a result that can stay. */
+  keep: boolean
+  /** Whether it can be left undone. */
+  skip: boolean
+  /** Whether it can be made again. `forced`: its effect has completed, so it takes `force` and a name. */
+  redo: true | 'forced'
+}
+
+/** What may be chosen for each call of the turn. */
+export function callOptions({ calls }: RunState): CallOptions[] {
+  return calls.map((call) => ({
+    callId: call.callId,
+    keep: mayKeep(call),
+    skip: maySkip(call),
+    redo: isCompletedEffect(call) ? 'forced' : true,
+  }))
 }
 
 function isCompletedEffect({ status, resolution }: CallState): boolean {

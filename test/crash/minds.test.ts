@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { Json, Slice } from 'pawl'
+import type { Duration, Json, Slice } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { type CrashConversation, crashTest, startStack, type Stack } from 'pawl/testing'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -11,7 +11,22 @@ import { eventsOf, ofType } from '../support/events.ts'
 import { seed, size } from '../support/sizes.ts'
 import { type Compiled, compile } from './support/build.ts'
 
-const STEPS = size(4, 100)
+/** The soak kills a short plan at every boundary, and a long one at some of them and at random. */
+const CASES = size<Case[]>(
+  [{ steps: 4, only: /^(model:1:[36]|tool:t_1_3_0)\//, random: { rounds: 1, kinds: ['kill'] }, timeout: '60s' }],
+  [
+    { steps: 8, timeout: '120s' },
+    { steps: 100, only: /^(model:1:(3|50|102)|tool:t_1_(3|50)_0)\//, random: { rounds: 3 }, timeout: '300s' },
+  ],
+)
+
+interface Case {
+  steps: number
+  /** Default: every boundary. */
+  only?: RegExp
+  timeout: Duration
+  random?: { rounds: number; kinds?: 'kill'[] }
+}
 
 let fixtures: Compiled
 let stack: Stack
@@ -43,7 +58,9 @@ async function mindOf(session: SessionHandle): Promise<Json> {
   }
 }
 
-it(`is the same wherever a process is killed (seed ${seed}, again with PAWL_SEED)`, { timeout: 900_000 }, async () => {
+const title = `is the same wherever a process is killed while it has a plan of $steps steps (seed ${seed}, again with PAWL_SEED)`
+
+it.each(CASES)(title, { timeout: 1_800_000 }, async ({ steps, only, random, timeout }) => {
   let mind: Json = null
   const result = await crashTest({
     module: fixtures.path('minds'),
@@ -55,7 +72,7 @@ it(`is the same wherever a process is killed (seed ${seed}, again with PAWL_SEED
       },
     ],
     world: {
-      start: () => ({ MIND_STEPS: `${STEPS}`, MIND_LEDGER: ledger }),
+      start: () => ({ MIND_STEPS: `${steps}`, MIND_LEDGER: ledger }),
       reset() {
         mind = null
         writeFileSync(ledger, '')
@@ -68,21 +85,21 @@ it(`is the same wherever a process is killed (seed ${seed}, again with PAWL_SEED
           .map((line) => JSON.parse(line) as Json),
     },
     stack,
-    only: size(/^(model:1:[36]|tool:t_1_3_0)\//, /^(model:1:(3|50|102)|tool:t_1_(3|50)_0)\//),
-    random: { seed, ...size({ rounds: 1, kinds: ['kill' as const] }, { rounds: 3 }) },
-    timeout: size('60s', '300s'),
+    ...(only && { only }),
+    timeout,
+    random: random ? { seed, ...random } : false,
     log: () => undefined,
   })
   expect(result.ok, result.table).toBe(true)
   expect(result.boundaries.filter(({ verdict }) => verdict === 'ok').length).toBeGreaterThan(5)
 
-  const paid = Array.from({ length: STEPS }, (_, step) => step).filter((step) => step % 3 !== 2)
-  const free = Array.from({ length: STEPS }, (_, step) => step).filter((step) => step % 3 === 2)
+  const paid = Array.from({ length: steps }, (_, step) => step).filter((step) => step % 3 !== 2)
+  const free = Array.from({ length: steps }, (_, step) => step).filter((step) => step % 3 === 2)
   expect(result.peace.effects).toMatchObject(paid.map((step) => ({ step, cents: step === 0 ? 100 : 50 })))
   const hooksOf = (name: string) => (result.peace.world as { hooks: string[] }).hooks.filter((one) => one.startsWith(`${name} `))
   expect(result.peace.world).toMatchObject({
-    plan: { version: STEPS + 1, open: 0 },
-    memory: [Array.from({ length: STEPS }, (_, step) => `step ${step} is behind me`).join('\n')],
+    plan: { version: steps + 1, open: 0 },
+    memory: [Array.from({ length: steps }, (_, step) => `step ${step} is behind me`).join('\n')],
     money: { cents: 100 + (paid.length - 1) * 50, receipts: 200_000 + (paid.length - 1) * 10 },
   })
   expect(hooksOf('cap')).toHaveLength(free.length + 1)

@@ -11,6 +11,7 @@ import { startRetail } from '../retail/process.ts'
 import { readExpected, readTasks, readToolSpecs, workloadIsThere } from '../retail/workload.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { ofType } from '../support/events.ts'
+import { outage } from '../support/outage.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
 import { answersIn, inOrder, resultsIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
 import { size } from '../support/sizes.ts'
@@ -155,16 +156,6 @@ describe.skipIf(!workloadIsThere)('the retail workload', () => {
         const tasks = readTasks()
           .sort((one, other) => other.actions.length - one.actions.length)
           .slice(0, 8)
-        /** Each failure begins once some calls have been made, and lasts. */
-        const outage = (after: number, lastsMs: number) => {
-          let calls = 0
-          let since: number | undefined
-          return (): boolean => {
-            calls += 1
-            if (calls > after) since ??= Date.now()
-            return since !== undefined && Date.now() - since < lastsMs
-          }
-        }
         const [isOverloaded, isDown] = [outage(20, Math.min(AWAY_MS, 60_000)), outage(30, 1_000)]
         const client = connectRetail(shop.url)
         const flaky: RetailClient = {

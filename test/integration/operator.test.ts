@@ -256,6 +256,9 @@ describe('pawl recover', () => {
     expect(shown).toMatch(
       /recover +pawl recover op-chosen --keep <calls> --skip <calls> --redo <calls>\n +pawl recover op-chosen --strategy abandon/,
     )
+    expect((await run(['run', 'op-chosen', ...queue()])).stdout).toMatch(
+      / {2}selective\n {4}keeps .*\n {4}choose +put \(t_1_1_0\): --keep, --redo with --force\n {4}choose +look \(t_1_1_1\): --keep, --redo\n {4}choose +put \(t_1_1_2\): --keep, --skip, --redo\n/,
+    )
     const refused = await Promise.all([
       run(['recover', 'op-chosen', '--redo', 't_1_1_0', '--skip', 't_1_1_3', ...queue()]),
       run(['recover', 'op-chosen', '--redo', 't_1_1_0,t_1_1_3', '--force', '--by', '', ...queue()]),

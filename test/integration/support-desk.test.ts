@@ -1,17 +1,28 @@
-// The support desk without pawl's runtime: the shop over HTTP, and the house rules carried out with nobody dying.
+// The support desk: the shop over HTTP, the house rules carried out without pawl's runtime, and with it while what it needs is away.
 import { randomUUID } from 'node:crypto'
-import type { Json, Message, ModelRequest, Tool, ToolContext, ToolUseBlock } from 'pawl'
-import { type Stack, startStack } from 'pawl/testing'
+import { defineAgent, type Json, type Message, ModelError, type ModelRequest, type Tool, type ToolContext, type ToolUseBlock } from 'pawl'
+import { scripted, type Stack, startStack } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { workOnTickets } from '../../examples/support-desk/demo/desk.ts'
 import { type RunningShop, startShop } from '../../examples/support-desk/demo/shop-process.ts'
+import { houseRules } from '../../examples/support-desk/policy/house-rules.ts'
 import { deskModel } from '../../examples/support-desk/policy/model.ts'
-import { createShopClient } from '../../examples/support-desk/shop/client.ts'
+import { nextStep } from '../../examples/support-desk/policy/replay.ts'
+import { createShopClient, type ShopClient } from '../../examples/support-desk/shop/client.ts'
 import { readLedger, readState } from '../../examples/support-desk/shop/database.ts'
 import type { Progress } from '../../examples/support-desk/shop/progress.ts'
 import { TOOLS } from '../../examples/support-desk/tools/index.ts'
 import { countEffects, differences, expectedState } from '../../examples/support-desk/world/expected.ts'
 import type { Ticket, World } from '../../examples/support-desk/world/tickets.ts'
 import { makeWorld } from '../../examples/support-desk/world/tickets.ts'
+import { deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { outage } from '../support/outage.ts'
+import { size } from '../support/sizes.ts'
+
+/** Ten minutes at full size. */
+const AWAY_MS = size(4_000, 600_000)
 
 let stack: Stack
 beforeAll(async () => {
@@ -232,4 +243,53 @@ describe('the shop', () => {
     )
     expect(rows.map((row: { outcome: string }) => row.outcome).sort()).toEqual(['applied', 'refused', 'replayed', 'replayed'])
   })
+})
+
+it('leaves the shop as in peace, with every effect applied once, while the provider is overloaded and the shop is away for a while', {
+  timeout: AWAY_MS * 3 + 120_000,
+}, async () => {
+  const world = makeWorld(7, size(12, 100))
+  const shop = await shopOf(world)
+  const desk = await deploy()
+  try {
+    const [isOverloaded, isAway] = [outage(20, AWAY_MS), outage(30, 1_000)]
+    const { request } = createShopClient(shop.url)
+    const flaky: ShopClient = {
+      request(...asked) {
+        if (isAway()) throw new Error('The shop is away.')
+        return request(...asked)
+      },
+    }
+    const agent = defineAgent({
+      name: 'support-desk',
+      instructions: 'Follow the house rules.',
+      retry: { maxRetries: 1, baseDelay: 10 },
+      recovery: { baseDelay: Math.ceil(AWAY_MS / 120), maxDelay: AWAY_MS },
+      tools: TOOLS,
+      context: z.object({ ticket: z.string(), customerId: z.string() }),
+      model: scripted((asked) => {
+        if (isOverloaded()) throw new ModelError('overloaded_error', 'overloaded', { retryable: true })
+        return nextStep(asked, houseRules)
+      }),
+    })
+    await desk.startWorker({ agents: [agent], services: () => ({ shop: flaky }) })
+    const prefix = `desk-${randomUUID()}-`
+    const worked = await workOnTickets({
+      pawl: desk.pawl,
+      tickets: world.tickets,
+      sessionIdOf: ({ id }) => prefix + id,
+      onStart: () => undefined,
+      onEvent: () => undefined,
+      onWorked: () => undefined,
+    })
+    expect(worked.flatMap(({ failure }) => failure ?? [])).toEqual([])
+    expect(differences(expectedState(world), await readState(shop.pool))).toEqual([])
+    // They were away in the middle of it: runs failed, and went on by themselves.
+    const events = await Promise.all(worked.map(({ sessionId }) => eventsOf(desk.pawl.session(sessionId))))
+    expect(events.flatMap((ofOne) => ofType(ofOne, 'recovery_started')).length).toBeGreaterThan(0)
+    expect(events.flatMap((ofOne) => [...ofType(ofOne, 'tool_attempt_failed')]).length).toBeGreaterThan(0)
+  } finally {
+    await desk.stop()
+    await shop.stop()
+  }
 })

@@ -1,6 +1,6 @@
 // `pawl run <session> [run]`: the calls of one run, and what each recovery strategy would keep and redo.
 import { Command, InvalidArgumentError } from 'commander'
-import type { NextStep, RecoveryPreview, ReportedAttempt, ReportedCall, ReportedTurn, RunReport } from '../../client/index.ts'
+import type { CallOptions, NextStep, RecoveryPreview, ReportedAttempt, ReportedCall, ReportedTurn, RunReport } from '../../client/index.ts'
 import { say, timeOf } from '../asking.ts'
 import { aboutDeployment, type DeploymentOptions } from '../connecting.ts'
 import { liveOrStored } from '../live-or-stored.ts'
@@ -79,7 +79,7 @@ function attemptLine(what: string, { attempt, code, message, at }: ReportedAttem
 }
 
 function linesOfPreview(preview: RecoveryPreview, turns: readonly ReportedTurn[]): string[] {
-  const { strategy, suggested, refused, keeps, replays, leaves, executes, drops, next } = preview
+  const { strategy, suggested, refused, keeps, replays, leaves, executes, drops, choices, next } = preview
   const title = `  ${strategy}${suggested ? ' (suggested)' : ''}`
   if (refused) return [title, part('refused', `${refused.code}: ${refused.reason}`)]
   const tools = new Map(turns.flatMap(({ calls }) => calls.map(({ callId, tool }) => [callId, tool] as const)))
@@ -92,8 +92,13 @@ function linesOfPreview(preview: RecoveryPreview, turns: readonly ReportedTurn[]
     ...calls('archives', leaves),
     ...calls('executes', executes),
     ...calls('drops', drops, ': never executed'),
-    part('then', nextText(next)),
+    ...(choices ? choices.map((choice) => choiceLine(choice, tools)) : [part('then', nextText(next))]),
   ]
+}
+
+function choiceLine({ callId, keep, skip, redo }: CallOptions, tools: ReadonlyMap<string, string>): string {
+  const may = [...(keep ? ['--keep'] : []), ...(skip ? ['--skip'] : []), redo === 'forced' ? '--redo with --force' : '--redo']
+  return part('choose', `${tools.get(callId) ?? 'call'} (${callId}): ${may.join(', ')}`)
 }
 
 function part(name: string, text: string): string {

@@ -12,6 +12,7 @@ import {
 } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
 import { type EndedCall, type NextStep, previewRecoveries } from '../../../src/session/recovery-preview.ts'
+import { problemWithChoice } from '../../../src/session/selective.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { addToTranscript, emptyTranscript } from '../../../src/session/transcript.ts'
 
@@ -199,10 +200,37 @@ describe('a preview', () => {
     expect(previews.map(({ strategy, suggested, refused }) => [strategy, suggested, refused?.code])).toEqual([
       ['manual', true, undefined],
       ['continue_run', false, 'outcome_unknown'],
+      ['selective', false, undefined],
       ['restart_from_last_effect', false, 'outcome_unknown'],
       ['restart_run', false, 'outcome_unknown'],
       ['abandon', false, undefined],
     ])
+  })
+
+  it('of a choice among calls says what may be chosen for each of them, and a recovery with that choice is not refused', () => {
+    const events = eventsOf([...OPENED, ...turnOf(1, 'put', 'look', 'put✗', 'pay?'), ...modelFails(2)])
+    const state = stateOf(events)
+    const run = state.current ?? expect.fail()
+    const { choices = [], refused } =
+      previewRecoveries(state, run, endedIn(events)).find(({ strategy }) => strategy === 'selective') ?? expect.fail()
+    expect(refused).toBeUndefined()
+    expect(choices).toEqual([
+      { callId: 't_1_1_0', keep: true, skip: false, redo: 'forced' },
+      { callId: 't_1_1_1', keep: true, skip: false, redo: true },
+      { callId: 't_1_1_2', keep: true, skip: true, redo: true },
+      { callId: 't_1_1_3', keep: true, skip: true, redo: true },
+    ])
+    const named = { keep: ['t_1_1_3'], skip: [], redo: [], force: false }
+    const problem = (list: 'keep' | 'skip' | 'redo', callId: string, force = false): string | undefined => {
+      const others = callId === 't_1_1_3' ? { ...named, keep: [] } : named
+      return problemWithChoice(state, run, { ...others, [list]: [...others[list], callId], force }, 'ann')?.code
+    }
+    for (const { callId, keep, skip, redo } of choices) {
+      expect(problem('keep', callId) === undefined).toBe(keep)
+      expect(problem('skip', callId) === undefined).toBe(skip)
+      expect(problem('redo', callId) === undefined).toBe(redo === true)
+      expect(problem('redo', callId, true)).toBeUndefined()
+    }
   })
 
   it('of an error that pawl leaves by itself allows only to abandon the run', () => {
