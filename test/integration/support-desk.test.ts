@@ -264,7 +264,8 @@ it('leaves the shop as in peace, with every effect applied once, while the provi
       name: 'support-desk',
       instructions: 'Follow the house rules.',
       retry: { maxRetries: 1, baseDelay: 10 },
-      recovery: { baseDelay: Math.ceil(AWAY_MS / 120), maxDelay: AWAY_MS },
+      // A letter may take 15 minutes: at full size, the pauses of the default policy would grow to 10.
+      recovery: { baseDelay: Math.ceil(AWAY_MS / 120), maxDelay: AWAY_MS / 5, maxAttempts: 20 },
       tools: TOOLS,
       context: z.object({ ticket: z.string(), customerId: z.string() }),
       model: scripted((asked) => {
