@@ -20,10 +20,10 @@ export async function findRun(database: Queryable, schema: Schema, sessionId: st
     ),
     listRunCalls(database, schema, sessionId, run),
     listErrors(database, schema, { session: sessionId, run }, { limit: FAILURES }),
-    database.query(`select turn, model, ${ms('at')} from ${schema.table('token_usage')} where session_id = $1 and run = $2 order by seq`, [
-      safeKey(sessionId),
-      run,
-    ]),
+    database.query(
+      `select turn, model, ${ms('at')} from ${schema.table('token_usage')} where session_id = $1 and run = $2 and purpose is null order by seq`,
+      [safeKey(sessionId), run],
+    ),
     database.query(
       `select distinct turn from ${schema.table('archived_messages')} where session_id = $1 and run = $2 and kind = 'assistant'`,
       [safeKey(sessionId), run],
