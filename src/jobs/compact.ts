@@ -73,9 +73,12 @@ function bytesPerToken({ bytes, tokens }: TooLarge): number {
   return Math.min(BYTES_OF_A_TOKEN.most, Math.max(BYTES_OF_A_TOKEN.least, bytes / tokens))
 }
 
-function fittingOf(tooLarge: TooLarge, { at }: AgentCompaction): { bytes: number; besides: number; window: number } {
-  const { window, besides } = tooLarge
-  return { bytes: at * window * bytesPerToken(tooLarge), besides, window }
+/** The request is to shrink to the share of its own size that the window is of its tokens, however wrong the window is. */
+function fittingOf(
+  { window, besides, bytes, tokens }: TooLarge,
+  { at }: AgentCompaction,
+): { bytes: number; besides: number; window: number } {
+  return { bytes: (at * window * bytes) / tokens, besides, window }
 }
 
 interface Summariser {
