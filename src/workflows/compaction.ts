@@ -55,10 +55,7 @@ function giveUp(
   const reason = cutText(failure.reason, TEXT_BYTES.reason)
   journal.append({ type: 'compaction_failed', run, turn, code, reason, tokens, window, ...defined({ forced }) })
   if (!forced) return undefined
-  return {
-    end: 'failed',
-    code: 'context_overflow',
-    reason: cutText(`The conversation is too long for the model, and compaction did not help (${code}): ${reason}`, TEXT_BYTES.reason),
-    transient,
-  }
+  const why = cutText(`The conversation is too long for the model, and it could not be compacted (${code}): ${reason}`, TEXT_BYTES.reason)
+  // What may be over by itself is no reason to abandon the run.
+  return transient ? { end: 'failed', code, reason: why, transient } : { end: 'failed', code: 'context_overflow', reason: why }
 }

@@ -1,13 +1,18 @@
 // Conversations that are too long for their model: what is summarised, what stays, and what becomes of a summariser that fails.
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { defineHook, ModelError, type ModelRequest } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
-import type { ScriptedAnswer } from 'pawl/testing'
+import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { type Played, resultsIn, type Scene, stage, use } from '../support/scenes.ts'
-import { until } from '../support/until.ts'
+import { gate, until } from '../support/until.ts'
+import { MAIN } from './cli/processes.ts'
+
+const exec = promisify(execFile)
 
 /** Tokens; a result of 600 bytes is estimated at 200. */
 const WINDOW = 2_000
@@ -40,12 +45,27 @@ const own = stage({
   },
 })
 
+const brief = stage({
+  name: 'brief',
+  contextWindow: WINDOW,
+  compaction: {
+    at: 0.8,
+    keepTurns: 1,
+    model: scripted(
+      ({ messages }) => {
+        if (JSON.stringify(messages).length > 1_500) throw new ModelError('context_overflow', 'too long', { retryable: false })
+        return `calls ${[...JSON.stringify(messages).matchAll(/\[call t_1_(\d+)_0/g)].map(([, turn]) => turn).join(' and ')}`
+      },
+      { contextWindow: 1_000, name: 'summariser' },
+    ),
+  },
+})
 let deployment: Deployment
 let sql: pg.Client
 
 beforeAll(async () => {
   deployment = await deploy()
-  await deployment.startWorker({ agents: [small.agent, roomy.agent, hooked.agent, own.agent] })
+  await deployment.startWorker({ agents: [small.agent, roomy.agent, hooked.agent, own.agent, brief.agent] })
   sql = new pg.Client(deployment.stack.databaseUrl)
   await sql.connect()
 })
@@ -165,6 +185,76 @@ describe('a conversation that fills its window', () => {
     expect(ofType(events, 'compacted').length).toBeGreaterThan(0)
     expect(ofType(events, 'hook_answered').map(({ turn }) => turn)).toEqual([1, 2, 3, 4, 5, 6])
     for (const request of played.requests) expect(JSON.stringify(request.messages.at(-1))).toContain(`turn ${request.turn}`)
+  })
+
+  it('is summarised in pieces that fit into the window of the summariser, each recorded once', async () => {
+    const played = brief.play(deployment.pawl, { model: looks(8), look })
+    expect((await ask(played)).text).toBe('done')
+    const events = await eventsOf(played.session)
+    const pieces = ofType(events, 'compacted')
+    expect(new Set(pieces.map(({ turn }) => turn)).size).toBeLessThan(pieces.length)
+    const turns = pieces.flatMap(({ summary }) => summary.replace('calls ', '').split(' and ')).map(Number)
+    expect(turns).toEqual(turns.map((_, index) => index + 1))
+    for (const { model } of pieces) expect(model).toBe('summariser')
+    // Pieces that were too long after all were halved.
+    const halved = ofType(events, 'model_attempt_failed').map(({ purpose, error: { code, retryable, nextDelayMs } }) => ({
+      purpose,
+      code,
+      retryable,
+      nextDelayMs,
+    }))
+    expect(halved.length).toBeGreaterThan(0)
+    expect(new Set(halved.map((one) => JSON.stringify(one)))).toEqual(
+      new Set([JSON.stringify({ purpose: 'compaction', code: 'context_overflow', retryable: true, nextDelayMs: 0 })]),
+    )
+    expect(played.summaries).toEqual([])
+  })
+
+  it('keeps the thinking of turns that stay, with its signature, and the models of other providers do not get it', async () => {
+    const thinking = (turn: number) => ({ type: 'thinking' as const, thinking: `of ${turn}`, signature: `signed ${turn}` })
+    const model = (request: ModelRequest): ScriptedAnswer =>
+      request.turn > 6 ? 'done' : [thinking(request.turn), use('look', `at ${request.turn}`, request.turn)]
+    const played = small.play(deployment.pawl, { model, look })
+    await ask(played)
+    expect((await compacted(played.session)).length).toBeGreaterThan(0)
+    const { messages } = played.requests.at(-1) as ModelRequest
+    const kept = messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content.filter(({ type }) => type === 'thinking')))
+    expect(kept).toEqual([5, 6].map((turn) => ({ ...thinking(turn), provider: 'scripted' })))
+    expect(JSON.stringify(played.summaries)).not.toContain('signed')
+  })
+
+  it('is interrupted while it is summarised, and summarised when the conversation continues', async () => {
+    const door = gate()
+    const played = small.play(deployment.pawl, {
+      model: (request) => (request.run === 1 ? looks(6)(request) : 'hello again'),
+      look,
+      summary: async (_request, { signal }) => {
+        await door.pass(signal)
+        return 'at last'
+      },
+    })
+    const run = await played.session.send('go')
+    await door.reached
+    await played.session.interrupt()
+    expect(await run.settled({ timeout: '20s' })).toMatchObject({ status: 'interrupted' })
+    door.open()
+    expect((await ask(played, 'still there?')).text).toBe('hello again')
+    expect((await compacted(played.session)).map(({ run: of, summary }) => [of, summary])).toEqual([[2, 'at last']])
+  })
+
+  it('has a line in `pawl show`, and a list', async () => {
+    const played = small.play(deployment.pawl, { model: looks(5), look })
+    await ask(played)
+    await stored(played.session)
+    const listed = await played.session.compactions()
+    const events = await compacted(played.session)
+    expect(listed.map(({ seq, summary, forced }) => ({ seq, summary, forced }))).toEqual(
+      events.map(({ seq, summary }) => ({ seq, summary, forced: false })),
+    )
+    const { stdout } = await exec(process.execPath, [MAIN, 'show', played.id], {
+      env: { ...process.env, DATABASE_URL: deployment.stack.databaseUrl },
+    })
+    expect(stdout).toMatch(/^ {2}compacted +\d×, last in run 1 turn \d: \d more messages became a summary \(\d+ of 2000 tokens\), 20/m)
   })
 
   it('is summarised by a function of the user, in whole turns, which says what it cost', async () => {
