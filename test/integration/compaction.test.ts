@@ -1,12 +1,12 @@
 // Conversations that are too long for their model: what is summarised, what stays, and what becomes of a summariser that fails.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { defineHook, ModelError, type ModelRequest } from 'pawl'
+import { type Agent, defineHook, type Model, ModelError, type ModelRequest } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Deployment, deploy } from '../support/deployment.ts'
+import { type Deployment, deploy, SILENT } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { type Played, resultsIn, type Scene, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
@@ -60,12 +60,21 @@ const brief = stage({
     ),
   },
 })
+/** Its model is chosen by a function, and says nothing of its window. */
+const unsized = stage({ name: 'unsized', contextWindow: 1, compaction })
+const unsizedAgent = {
+  ...unsized.agent,
+  model: () => ({ ...(unsized.agent.model as Model), contextWindow: undefined }),
+} as unknown as Agent
+const warned: string[] = []
+const logger = { ...SILENT, warn: (_fields: unknown, message?: string) => void warned.push(message ?? '') }
+
 let deployment: Deployment
 let sql: pg.Client
 
 beforeAll(async () => {
   deployment = await deploy()
-  await deployment.startWorker({ agents: [small.agent, roomy.agent, hooked.agent, own.agent, brief.agent] })
+  await deployment.startWorker({ agents: [small.agent, roomy.agent, hooked.agent, own.agent, brief.agent, unsizedAgent], logger })
   sql = new pg.Client(deployment.stack.databaseUrl)
   await sql.connect()
 })
@@ -353,6 +362,15 @@ describe("a provider's refusal of a request as too large", () => {
     expect(results).toHaveLength(16)
     for (const { content } of results) expect(content).toMatch(/bytes left out/)
     expect(played.summaries).toEqual([])
+  })
+
+  it('is the only reason to compact where the window of the model is not known, of which the worker warns once', async () => {
+    const played = unsized.play(deployment.pawl, { model: refusing(9_000, looks(12)), look: ({ n }) => `${n} ${'x'.repeat(2_000)}` })
+    expect((await ask(played)).text).toBe('done')
+    const events = await compacted(played.session)
+    expect(events.length).toBeGreaterThan(0)
+    for (const { forced } of events) expect(forced).toBe(true)
+    expect(warned.filter((message) => message.startsWith('the window of a model is unknown'))).toHaveLength(1)
   })
 
   it('fails the run with context_overflow if that does not help', async () => {
