@@ -8,7 +8,6 @@ export type {
   AgentSessionLimits,
   CheckpointOption,
   ContextOf,
-  ModelChoice,
   OutputIn,
   OutputOf,
   RecoveryOptions,
@@ -16,6 +15,8 @@ export type {
 export { DeclarationError, ModelError, ToolError } from './agent/errors.ts'
 export type { ModelErrorOptions, ToolErrorOptions } from './agent/errors.ts'
 export type { Model, ModelCallContext, ModelDelta, ModelRequest, ModelResponse, ToolDefinition } from './agent/model.ts'
+export type { ModelChoice } from './agent/model-choice.ts'
+export type { AgentCompaction, CompactionOptions, Summarise, SummariseInput, Summary } from './agent/compaction.ts'
 export type { OutputPolicy } from './agent/output-tool.ts'
 export type { PlanOption, PlanPolicy } from './agent/plan-tools.ts'
 export { sections } from './agent/prompt.ts'
@@ -77,6 +78,7 @@ export type {
   Usage,
   UserBlock,
 } from './session/content.ts'
+export type { CompactionPolicy } from './session/compaction.ts'
 export type { Duration } from './session/duration.ts'
 export type { ModelPrice } from './session/model-price.ts'
 export { PawlError } from './session/errors.ts'

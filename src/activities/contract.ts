@@ -37,7 +37,8 @@ export interface EventsInput {
   origin?: Watermark
 }
 
-export interface CallModelInput extends EventsInput {
+/** A step of a run in which a model is asked. */
+export interface AskModelInput extends EventsInput {
   agent: string
   run: number
   turn: number
@@ -52,6 +53,25 @@ export interface CallModelInput extends EventsInput {
   known?: string
   /** Wait (by Temporal's retries, which leave no history) until a worker serves the agent and the store has the required data. */
   untilServed?: true
+}
+
+export type CallModelInput = AskModelInput
+
+/** A request that is too large for the model. */
+export interface TooLarge {
+  /** Its tokens, measured or estimated. */
+  tokens: number
+  /** Its bytes, of which `besides` are not messages. */
+  bytes: number
+  besides: number
+  /** Tokens that the model has room for. */
+  window: number
+  /** The provider has refused it. */
+  forced?: true
+}
+
+export interface CompactInput extends AskModelInput {
+  tooLarge: TooLarge
 }
 
 /** `facts`: the agent as this worker has it, unless the session knows that already. `hooks`: those that ran before the request. */
@@ -77,6 +97,13 @@ export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; ho
     }
   /** A hook ends the run. */
   | { kind: 'stopped'; hook: string; reason: string }
+  /** The conversation is to be compacted first. The model was not asked, or its provider has refused the request. */
+  | ({ kind: 'compact' } & TooLarge)
+  | NoAnswer
+)
+
+/** Why a step in which a model is asked has no answer. */
+export type NoAnswer =
   /** The run cannot continue. `transient`: the retries of a failure that may be retried are used up. */
   | { kind: 'failed'; code: string; reason: string; transient?: true }
   /** The attempt failed (it is in `failed`); the next one is due in `afterMs`, or at once if it asks another model. */
@@ -89,6 +116,23 @@ export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; ho
   /** The transcript needs values that are in the side store, which cannot be reached. */
   | { kind: 'archive_unavailable'; reason: string }
   | { kind: 'interrupted' }
+
+/** One piece of a compaction. */
+export type CompactResult = { failed?: FailedAttempt[]; facts?: AgentFacts } & (
+  | {
+      kind: 'compacted'
+      attempt: number
+      upToSeq: number
+      summary: string
+      messages: number
+      resultBytes?: number
+      model?: string
+      usage?: Usage
+      price?: ModelPrice
+      /** Another piece follows. */
+      more?: true
+    }
+  | NoAnswer
 )
 
 /** The data of a tool call, wherever it runs. */
@@ -320,6 +364,7 @@ export type CheckAnswerResult = ({ kind: 'fits' } & RecordedResult) | { kind: 'd
 /** The activities by name. */
 export interface PawlActivities {
   callModel(input: CallModelInput): Promise<CallModelResult>
+  compact(input: CompactInput): Promise<CompactResult>
   executeTool(input: ExecuteToolInput): Promise<ExecuteToolResult>
   verifyTool(input: VerifyToolInput): Promise<VerifyToolResult>
   flush(input: FlushInput): Promise<FlushResult>

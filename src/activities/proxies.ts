@@ -4,7 +4,15 @@ import { callIdOf } from '../session/events.ts'
 import { sessionIdOf } from '../session/protocol.ts'
 import type { JobInput, JobKind, JobOrder, JobResult, Ticket } from '../jobs/contract.ts'
 import { type Counted, countAttempt, type Earlier, reportOf } from './attempt.ts'
-import type { CallModelInput, ExecuteToolInput, PawlActivities, ToolCallInput } from './contract.ts'
+import type {
+  AskModelInput,
+  CallModelInput,
+  CompactInput,
+  CompactResult,
+  ExecuteToolInput,
+  PawlActivities,
+  ToolCallInput,
+} from './contract.ts'
 import type { Flusher } from './flusher.ts'
 import { startLiveRow } from './live-row.ts'
 import type { ActivityNeeds } from './needs.ts'
@@ -34,6 +42,19 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     const { sessionId, executionId } = order.ticket
     flusher.nudge({ sessionId, epoch, executionId, watermark, ...(origin && { origin }) }, client)
     const result = await run(order)
+    if (result) return result
+    if (untilServed) throw noExecutor(worker)
+    return { kind: 'not_served' }
+  }
+
+  async function compact(input: CompactInput): Promise<CompactResult> {
+    const { run: number, turn, prior, untilServed } = input
+    const { attempt, isGivenUp } = count({ prior, ...(untilServed && { uncounted: true }) })
+    if (isGivenUp) {
+      const reason = 'The compaction took too many worker processes with it.'
+      return { kind: 'failed', code: 'worker_died', reason, ...(attempt.failed.length > 0 && { failed: attempt.failed }) }
+    }
+    const result = await run(orderOf('compact', olderBy(waitedMs(), input), attempt, { call: `compaction:${number}:${turn}` }))
     if (result) return result
     if (untilServed) throw noExecutor(worker)
     return { kind: 'not_served' }
@@ -99,6 +120,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
 
   return {
     callModel,
+    compact,
     executeTool,
     async verifyTool(input) {
       const { call, tool } = aboutCall(input)
@@ -126,7 +148,7 @@ function waitedMs(): number {
 }
 
 /** The same call, so many milliseconds later. */
-function olderBy(ms: number, input: CallModelInput): CallModelInput {
+function olderBy<I extends AskModelInput>(ms: number, input: I): I {
   const { runMs, sessionMs, leftMs } = input
   return { ...input, runMs: runMs + ms, sessionMs: sessionMs + ms, ...(leftMs !== undefined && { leftMs: leftMs - ms }) }
 }

@@ -4,14 +4,15 @@ import type { Duration } from '../session/duration.ts'
 import type { AutomaticStrategy, CheckpointPolicy, CheckpointTrigger, RecoveryPolicy } from '../session/events.ts'
 import type { Json, JsonOf } from '../session/json.ts'
 import type { MemoryLimit } from '../session/memory.ts'
+import type { AgentCompaction, CompactionOptions } from './compaction.ts'
 import type { Hook, NamedHook } from './hook.ts'
-import type { Model } from './model.ts'
+import type { ModelChoice } from './model-choice.ts'
 import type { OutputPolicy } from './output-tool.ts'
 import type { PlanOption, PlanPolicy } from './plan-tools.ts'
 import type { Section } from './prompt.ts'
 import type { RetryOptions, RetryPolicy } from './retry.ts'
 import type { Slice, SlicesOf } from './slice.ts'
-import type { AgentContext, AnyServices, Tool } from './tool.ts'
+import type { AnyServices, Tool } from './tool.ts'
 
 /** Bounds of a run. */
 export interface AgentLimits {
@@ -54,13 +55,6 @@ export type CheckpointOption =
   | { every: Duration }
   /** After an event of one of these types. */
   | { on: readonly CheckpointTrigger[] }
-
-/** A Claude model's name, a `Model`, or a function that chooses one at every model call. */
-// oxlint-disable-next-line typescript/no-explicit-any -- a choice for any context fits where any is taken
-export type ModelChoice<C = any, S = any, L = any> =
-  | string
-  | Model
-  | ((ctx: AgentContext<C, S, L>) => string | Model | Promise<string | Model>)
 
 /** Options of `defineAgent`. */
 export interface AgentOptions<
@@ -128,6 +122,13 @@ export interface AgentOptions<
   /** Schema of a session's `context`, of zod or another library with Standard Schema; the context is checked before each model call. Default: any JSON, or none. */
   context?: C
   /**
+   * Whether a conversation that fills the model's window is summarised: from the share `at` of the window on, and once if the provider
+   * refuses a request as too large. The session's and the run's opening messages, the list of completed effects and the newest turns stay
+   * word for word; all messages stay in the session. Needs models whose `contextWindow` is known. Default: no; a run whose conversation is
+   * too long fails with `context_overflow`.
+   */
+  compaction?: true | CompactionOptions<StandardSchemaV1.InferInput<C>, S, SlicesOf<NoInfer<L>>>
+  /**
    * Schema of what a run gives, of zod or of another library with Standard Schema and Standard JSON Schema; its JSON form must be an object.
    * The model finishes a run by calling pawl's tool `submit_output`, and `run.result()` has the value as `output`: what the schema made of
    * it, as JSON of at most 250,000 bytes. An answer that does not match is returned to the model up to three times; then the run fails with
@@ -169,6 +170,8 @@ export interface Agent<C = any, N extends string = string, O = unknown> {
   readonly plan?: PlanPolicy
   /** The blocks of its memory, in the order of their declaration. */
   readonly memory: readonly MemoryLimit[]
+  /** When its conversations are summarised; absent: never. */
+  readonly compaction?: AgentCompaction
   /** Schema of a session's context. */
   readonly context?: StandardSchemaV1<C>
   /** What a run must give; absent: any answer ends it. */

@@ -6,11 +6,13 @@ import { milliseconds } from '../session/duration.ts'
 import type { CheckpointPolicy } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { isAgentName } from '../session/protocol.ts'
-import type { Agent, AgentOptions, ModelChoice, OutputIn } from './agent.ts'
+import type { Agent, AgentOptions, OutputIn } from './agent.ts'
 import { builtInNames, isReserved } from './built-in-tools.ts'
+import { type AgentCompaction, COMPACTION, compactionPolicy, windowProblem } from './compaction.ts'
 import { hooksOf } from './define-hook.ts'
 import { DeclarationError } from './errors.ts'
 import { isMemoryOption, MEMORY_EXPECTED } from './memory-tools.ts'
+import { isModelChoice, type ModelChoice } from './model-choice.ts'
 import { outputPolicy } from './output-tool.ts'
 import { planPolicy } from './plan-tools.ts'
 import { type Section, sections } from './prompt.ts'
@@ -55,9 +57,9 @@ const OPTIONS = options({
     (value) => Array.isArray(value) && value.every((one) => typeof one === 'function'),
     'a list of functions that return strings, such as sections.plan',
   ).optional(),
-  model: where<ModelChoice>(isModel, `${A_MODEL}, or a function that returns one`),
+  model: where<ModelChoice>(isModelChoice, `${A_MODEL}, or a function that returns one`),
   fallback: where<ModelChoice | readonly ModelChoice[]>(
-    (value) => (Array.isArray(value) ? value.every(isModel) : isModel(value)),
+    (value) => (Array.isArray(value) ? value.every(isModelChoice) : isModelChoice(value)),
     `${A_MODEL}, a function that returns one, or a list of these`,
   ).optional(),
   tools: where<readonly unknown[]>(Array.isArray, 'a list of tools').optional(),
@@ -78,6 +80,7 @@ const OPTIONS = options({
     'true, or { guidance } with true, false or a text that is not empty',
   ).optional(),
   memory: where<NonNullable<AgentOptions['memory']>>(isMemoryOption, MEMORY_EXPECTED).optional(),
+  compaction: COMPACTION.optional(),
   context: where<StandardSchemaV1>(isSchema, A_SCHEMA).optional(),
   output: where<StandardSchemaV1>(isSchema, A_SCHEMA).optional(),
 })
@@ -124,6 +127,12 @@ function declare(given: unknown): Agent {
   const plan = planPolicy(agent.plan)
   const unmet = unmetSection(agent.sections ?? [], { plan: plan !== undefined, memory: memory.length > 0 })
   if (unmet) throw bad(unmet)
+  const compaction = compactionPolicy(agent.compaction, bad)
+  const fallback = agent.fallback === undefined ? [] : [agent.fallback].flat()
+  const badWindow = modelsOf(agent.model, fallback, compaction).flatMap(([option, choice]) => {
+    return windowProblem(option, choice, compaction !== undefined) ?? []
+  })[0]
+  if (badWindow) throw bad(badWindow)
   const output = agent.output && outputPolicy(agent.name, agent.output)
   const builtIn = builtInNames({ ...defined({ plan, output }), memory })
   const hooks = hooksOf(agent.name, agent.hooks ?? [], (tool) => tools.has(tool) || builtIn.includes(tool), bad)
@@ -133,7 +142,7 @@ function declare(given: unknown): Agent {
     instructions: agent.instructions,
     sections: agent.sections ?? (memory.length > 0 ? [sections.memory] : []),
     model: agent.model,
-    fallback: agent.fallback === undefined ? [] : [agent.fallback].flat(),
+    fallback,
     tools,
     slices: [...slices.values()],
     hooks,
@@ -143,7 +152,7 @@ function declare(given: unknown): Agent {
     checkpoint: policyOf(agent.checkpoint) ?? 'turn',
     recovery: recoveryPolicy(agent.recovery),
     memory,
-    ...defined({ plan, context: agent.context, output }),
+    ...defined({ plan, compaction, context: agent.context, output }),
   }
 }
 
@@ -155,9 +164,17 @@ function unmetSection(given: readonly Section[], has: { plan: boolean; memory: b
   return unmet && `sections.${unmet} needs the option ${needs[unmet]}: add it, or leave the section out.`
 }
 
-function isModel(value: unknown): boolean {
-  if (typeof value === 'string') return value !== ''
-  return typeof value === 'function' || typeof (value as { generate?: unknown } | null | undefined)?.generate === 'function'
+/** The models of an agent, by their options. */
+function modelsOf(
+  model: ModelChoice,
+  fallback: readonly ModelChoice[],
+  compaction: AgentCompaction | undefined,
+): [option: string, choice: ModelChoice][] {
+  return [
+    ['model', model],
+    ...fallback.map((one, index): [string, ModelChoice] => [`fallback[${index}]`, one]),
+    ...(compaction?.model === undefined ? [] : [['compaction.model', compaction.model] as [string, ModelChoice]]),
+  ]
 }
 
 function isTool(value: unknown): value is Tool {

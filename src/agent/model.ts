@@ -26,6 +26,8 @@ export interface ModelRequest {
   volatileBlocks?: number
   /** The tools that the model may call. */
   tools: ToolDefinition[]
+  /** `compaction`: the request is to summarise a part of the conversation, which is its only message. Absent: it is a turn of the agent. */
+  purpose?: 'compaction'
   /** Upper bound of output tokens; absent: the model's own default. */
   maxTokens?: number
   /** The session's id. */
@@ -81,6 +83,11 @@ export interface Model {
    * of the same provider and account wait together when the provider has refused a call (`retry-after`). Default: one for all.
    */
   readonly account?: string
+  /**
+   * Tokens that it has room for, those of the request and of the answer together: an integer from 1. An agent with `compaction` needs it.
+   * Default: not known.
+   */
+  readonly contextWindow?: number
   /** What its answers cost. Recorded with each answer. Default: pawl's price table, by the model's name. */
   readonly price?: ModelPrice
   /** Makes one model call. Anything that it throws counts as a failed attempt. */

@@ -28,6 +28,7 @@ export type {
   BlobPlace,
   FailureReport,
   ListedCheckpoint,
+  ListedCompaction,
   ListedError,
   ListedMessage,
   ListedPending,

@@ -1,5 +1,5 @@
 // Asks the agent's model, or a fallback for it, and decides what follows a failure: another attempt, the next model, or the run's end.
-import type { CallModelResult, Fallback } from '../activities/contract.ts'
+import type { Fallback, NoAnswer } from '../activities/contract.ts'
 import type { Agent } from '../agent/agent.ts'
 import { isModelError } from '../agent/errors.ts'
 import type { Model, ModelRequest } from '../agent/model.ts'
@@ -16,7 +16,7 @@ import { readableBy, thoughtBy } from './thinking.ts'
 import { unlessAborted } from './unless-aborted.ts'
 
 /** The model failed, or the function that chooses it: another model may answer the same request. */
-class ModelFailed extends Error {
+export class ModelFailed extends Error {
   /** Its name, if it was called. */
   readonly model: string | undefined
 
@@ -36,6 +36,9 @@ class Gated extends Error {
   }
 }
 
+/** What of an agent says which models are asked, and how often. */
+export type AsksModel = Pick<Agent, 'name' | 'model' | 'fallback' | 'retry'>
+
 /** A request of an attempt. */
 export interface Asking {
   gates: RateGate
@@ -43,14 +46,17 @@ export interface Asking {
   attempt: Pick<AttemptSoFar, 'number' | 'fallback'>
   ctx: AgentContext
   signal: AbortSignal
+  /** Looks at the model before it is asked. What it throws is no failure of the model's. */
+  check?(model: Model): void
 }
 
 /** The checked answer of the model whose turn it is. @throws an error for `afterFailure`. */
-export async function askModel(agent: Agent, { request, attempt, ctx, signal, gates }: Asking): Promise<ModelAnswer> {
+export async function askModel(agent: AsksModel, { request, attempt, ctx, signal, gates, check }: Asking): Promise<ModelAnswer> {
   let name: string | undefined
   let gate: string | undefined
+  const model = await chosenModel(agent, attempt.fallback, ctx)
+  check?.(model)
   try {
-    const model = await modelOf(agent, attempt.fallback, ctx)
     gate = gateOf(model)
     const afterMs = await waitAtGate(gates, gate, callOf(request), signal)
     if (afterMs > 0) throw new Gated(afterMs)
@@ -70,8 +76,17 @@ export async function askModel(agent: Agent, { request, attempt, ctx, signal, ga
 
 const callOf = ({ sessionId, run, turn }: ModelRequest): string => `${sessionId} ${run} ${turn}`
 
+/** The model whose turn it is. @throws ModelFailed. */
+async function chosenModel(agent: AsksModel, to: Fallback | undefined, ctx: AgentContext): Promise<Model> {
+  try {
+    return await modelOf(agent, to, ctx)
+  } catch (error) {
+    throw new ModelFailed(error, undefined)
+  }
+}
+
 /** A deploy may have shortened the list. */
-async function modelOf({ model, fallback }: Agent, to: Fallback | undefined, ctx: AgentContext): Promise<Model> {
+async function modelOf({ model, fallback }: AsksModel, to: Fallback | undefined, ctx: AgentContext): Promise<Model> {
   const choice = to ? (fallback[to.at - 1] ?? fallback.at(-1) ?? model) : model
   const chosen = typeof choice === 'function' ? await choice(ctx) : choice
   if (typeof chosen !== 'string') return chosen
@@ -82,7 +97,7 @@ async function modelOf({ model, fallback }: Agent, to: Fallback | undefined, ctx
 
 /** Who failed, and how much time is left. */
 export interface Failing {
-  agent: Agent
+  agent: Pick<Agent, 'retry' | 'fallback'>
   worker: string
   /** The attempt; its failure is added to `failed`. */
   attempt: AttemptSoFar
@@ -90,7 +105,7 @@ export interface Failing {
 }
 
 /** What follows the failure of an attempt. */
-export function afterFailure({ agent, worker, attempt, timeLeft }: Failing, thrown: unknown): CallModelResult {
+export function afterFailure({ agent, worker, attempt, timeLeft }: Failing, thrown: unknown): NoAnswer {
   // If the deadline comes first, the run ends then.
   if (thrown instanceof Gated) return { kind: 'gated', afterMs: Math.max(0, Math.min(thrown.afterMs, timeLeft())) }
   const { cause: error, model } = thrown instanceof ModelFailed ? thrown : { cause: thrown }

@@ -7,60 +7,33 @@ import type { AgentContext } from '../agent/tool.ts'
 import type { Resolution } from '../session/events.ts'
 import { type HookOutcome, type HookRun, saidBy } from '../session/hooks.ts'
 import type { JsonObject } from '../session/json.ts'
-import { messagesFor, systemTextsOf, withAnswers } from '../session/transcript.ts'
+import { messagesFor, systemTextsOf } from '../session/model-messages.ts'
+import { withAnswers } from '../session/transcript.ts'
 import { agentContext } from './agent-context.ts'
-import { factsOf } from './agent-facts.ts'
 import { afterFailure, askModel } from './ask-model.ts'
-import { failedAttempt } from './attempt.ts'
 import { cutCall } from './check-response.ts'
 import { contextProblem } from './context-check.ts'
 import type { ModelAnswer } from './contract.ts'
-import { type CallDeadline, signalUntil, startDeadline } from './deadline.ts'
-import { ArchiveUnavailable, archiveAway, notServed, StaleWatermark, TryAgain } from './errors.ts'
+import { type CallDeadline, signalUntil } from './deadline.ts'
 import { isFinal, runHooksBefore, runHooksOfCall, runHooksOfFinal } from './model-call-hooks.ts'
+import { deadlineExceeded, modelStep } from './model-step.ts'
 import type { Job, JobNeeds } from './needs.ts'
 import { type Prompt, renderPrompt, withVolatile } from './prompt.ts'
 import { hookRoom, type HookRunner } from './run-hooks.ts'
 import { resolveCall } from './resolve.ts'
+import { CompactionDue, sizing } from './request-size.ts'
 import { outputMissing } from './run-output.ts'
 import type { SessionView } from './session-views.ts'
 import { defined } from '../session/defined.ts'
 
-const STORE_RETRY_MS = 500
-
 /** Carries out the job. @throws TryAgain. */
 export async function callModel(needs: JobNeeds, job: Job, input: CallModelInput): Promise<CallModelResult> {
-  const agent = needs.agents.get(input.agent)
-  if (!agent) {
-    if (!input.untilServed) return { kind: 'not_served' }
-    throw notServed(needs.worker, `the agent "${input.agent}"`)
-  }
-  const deadline = startDeadline(agent, input)
-  const { sessionId, executionId, attempt } = job
-  const failed = [...attempt.failed]
+  // Recorded however the call ends.
   const hooks: HookOutcome[] = []
-  const facts = factsOf(agent)
-  const withFacts = (result: CallModelResult): CallModelResult => ({
-    ...result,
-    ...(failed.length > 0 && { failed }),
-    ...(hooks.length > 0 && { hooks }),
-    ...(input.known !== facts.digest && { facts }),
-  })
-  try {
-    const { epoch, watermark, origin } = input
-    const view = await needs.views.view({ sessionId, epoch, executionId, watermark, ...(origin && { origin }) }, job.along)
-    // `answer` may add to the failed attempts and to the hooks, which the result must include.
-    return withFacts(await answer(needs, agent, { ...input, deadline, hooks }, { ...job, attempt: { ...attempt, failed } }, view))
-  } catch (error) {
-    if (error instanceof StaleWatermark) return withFacts({ kind: 'stale_watermark' })
-    if (error instanceof ArchiveUnavailable) {
-      if (input.untilServed) throw archiveAway(error.message)
-      return withFacts({ kind: 'archive_unavailable', reason: error.message })
-    }
-    // Not a failure of the model: the events could not be read at the moment.
-    const unread = failedAttempt(attempt.number, error, { retryable: true, worker: needs.worker })
-    throw new TryAgain('AttemptFailed', unread.message, { afterMs: STORE_RETRY_MS, failed: unread })
-  }
+  const result = await modelStep<CallModelResult>(needs, job, input, ({ agent, deadline, job: counted, view }) =>
+    answer(needs, agent, { ...input, deadline, hooks }, counted, view),
+  )
+  return hooks.length > 0 ? { ...result, hooks } : result
 }
 
 /** A model call with its deadline. */
@@ -89,7 +62,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
     input.hooks.push(...before.runs)
     if (before.stopped) return stoppedBy(before.stopped)
     const { hooks: _, ...answered } =
-      job.answer ?? (await newAnswer(agent, view, { job, ctx, signal, gates: needs.gates, hooks: before.runs }))
+      job.answer ?? (await newAnswer(agent, view, { job, ctx, signal, gates: needs.gates, worker: needs.worker, hooks: before.runs }))
     const { calls, runs } = await resolveCalls(agent, answered, input, view, runner)
     const outputProblem = agent.output && isFinal(answered) ? outputMissing(answered.stopReason) : undefined
     const ofAnswer = outputProblem === undefined ? [...runs, ...(await runHooksOfFinal(runner, answered, calls, turn))] : runs
@@ -105,13 +78,14 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
   } catch (error) {
     if (job.link.signal.aborted) return { kind: 'interrupted' }
     if (signal.aborted) return deadlineExceeded(deadline)
+    if (error instanceof CompactionDue) return { kind: 'compact', ...error.tooLarge }
     return afterFailure({ agent, worker: needs.worker, attempt: job.attempt, timeLeft: deadline.leftMs }, error)
   } finally {
     end()
   }
 }
 
-interface Asked extends Pick<JobNeeds, 'gates'> {
+interface Asked extends Pick<JobNeeds, 'gates' | 'worker'> {
   job: Job
   ctx: AgentContext
   signal: AbortSignal
@@ -119,10 +93,14 @@ interface Asked extends Pick<JobNeeds, 'gates'> {
   hooks: HookOutcome[]
 }
 
-async function newAnswer(agent: Agent, view: SessionView, { job, ctx, signal, gates, hooks }: Asked): Promise<ModelAnswer> {
+async function newAnswer(agent: Agent, view: SessionView, { job, ctx, signal, gates, worker, hooks }: Asked): Promise<ModelAnswer> {
   const prompt = await renderPrompt(agent, view, ctx)
-  const request = requestOf(agent, withAnswers(view.transcript, hooks), prompt, ctx)
-  const asked = await askModel(agent, { request, attempt: job.attempt, ctx, signal, gates })
+  const transcript = withAnswers(view.transcript, hooks)
+  const request = requestOf(agent, transcript, prompt, ctx)
+  const size = sizing(agent, transcript, request, { volatile: prompt.volatile, log: ctx.log })
+  const asked = await size.unlessRefused(worker, job.attempt, () =>
+    askModel(agent, { request, attempt: job.attempt, ctx, signal, gates, check: size.check }),
+  )
   const answer = { ...asked, promptDigest: prompt.digest, ...(hooks.length > 0 && { hooks }) }
   // Resolving its calls and its hooks run user code, which may end this process.
   if (answer.content.some(({ type }) => type === 'tool_use') || agent.hooks.length > 0) job.link.answered(answer)
@@ -153,10 +131,6 @@ function toolsOf(agent: Agent): ToolDefinition[] {
 
 function isEmpty(metadata: JsonObject | undefined): boolean {
   return metadata === undefined || Object.keys(metadata).length === 0
-}
-
-function deadlineExceeded({ reason }: CallDeadline): CallModelResult {
-  return { kind: 'failed', code: 'deadline_exceeded', reason }
 }
 
 async function resolveCalls(

@@ -80,7 +80,7 @@ function saysSomething(block: AssistantBlock): boolean {
 function noRoom(): ModelError {
   return new ModelError(
     'context_overflow',
-    'The conversation fills the model’s context window and leaves no room for an answer. Abandon the run or go back (`recover`, `rollback`).',
+    'The conversation fills the model’s context window and leaves no room for an answer. Declare `compaction` for the agent and continue the run, or abandon it or go back (`recover`, `rollback`).',
     { retryable: false },
   )
 }

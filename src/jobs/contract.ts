@@ -5,7 +5,7 @@ import type { FailedAttempt, LogEntry, Watermark } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 
 /** The activities that run user code. */
-export type JobKind = 'callModel' | 'executeTool' | 'verifyTool' | 'resolveTool' | 'checkAnswer' | 'endHooks'
+export type JobKind = 'callModel' | 'compact' | 'executeTool' | 'verifyTool' | 'resolveTool' | 'checkAnswer' | 'endHooks'
 
 /** The input of each kind of job. */
 export type JobInput<K extends JobKind> = Parameters<PawlActivities[K]>[0]

@@ -1,5 +1,5 @@
 // The deadline of a model call. Durations only: this machine's clock need not be the server's.
-import type { CallModelInput } from '../activities/contract.ts'
+import type { AskModelInput } from '../activities/contract.ts'
 import type { Agent } from '../agent/agent.ts'
 import { TOO_LATE } from '../session/deadlines.ts'
 import { LONGEST_MS } from '../session/duration.ts'
@@ -13,7 +13,7 @@ export interface CallDeadline {
 }
 
 /** Counts from now on; `agent` is this worker's own, whatever the session knows of another one. */
-export function startDeadline({ limits, sessionLimits }: Agent, { runMs, sessionMs, leftMs }: CallModelInput): CallDeadline {
+export function startDeadline({ limits, sessionLimits }: Agent, { runMs, sessionMs, leftMs }: AskModelInput): CallDeadline {
   const since = performance.now()
   let first = { leftMs: Number.POSITIVE_INFINITY, reason: '' }
   const consider = (left: number, reason: string): void => {

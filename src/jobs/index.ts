@@ -1,5 +1,6 @@
 // The jobs of an executor, by kind.
 import { callModel } from './call-model.ts'
+import { compact } from './compact.ts'
 import type { JobInput, JobKind, JobResult } from './contract.ts'
 import { endHooks } from './end-hooks.ts'
 import { executeTool } from './execute-tool.ts'
@@ -9,7 +10,7 @@ import { verifyTool } from './verify-tool.ts'
 
 type CarryOut<K extends JobKind> = (needs: JobNeeds, job: Job, input: JobInput<K>) => Promise<JobResult<K>>
 
-const JOBS: { [K in JobKind]: CarryOut<K> } = { callModel, executeTool, verifyTool, resolveTool, checkAnswer, endHooks }
+const JOBS: { [K in JobKind]: CarryOut<K> } = { callModel, compact, executeTool, verifyTool, resolveTool, checkAnswer, endHooks }
 
 /** Carries out a job. @throws TryAgain, and errors of user code that the activity must fail with. */
 export function carryOut<K extends JobKind>(kind: K, needs: JobNeeds, job: Job, input: JobInput<K>): Promise<JobResult<K>> {

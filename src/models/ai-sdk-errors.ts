@@ -39,7 +39,7 @@ const WHAT_NEXT: Partial<Record<string, string>> = {
   authentication_error: 'Check the API key in the worker’s environment, or that of the provider passed to aiSdk().',
   billing_error: 'Check the plan and the credit of the account with the provider.',
   context_overflow:
-    'Abandon the run or go back (`recover`, `rollback`), or make messages, images and tool results smaller, or `maxTokens` lower.',
+    'Declare `compaction` for the agent and continue the run, or abandon it or go back (`recover`, `rollback`); or make messages, images and tool results smaller, or `maxTokens` lower.',
   invalid_request_error: 'Correct the part that it names: settings of aiSdk(), instructions, tools or messages.',
   no_api_key: 'Set it in the worker’s environment, or pass it when you make the provider.',
   not_found_error: 'Check the name of the model and the address of the provider.',

@@ -27,6 +27,8 @@ export interface AiSdkOptions {
    * limit each model by itself.
    */
   account?: string
+  /** Tokens that the model has room for, an integer from 1, for agents with `compaction`. Default: as published for the `modelId`, where pawl knows it. */
+  contextWindow?: number
   /** What the answers cost, in US dollars per million tokens. Default: pawl's price table, by the name of the model that answered. */
   price?: ModelPrice
 }
@@ -60,6 +62,7 @@ const OPTIONS = options({
   provider: NAME.optional(),
   account: NAME.optional(),
   price: modelPriceOption.optional(),
+  contextWindow: integer(1).optional(),
 })
 
 const DEFAULT_TIMEOUT_MS = 600_000

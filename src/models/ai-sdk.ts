@@ -1,5 +1,7 @@
 // A language model of the AI SDK as a Model: one streamed call, never retried here (the workflow does that).
+import { contextWindowOf } from '../agent/context-windows.ts'
 import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
+import { defined } from '../session/defined.ts'
 import { answerCut, answerTimedOut, callErrorOf, isProviderDataRefused } from './ai-sdk-errors.ts'
 import { type AiSdkOptions, checkAiSdk } from './ai-sdk-options.ts'
 import { hasProviderData, promptOf, toolsOf, withoutProviderData } from './ai-sdk-prompt.ts'
@@ -30,6 +32,7 @@ export function aiSdk(model: LanguageModel, options: AiSdkOptions = {}): Model {
     provider: options.provider ?? provider,
     account,
     ...(price && { price }),
+    ...defined({ contextWindow: options.contextWindow ?? contextWindowOf(modelId) }),
     async generate(request, ctx) {
       ctx.signal.throwIfAborted()
       try {

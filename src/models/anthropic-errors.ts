@@ -17,7 +17,7 @@ const WHAT_NEXT: Record<string, string> = {
     'pawl retries it according to the agent’s `retry`; if it persists, check the network, the proxy and ANTHROPIC_BASE_URL.',
   invalid_request_error: 'Correct the part that it names: options of anthropic(), instructions, tools or messages.',
   context_overflow:
-    'Abandon the run or go back (`recover`, `rollback`), or make messages, images and tool results smaller, or `maxTokens` lower.',
+    'Declare `compaction` for the agent and continue the run, or abandon it or go back (`recover`, `rollback`); or make messages, images and tool results smaller, or `maxTokens` lower.',
   not_found_error: 'Check the name of the model and ANTHROPIC_BASE_URL.',
   permission_error: 'Check the permissions of the API key.',
   rate_limit_error: 'pawl retries it when the API allows; if it persists, run fewer sessions at once or request a higher limit.',

@@ -45,6 +45,11 @@ export interface AnthropicOptions {
   client?: MessagesClient
   /** What the answers cost, in US dollars per million tokens: for a discount, or a list of another provider. Default: pawl's price table. */
   price?: ModelPrice
+  /**
+   * Tokens that the model has room for, an integer from 1, for agents with `compaction`. Default: as published for the model, where pawl knows
+   * it.
+   */
+  contextWindow?: number
   /** Other parameters of a Messages request: `stop_sequences`, `metadata`, `service_tier`, … Default: nothing. */
   params?: Partial<Omit<MessageCreateParamsStreaming, 'model' | 'messages' | 'system' | 'tools' | 'stream' | 'max_tokens' | 'thinking'>>
 }
@@ -63,6 +68,7 @@ const OPTIONS = options({
     'a client of the Anthropic SDK',
   ).optional(),
   price: modelPriceOption.optional(),
+  contextWindow: integer(1).optional(),
   params: where<object>(
     (value) => typeof value === 'object' && value !== null,
     'an object with parameters of a Messages request',

@@ -1,7 +1,9 @@
 // Claude as a Model: one streamed call of Anthropic's Messages API, never retried here (the workflow does that).
 import { createHash } from 'node:crypto'
 import Anthropic from '@anthropic-ai/sdk'
+import { contextWindowOf } from '../agent/context-windows.ts'
 import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
+import { defined } from '../session/defined.ts'
 import { callTimedOut, isThinkingRefused, modelErrorOf, noApiKey, streamCut } from './anthropic-errors.ts'
 import { hasThinking, withoutThinking } from './anthropic-messages.ts'
 import { type AnthropicOptions, checkModel, type MessagesClient } from './anthropic-options.ts'
@@ -35,6 +37,7 @@ export function anthropic(model: string, options: AnthropicOptions = {}): Model 
       return accountOf(options)
     },
     ...(options.price && { price: options.price }),
+    ...defined({ contextWindow: options.contextWindow ?? contextWindowOf(model) }),
     async generate(request, ctx) {
       ctx.signal.throwIfAborted()
       try {

@@ -1,32 +1,48 @@
 // The effects of a session's calls, as far as they completed or may have: what no rollback and no restart undoes.
 import type { EffectReport, SessionEvent } from './events.ts'
+import type { Json } from './json.ts'
 import { defined } from './defined.ts'
+import { cutText } from './texts.ts'
 
 /** An effect, and the `seq` of the event that says how it stands. */
 export interface NotedEffect extends EffectReport {
   seq: number
+  /** The `seq` of its first outcome. */
+  since: number
+  /** The beginning of its arguments, as JSON; absent: of a call that the events do not issue. */
+  args?: string
 }
+
+/** Bytes of arguments that are kept. */
+const ARGS_BYTES = 300
 
 /** Effects by call, in the order of their outcomes. */
 export interface Effects {
   /** The effect of each call's tool. */
   kinds: Map<string, string>
+  /** By call, the beginning of the arguments of effects. */
+  args: Map<string, string>
   byCall: Map<string, NotedEffect>
 }
 
 /** The effects of no events. */
 export function noEffects(): Effects {
-  return { kinds: new Map(), byCall: new Map() }
+  return { kinds: new Map(), args: new Map(), byCall: new Map() }
 }
 
 /** Notes what an event says of an effect, in place. */
-export function noteEffect({ kinds, byCall }: Effects, event: SessionEvent): void {
+export function noteEffect({ kinds, args, byCall }: Effects, event: SessionEvent): void {
   if (event.type === 'tool_issued') kinds.set(event.callId, event.effect)
+  const given = event.type === 'tool_issued' || event.type === 'approval_decided' ? event.input : undefined
+  if (given !== undefined && 'callId' in event && kinds.get(event.callId) !== 'read') {
+    args.set(event.callId, beginningOf(given))
+  }
   if (event.type === 'hook_answered' || event.type === 'emitted' || !('callId' in event) || kinds.get(event.callId) === 'read') return
   const { callId, tool, seq } = event
   const note = (status: EffectReport['status'], effectId?: string): void => {
+    const { since = seq } = byCall.get(callId) ?? {}
     byCall.delete(callId)
-    byCall.set(callId, { callId, tool, status, ...defined({ effectId }), seq })
+    byCall.set(callId, { callId, tool, status, ...defined({ effectId, args: args.get(callId) }), seq, since })
   }
   switch (event.type) {
     case 'tool_completed':
@@ -44,6 +60,15 @@ export function noteEffect({ kinds, byCall }: Effects, event: SessionEvent): voi
       if (kinds.get(callId) === 'idempotent' && (event.attempt > 0 || event.code === 'interrupted')) note('unknown')
       return
     default:
+  }
+}
+
+function beginningOf(args: Json): string {
+  try {
+    return cutText(JSON.stringify(args), ARGS_BYTES)
+  } catch {
+    // Nested deeper than the stack.
+    return '…'
   }
 }
 

@@ -13,6 +13,8 @@ const ALL: Record<EventType, true> = {
   recovery_refused: true,
   model_attempt_failed: true,
   model_completed: true,
+  compacted: true,
+  compaction_failed: true,
   hook_answered: true,
   hooks_ended: true,
   tool_issued: true,

@@ -248,7 +248,8 @@ export type EventBody =
   | { type: 'turn_started'; run: number; turn: number; takes: string[] }
   /** A worker that makes a model call declares the agent for the first time, or otherwise than before. */
   | ({ type: 'agent_declared' } & AgentFacts)
-  | { type: 'model_attempt_failed'; run: number; turn: number; error: FailedAttempt }
+  /** `purpose`: it was not a call of the turn, but one that summarises the conversation. */
+  | { type: 'model_attempt_failed'; run: number; turn: number; error: FailedAttempt; purpose?: 'compaction' }
   | {
       type: 'model_completed'
       run: number
@@ -268,6 +269,45 @@ export type EventBody =
       promptDigest?: string
       /** The agent has an `output`, and this final answer does not give it: what the model is told. */
       outputProblem?: string
+    }
+  /**
+   * From here on, the model sees a summary in place of the messages up to the event `upToSeq`; the messages stay in the session. A long part is
+   * summarised in several of these, each with what the one before says. `usage` and `model`: of the call that wrote the summary, if pawl made one.
+   */
+  | {
+      type: 'compacted'
+      run: number
+      turn: number
+      /** Of the call that wrote the summary. */
+      attempt: number
+      /** The last event of the summarised part; 0: nothing is summarised. */
+      upToSeq: number
+      /** Of everything up to `upToSeq`. */
+      summary: string
+      /** How many messages it replaces that the model saw before. */
+      messages: number
+      /** Tokens of the request that was too large, measured or estimated. */
+      tokens: number
+      /** Tokens that the model has room for. */
+      window: number
+      /** The provider had refused the request. */
+      forced?: true
+      /** Results of earlier calls that the model still sees are shortened to this many bytes. */
+      resultBytes?: number
+      model?: string
+      usage?: Usage
+      price?: ModelPrice
+    }
+  /** The conversation could not be summarised, and stays as it was. */
+  | {
+      type: 'compaction_failed'
+      run: number
+      turn: number
+      code: string
+      reason: string
+      tokens: number
+      window: number
+      forced?: true
     }
   /**
    * A hook ran. Before a model call: recorded with its result, whether that is an answer or a failure. `args`: the model's own arguments,

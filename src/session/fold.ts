@@ -1,5 +1,5 @@
 // The fold: applies each event to a session's state. The workflow, the activities and the store's rebuild share this code.
-import { addUsage, NO_USAGE } from './content.ts'
+import { addUsage, NO_USAGE, type Usage } from './content.ts'
 import { countsFrom } from './deadlines.ts'
 import { shortHash } from './digest.ts'
 import type { EffectReport, EventOf, SessionEvent } from './events.ts'
@@ -84,6 +84,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
     case 'emitted':
     case 'answer_received':
     case 'recovery_refused':
+    case 'compaction_failed':
       return
     case 'session_resumed':
       state.epoch = event.executionId
@@ -115,7 +116,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
       return
     case 'model_attempt_failed':
       if (!state.current) return
-      state.current.modelAttempts = event.error.attempt
+      if (event.purpose === undefined) state.current.modelAttempts = event.error.attempt
       limit(state, state.current)
       return
     case 'agent_declared': {
@@ -126,6 +127,9 @@ export function apply(state: SessionState, event: SessionEvent): void {
     }
     case 'model_completed':
       completeModelCall(state, event)
+      return
+    case 'compacted':
+      if (event.usage && state.current) spend(state, state.current, event.usage)
       return
     case 'hook_answered':
       heedHook(state, event)
@@ -279,11 +283,16 @@ function completeModelCall(state: SessionState, event: EventOf<'model_completed'
   limit(state, run)
   if (state.recovered?.strategy === 'continue_run') endSeries(state)
   run.stopReason = event.stopReason
-  run.usage = addUsage(run.usage, event.usage)
-  state.usage = addUsage(state.usage, event.usage)
+  spend(state, run, event.usage)
   countBadOutput(run, event)
   if (run.calls.length > 0) run.phase = 'tools'
   else run.phase = event.stopReason === 'pause_turn' || event.outputProblem !== undefined ? 'turn_due' : 'answered'
+}
+
+/** Tokens that the session and its run have used. */
+function spend(state: SessionState, run: RunState, usage: Usage): void {
+  run.usage = addUsage(run.usage, usage)
+  state.usage = addUsage(state.usage, usage)
 }
 
 /** A run has the limits of the worker that made its newest model call. */

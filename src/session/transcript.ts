@@ -1,5 +1,14 @@
 // The transcript: the messages that are sent to a model, folded from a session's events.
-import { type AssistantBlock, type ContentBlock, isImageSource, type Message, type ToolResultBlock, type UserBlock } from './content.ts'
+import {
+  type AssistantBlock,
+  type ContentBlock,
+  isImageSource,
+  type Message,
+  type ToolResultBlock,
+  type Usage,
+  type UserBlock,
+} from './content.ts'
+import { defined } from './defined.ts'
 import { placeholderOf } from './blobs.ts'
 import { type Effects, effectsAbove, forgetEffects, noEffects, noteEffect } from './effects.ts'
 import { noteOn } from './recovery-note.ts'
@@ -49,6 +58,25 @@ export interface Transcript {
   notes: Note[]
   /** Messages of hooks for the next model call only. */
   systemMessages: string[]
+  /** Compactions that hold, the newest last. */
+  compactions: Compaction[]
+  /** The newest attempt to compact that failed since the last going back. */
+  compactionFailed: EventOf<'compaction_failed'> | null
+  /** The turn in which a provider's refusal has forced a compaction, whether or not that succeeded. */
+  forcedIn: { run: number; turn: number } | null
+  /** What the newest answer and the request for it were measured at; null if the messages before it are no longer the same. */
+  measured: Measured | null
+}
+
+/** That the model sees a summary of the messages up to an event. */
+export type Compaction = Pick<EventOf<'compacted'>, 'seq' | 'run' | 'turn' | 'upToSeq' | 'summary' | 'window' | 'resultBytes' | 'forced'>
+
+/** What a provider has counted. */
+export interface Measured {
+  /** Tokens of a request and of the answer to it. */
+  tokens: number
+  /** How many messages that is. */
+  messages: number
 }
 
 /** The calls of one answer, by the ids that the model sees. */
@@ -68,7 +96,7 @@ interface TurnCalls {
 }
 
 /** A text for the model that no one has said: about effects that the transcript no longer shows, or what a hook has added. */
-interface Note {
+export interface Note {
   /** How many messages come before it. */
   after: number
   /** The event that cut the transcript, or that of the hook. */
@@ -85,6 +113,8 @@ interface NewestRun {
   seq: number
   from: number
   took: Map<string, WaitingMessage>
+  /** The message that opened it. */
+  opener: string
   metadata: JsonObject
 }
 
@@ -106,11 +136,15 @@ export function emptyTranscript(): Transcript {
     completed: new Map(),
     keys: new Map(),
     pendingKeys: new Map(),
-    newestRun: { run: 0, seq: 0, from: 0, took: new Map(), metadata: {} },
+    newestRun: { run: 0, seq: 0, from: 0, took: new Map(), opener: '', metadata: {} },
     effects: noEffects(),
     refused: new WeakSet(),
     notes: [],
     systemMessages: [],
+    compactions: [],
+    compactionFailed: null,
+    forcedIn: null,
+    measured: null,
   }
 }
 
@@ -138,6 +172,13 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
       return
     case 'model_completed':
       addAnswer(transcript, event)
+      return
+    case 'compacted':
+      addCompaction(transcript, event)
+      return
+    case 'compaction_failed':
+      transcript.compactionFailed = event
+      noteForced(transcript, event)
       return
     case 'hook_answered':
       Object.assign(transcript, withAnswers(transcript, [event], event.seq))
@@ -174,6 +215,8 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
       closeCalls(transcript, event.seq)
       return
     case 'recovery_started':
+      transcript.compactionFailed = null
+      transcript.forcedIn = null
       if (event.strategy === 'restart_run') restartNewestRun(transcript, event.seq)
       else if (event.strategy === 'selective') reopenTurn(transcript, event)
       else {
@@ -254,7 +297,7 @@ export function withCallIds(content: readonly AssistantBlock[], run: number, tur
 
 function startRun(transcript: Transcript, { run, messageId, seq }: EventOf<'run_started'>): void {
   const metadata = transcript.waiting.get(messageId)?.metadata ?? {}
-  transcript.newestRun = { run, seq, from: transcript.messages.length, took: new Map(), metadata }
+  transcript.newestRun = { run, seq, from: transcript.messages.length, took: new Map(), opener: messageId, metadata }
 }
 
 function takeMessages(transcript: Transcript, { takes, seq }: EventOf<'turn_started'>): void {
@@ -276,8 +319,35 @@ function addAnswer(transcript: Transcript, event: EventOf<'model_completed'>): v
   transcript.closed = null
   transcript.systemMessages = []
   addAnswerMessage(transcript, event)
+  transcript.measured = measuredAt(transcript, event.usage)
   if (event.outputProblem === undefined) return
   transcript.notes.push({ after: transcript.messages.length, seq: event.seq, text: fromSystem(event.outputProblem) })
+}
+
+/** Some models report no usage. */
+function measuredAt({ messages }: Transcript, usage: Usage): Measured | null {
+  const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
+  const input = input_tokens + cache_creation_input_tokens + cache_read_input_tokens
+  return input > 0 ? { tokens: input + output_tokens, messages: messages.length } : null
+}
+
+function addCompaction(transcript: Transcript, event: EventOf<'compacted'>): void {
+  const { seq, run, turn, upToSeq, summary, window, resultBytes, forced } = event
+  transcript.compactions.push({ seq, run, turn, upToSeq, summary, window, ...defined({ resultBytes, forced }) })
+  transcript.compactionFailed = null
+  transcript.measured = null
+  noteForced(transcript, event)
+}
+
+function noteForced(transcript: Transcript, { forced, run, turn }: EventOf<'compacted' | 'compaction_failed'>): void {
+  if (forced) transcript.forcedIn = { run, turn }
+}
+
+/** A summary of messages that have left the transcript no longer holds. */
+function dropCompactions(transcript: Transcript, holds: (compaction: Compaction) => boolean): void {
+  transcript.compactions = transcript.compactions.filter(holds)
+  transcript.compactionFailed = null
+  transcript.measured = null
 }
 
 function addAnswerMessage(transcript: Transcript, event: EventOf<'model_completed'>): void {
@@ -435,6 +505,8 @@ function cut(transcript: Transcript, seq: number, keptSeq: number): void {
   transcript.open = null
   transcript.closed = null
   transcript.notes = transcript.notes.filter((note) => note.seq <= keptSeq)
+  // One that was made later holds, too, if all that it summarises has stayed: otherwise a restart would pay for it again.
+  dropCompactions(transcript, ({ upToSeq }) => upToSeq <= keptSeq)
   const effects = effectsAbove(transcript.effects, keptSeq)
   if (effects.length === 0) return
   transcript.notes.push({ after: transcript.messages.length, seq, text: noteOn(effects, transcript.completed) })
@@ -452,29 +524,9 @@ export function withAnswers(transcript: Transcript, runs: readonly HookRun[], se
   }
 }
 
-function fromSystem(text: string): string {
+/** The text as one that no user has said. */
+export function fromSystem(text: string): string {
   return `[From the system, not from the user]\n${text}`
-}
-
-/** The messages for the model: those of the transcript except refused answers, with notes in their places. */
-export function messagesFor({ messages, notes, refused }: Transcript): Message[] {
-  const all: Message[] = []
-  let next = 0
-  for (const [index, message] of messages.entries()) {
-    for (; (notes[next]?.after ?? Infinity) <= index; next++) all.push(noteMessage(notes[next]))
-    if (!refused.has(message)) all.push(message)
-  }
-  for (; next < notes.length; next++) all.push(noteMessage(notes[next]))
-  return all
-}
-
-/** What hooks say to the model in its next call alone. */
-export function systemTextsOf({ systemMessages }: Transcript): string[] {
-  return systemMessages.map(fromSystem)
-}
-
-function noteMessage(note: Note | undefined): Message {
-  return { role: 'user', content: note?.text ?? '' }
 }
 
 function truncate(transcript: Transcript, length: number): void {
@@ -489,6 +541,7 @@ function rollBack(transcript: Transcript, { toSeq, upToSeq, keepsRun, keys, agai
   if (keys === 'forgotten') forgetKeys(transcript, toSeq)
   cut(transcript, at, toSeq)
   if (keepsRun) return
+  dropCompactions(transcript, ({ seq }) => seq <= toSeq)
   for (const [messageId, { seq }] of transcript.waiting) if (seq <= upToSeq) transcript.waiting.delete(messageId)
   const { took } = transcript.newestRun
   const saidAgain = (again?.messages ?? []).flatMap(({ messageId }): [string, WaitingMessage][] => {

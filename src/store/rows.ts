@@ -103,6 +103,34 @@ export interface ToolCallRow {
   completedAt: Date | null
 }
 
+/** That a part of a conversation was replaced by a summary, for the model. */
+export interface ListedCompaction {
+  /** The event that records it. */
+  seq: number
+  /** Number of the run. */
+  run: number
+  /** Number of the turn before whose model call it was made. */
+  turn: number
+  /** When. */
+  at: Date
+  /** The last event of what the summary replaces; 0: nothing is replaced, results are shortened. */
+  upToSeq: number
+  /** Of everything up to there. */
+  summary: string
+  /** How many messages it replaces beside those that the summary before it has replaced. */
+  messages: number
+  /** Tokens of the request that was too large, measured or estimated. */
+  tokens: number
+  /** Tokens that the model had room for. */
+  window: number
+  /** Whether the provider had refused the request. */
+  forced: boolean
+  /** Bytes to which results of earlier calls were shortened; null: they were not. */
+  resultBytes: number | null
+  /** The model that wrote the summary; null: none of pawl's asking. */
+  model: string | null
+}
+
 /** One row of `errors`: a failed attempt, or (without an attempt) the failure of a whole run. */
 export interface ErrorRow {
   /** The event that records it. */
@@ -111,7 +139,7 @@ export interface ErrorRow {
   run: number | null
   /** Number of the turn. */
   turn: number | null
-  /** `model`, `tool:<name>` or `run`. */
+  /** `model`, `tool:<name>`, `compaction`, `checkpoint` or `run`. */
   context: string
   /** The tool call, if it was one. */
   callId: string | null

@@ -17,13 +17,14 @@ export type ScriptedAnswer = string | AssistantBlock[] | (Partial<ModelResponse>
  */
 export function scripted(
   answer: (request: ModelRequest, ctx: ModelCallContext) => ScriptedAnswer | Promise<ScriptedAnswer>,
-  options: { name?: string } = {},
+  options: { name?: string; contextWindow?: number } = {},
 ): Model {
-  const name = options.name ?? 'scripted'
+  const { name = 'scripted', contextWindow } = options
   return {
     name,
     // What one script says of limits is nothing to another.
     account: randomUUID(),
+    ...(contextWindow !== undefined && { contextWindow }),
     async generate(request, ctx) {
       ctx.signal.throwIfAborted()
       const response = responseOf(await answer(request, ctx), name)

@@ -30,9 +30,9 @@ const COMMON: ActivityOptions = { cancellationType: ActivityCancellationType.WAI
 /** The wrappers decide about retries themselves; this policy applies to attempts that cannot answer. */
 const RETRIED = { initialInterval: 100, backoffCoefficient: 2, maximumInterval: 30_000 }
 
-/** Options of a `callModel` activity. */
-export function modelCalls(how: 'first' | 'again' | 'until_served'): Pick<PawlActivities, 'callModel'> {
-  return proxyActivities<Pick<PawlActivities, 'callModel'>>({
+/** Options of the activities in which a model is asked. */
+export function modelCalls(how: 'first' | 'again' | 'until_served'): Pick<PawlActivities, 'callModel' | 'compact'> {
+  return proxyActivities<Pick<PawlActivities, 'callModel' | 'compact'>>({
     ...COMMON,
     startToCloseTimeout: MODEL_CALL_MS,
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,

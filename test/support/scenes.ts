@@ -26,6 +26,8 @@ type Body = (input: Input, ctx: ToolContext) => unknown
 /** What one session's model and tools do. */
 export interface Scene {
   model?: (request: ModelRequest, ctx: ModelCallContext) => ScriptedAnswer | Promise<ScriptedAnswer>
+  /** Summarises a part of the conversation; by default with `the summary`. */
+  summary?: (request: ModelRequest, ctx: ModelCallContext) => ScriptedAnswer | Promise<ScriptedAnswer>
   /** A `read`. */
   look?: Body
   /** An `idempotent` tool. */
@@ -52,6 +54,8 @@ export interface Played {
   readonly session: SessionHandle
   /** Every request that the model was given, in order. */
   readonly requests: ModelRequest[]
+  /** Every request for a summary, in order. */
+  readonly summaries: ModelRequest[]
   /** Every entry into a body (and into `verify`), in order. */
   readonly entries: Entry[]
   /** How often each body was entered. */
@@ -68,10 +72,11 @@ export interface Stage {
 const RETRY = { maxRetries: 2, baseDelay: 10 }
 
 /** A stage; `options` are the agent's, apart from model and tools. */
-export function stage(options: Partial<AgentOptions> = {}): Stage {
-  const scenes = new Map<string, { scene: Scene; requests: ModelRequest[]; entries: Entry[] }>()
+export function stage({ contextWindow, ...options }: Partial<AgentOptions> & { contextWindow?: number } = {}): Stage {
+  type Laid = Pick<Played, 'requests' | 'summaries' | 'entries'> & { scene: Scene }
+  const scenes = new Map<string, Laid>()
 
-  function played(sessionId: string): { scene: Scene; requests: ModelRequest[]; entries: Entry[] } {
+  function played(sessionId: string): Laid {
     const found = scenes.get(sessionId)
     if (!found) throw new Error(`no scene for session ${sessionId}`)
     return found
@@ -97,11 +102,15 @@ export function stage(options: Partial<AgentOptions> = {}): Stage {
     instructions: 'Play.',
     retry: RETRY,
     ...options,
-    model: scripted((request, ctx) => {
-      const { scene, requests } = played(request.sessionId)
-      requests.push(structuredClone(request))
-      return scene.model?.(request, ctx) ?? 'done'
-    }),
+    model: scripted(
+      (request, ctx) => {
+        const { scene, requests, summaries } = played(request.sessionId)
+        const isSummary = request.purpose === 'compaction'
+        ;(isSummary ? summaries : requests).push(structuredClone(request))
+        return isSummary ? (scene.summary?.(request, ctx) ?? 'the summary') : (scene.model?.(request, ctx) ?? 'done')
+      },
+      { ...(contextWindow !== undefined && { contextWindow }) },
+    ),
     tools: [
       defineTool({ ...tool('look'), effect: 'read' }),
       defineTool({ ...tool('put'), effect: 'idempotent' }),
@@ -122,12 +131,13 @@ export function stage(options: Partial<AgentOptions> = {}): Stage {
   return {
     agent: agent as Agent,
     play(pawl, scene, { id = `s-${randomUUID()}`, ...more } = {}) {
-      const laid = { scene, requests: [], entries: [] as Entry[] }
+      const laid = { scene, requests: [], summaries: [], entries: [] as Entry[] }
       scenes.set(id, laid)
       return {
         id,
         session: pawl.session(id, { agent: agent.name, ...more }) as SessionHandle,
         requests: laid.requests,
+        summaries: laid.summaries,
         entries: laid.entries,
         count: (name) => laid.entries.filter((entry) => entry.tool === name).length,
       }

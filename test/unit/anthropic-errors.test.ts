@@ -44,7 +44,7 @@ describe('an HTTP error', () => {
   ])('%i %s ("%s") is an overflow of the context', (status, type, message) => {
     const error = modelErrorOf(httpError(status, type, {}, message), 'claude', 'request')
     expect(error).toMatchObject({ code: 'context_overflow', status, retryable: false, fallback: false })
-    expect(error.message).toContain('Abandon the run')
+    expect(error.message).toContain('Declare `compaction` for the agent')
   })
 
   it('of another platform is an overflow of the context if it says so', () => {

@@ -30,6 +30,22 @@ const event = (body: EventBody, seq = 1): SessionEvent => ({ v: 1, seq, at: 0, .
 const linesOf = (body: EventBody) => linesOfEvent(event(body), speakers)
 const call = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'refund_order' }
 
+describe('a conversation that is compacted', () => {
+  it('says what the model no longer sees word for word', () => {
+    const about = { run: 1, turn: 9, tokens: 165_000, window: 200_000 }
+    const compacted = { type: 'compacted', ...about, attempt: 1, upToSeq: 7, summary: 'private', messages: 40 } as const
+    expect(linesOf(compacted)).toEqual([
+      expect.stringContaining('(compacted at 165000 of 200000 tokens: the model sees 40 more messages as a summary)'),
+    ])
+    expect(linesOf({ ...compacted, messages: 0, resultBytes: 4_000 })).toEqual([
+      expect.stringContaining(': results shortened to 4000 bytes)'),
+    ])
+    expect(linesOf({ type: 'compaction_failed', ...about, code: 'overloaded_error', reason: 'busy' })).toEqual([
+      expect.stringContaining('compaction failed, overloaded_error: busy'),
+    ])
+  })
+})
+
 describe('a typed line', () => {
   it('is a message unless it begins with a slash', () => {
     expect(commandOf('  Where is my order? ')).toEqual({ name: 'send', text: 'Where is my order?' })

@@ -23,7 +23,11 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
     case 'message_rejected':
       return [problem(`message rejected, ${event.code}: ${event.reason}`)]
     case 'model_attempt_failed':
-      return [attemptLine('model', event)]
+      return [attemptLine(event.purpose ?? 'model', event)]
+    case 'compacted':
+      return [note(`(compacted at ${event.tokens} of ${event.window} tokens: ${compactedText(event)})`)]
+    case 'compaction_failed':
+      return [problem(`compaction failed, ${event.code}: ${event.reason}`)]
     case 'model_completed':
       return agentLines(speakers.agent, textOf(event.content))
     case 'tool_issued':
@@ -215,6 +219,11 @@ function resolutionText({ by, happened, decision, decidedBy }: EventOf<'tool_res
 
 function byWhom(by: string | undefined): string {
   return by === undefined ? '' : ` (${by})`
+}
+
+function compactedText({ messages, resultBytes }: EventOf<'compacted'>): string {
+  const what = messages > 0 ? [`the model sees ${messages} more messages as a summary`] : []
+  return [...what, ...(resultBytes === undefined ? [] : [`results shortened to ${resultBytes} bytes`])].join(', ')
 }
 
 function attemptLine(what: string, event: EventOf<'model_attempt_failed'> | EventOf<'tool_attempt_failed'>): string {

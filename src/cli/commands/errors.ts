@@ -36,7 +36,7 @@ const COLUMNS: Column<ListedError>[] = [
 export function errorsCommand(): Command {
   const command = listingCommand('errors', 'list failed attempts and failed runs (without an attempt number), newest first')
   return withSpan(withSession(command))
-    .option('--context <context>', "only errors of 'model', 'tool:<name>', 'run' or 'checkpoint'")
+    .option('--context <context>', "only errors of 'model', 'tool:<name>', 'run', 'compaction' or 'checkpoint'")
     .action((session: string | undefined, options: ErrorsOptions) => {
       const { context } = options
       const filter = { ...sessionIn(session, options), ...defined({ context }) }

@@ -1,7 +1,7 @@
 // `pawl show <session>`: an overview of one session, from the side store or, if that does not have it, from the session itself.
 import type { Command } from 'commander'
 import type { StoreAsking } from '../../client/queries/asking.ts'
-import type { ListedCheckpoint, ListedError, ListedSession, ListedToolCall } from '../../client/index.ts'
+import type { ListedCheckpoint, ListedCompaction, ListedError, ListedSession, ListedToolCall } from '../../client/index.ts'
 import { PawlError } from '../../session/errors.ts'
 import type { Json } from '../../session/json.ts'
 import { OUTPUT_TOOL } from '../../session/output.ts'
@@ -18,6 +18,7 @@ import { CALL_COLUMNS } from './tools.ts'
 interface Glance {
   session: ListedSession
   latestCheckpoint: ListedCheckpoint | null
+  compactions: ListedCompaction[]
   /** Calls that have not ended, or whose outcome is unknown. */
   openCalls: ListedToolCall[]
   /** The newest five. */
@@ -62,13 +63,14 @@ async function show(id: string, options: AskingOptions): Promise<void> {
 async function glanceAt(asking: StoreAsking, id: string): Promise<Glance> {
   const of = asking.session(id)
   const session = await asking.sessions.get(id)
-  const [latestCheckpoint, calls, errors] = await Promise.all([
+  const [latestCheckpoint, compactions, calls, errors] = await Promise.all([
     of.latestCheckpoint(),
+    of.compactions(),
     of.toolCalls(),
     asking.errors({ session: id, limit: ERRORS }),
   ])
   const openCalls = calls.filter(({ status }) => OPEN.has(status))
-  return { session, latestCheckpoint, openCalls, errors: errors.items, output: outputIn(calls, session) }
+  return { session, latestCheckpoint, compactions, openCalls, errors: errors.items, output: outputIn(calls, session) }
 }
 
 /** A run that is going on has none yet: a hook may let it continue. */
@@ -102,7 +104,7 @@ function line(name: string, value: string): string {
   return `  ${name.padEnd(11)} ${oneLine(value)}`
 }
 
-function linesOf({ session, latestCheckpoint, openCalls, errors, output }: Glance): string[] {
+function linesOf({ session, latestCheckpoint, compactions, openCalls, errors, output }: Glance): string[] {
   const { usage } = session
   const figures: [name: string, value: string | null][] = [
     ['session', session.sessionId],
@@ -119,6 +121,7 @@ function linesOf({ session, latestCheckpoint, openCalls, errors, output }: Glanc
     ['pruned', timeOf(session.prunedAt)],
     ['erased', timeOf(session.erasedAt)],
     ['checkpoint', latestCheckpoint && `${latestCheckpoint.version}, ${latestCheckpoint.reason}, ${timeOf(latestCheckpoint.createdAt)}`],
+    ['compacted', compactedText(compactions)],
     ['output', output && `of run ${output.run}: ${cutText(JSON.stringify(output.value), OUTPUT_SHOWN)}`],
     ['context', session.context === null ? null : JSON.stringify(session.context)],
     ['tags', session.tags.length > 0 ? session.tags.join(', ') : null],
@@ -129,6 +132,19 @@ function linesOf({ session, latestCheckpoint, openCalls, errors, output }: Glanc
     ...(openCalls.length > 0 ? ['', ...linesOfTable(CALL_COLUMNS, openCalls)] : []),
     ...(errors.length > 0 ? ['', ...errors.map(errorLine)] : []),
   ]
+}
+
+/** What was trimmed, and how often. */
+function compactedText(compactions: readonly ListedCompaction[]): string | null {
+  const newest = compactions.at(-1)
+  if (!newest) return null
+  const { run, turn, messages, tokens, window, forced, resultBytes, at } = newest
+  const what = [
+    ...(messages > 0 ? [`${messages} more messages became a summary`] : []),
+    ...(resultBytes === null ? [] : [`results shortened to ${resultBytes} bytes`]),
+  ].join(', ')
+  const why = forced ? 'refused by the provider' : `${tokens} of ${window} tokens`
+  return `${compactions.length}×, last in run ${run} turn ${turn}: ${what} (${why}), ${timeOf(at)}`
 }
 
 function errorLine({ at, context, attempt, code, class: kind, message }: ListedError): string {

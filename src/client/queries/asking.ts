@@ -8,6 +8,7 @@ import {
   type FailureReport,
   type Key,
   type ListedCheckpoint,
+  type ListedCompaction,
   type ListedError,
   type ListedMessage,
   type ListedPending,
@@ -98,6 +99,8 @@ export interface SessionAsking {
   checkpoints(): Promise<ListedCheckpoint[]>
   /** The newest checkpoint that the session has not gone back behind; null: there is none. */
   latestCheckpoint(): Promise<ListedCheckpoint | null>
+  /** The summaries that replaced parts of the conversation for the model, in order; also those that a rollback has left behind. */
+  compactions(): Promise<ListedCompaction[]>
   /** All tool calls, in the order in which the model asked for them. */
   toolCalls(): Promise<ListedToolCall[]>
   /** All failed attempts and runs, in the order in which they happened. */
@@ -194,6 +197,9 @@ export function sessionAskingOf(store: Store | undefined, sessionId: string): Se
     async latestCheckpoint() {
       const latest = await lists().latestCheckpoint(sessionId)
       return latest ?? existing(storeOr(store), sessionId, Promise.resolve(null))
+    },
+    async compactions() {
+      return existing(storeOr(store), sessionId, lists().compactions(sessionId))
     },
     async toolCalls() {
       return existing(storeOr(store), sessionId, lists().toolCallsOf(sessionId))

@@ -7,7 +7,13 @@ import { defined } from '../../session/defined.ts'
 const TAKEN_UP_WITHIN_MS = 2_000
 /** The server's word for a step that a worker has. */
 const STARTED = 2
-const STEPS: Readonly<Record<string, PendingStep['step']>> = { callModel: 'model', executeTool: 'tool', verifyTool: 'tool' }
+/** A model is asked for summaries, too. */
+const STEPS: Readonly<Record<string, PendingStep['step']>> = {
+  callModel: 'model',
+  compact: 'model',
+  executeTool: 'tool',
+  verifyTool: 'tool',
+}
 
 /** The model call and the tool calls that the server has pending. */
 export function pendingStepsOf({ raw }: WorkflowExecutionDescription): PendingStep[] {

@@ -9,9 +9,11 @@ import { sanitiser } from '../postgres/sanitise.ts'
 export function projectError(event: SessionEvent): RowOf<typeof ERRORS> | undefined {
   switch (event.type) {
     case 'model_attempt_failed':
-      return attemptRow(event, 'model', null)
+      return attemptRow(event, event.purpose === 'compaction' ? 'compaction' : 'model', null)
     case 'tool_attempt_failed':
       return attemptRow(event, `tool:${event.tool}`, event.callId)
+    case 'compaction_failed':
+      return compactionRow(event)
     case 'error_entered':
       return runRow(event)
     default:
@@ -65,6 +67,11 @@ function runRow(event: EventOf<'error_entered'>): RowOf<typeof ERRORS> {
   }
 }
 
+/** It is tried again when the conversation has grown. */
+function compactionRow(event: EventOf<'compaction_failed'>): RowOf<typeof ERRORS> {
+  return mishapRow(event, { context: 'compaction', class: 'CompactionFailed', code: event.code, message: event.reason })
+}
+
 /** A checkpoint that could not be written. */
 export interface CheckpointFailure {
   event: EventOf<'checkpoint_made'>
@@ -73,7 +80,8 @@ export interface CheckpointFailure {
 
 /** The row of a checkpoint that could not be written: the next one covers it. */
 export function checkpointErrorRow({ event, error }: CheckpointFailure): RowOf<typeof ERRORS> {
-  return checkpointRow(event, {
+  return mishapRow(event, {
+    context: 'checkpoint',
     class: error.name,
     code: error.code,
     message: `Checkpoint ${event.version} was not written: ${error.message}`,
@@ -84,19 +92,20 @@ export function checkpointErrorRow({ event, error }: CheckpointFailure): RowOf<t
 export function lateCheckpointRow(event: EventOf<'checkpoint_made'>, late: LateFlush): RowOf<typeof ERRORS> {
   const tries = late.attempts === 1 ? 'one try' : `${late.attempts} tries`
   const message = `Checkpoint ${event.version} was written late: since ${late.since.toISOString()} ${tries} failed: ${late.message}`
-  return checkpointRow(event, { class: 'LateCheckpoint', code: late.code, message })
+  return mishapRow(event, { context: 'checkpoint', class: 'LateCheckpoint', code: late.code, message })
 }
 
-function checkpointRow(
-  { seq, run, turn, at }: EventOf<'checkpoint_made'>,
-  said: { class: string; code: string; message: string },
+/** A row of what is neither an attempt nor the end of a run. */
+function mishapRow(
+  { seq, run, turn, at }: EventOf<'checkpoint_made' | 'compaction_failed'>,
+  said: { context: 'checkpoint' | 'compaction'; class: string; code: string; message: string },
 ): RowOf<typeof ERRORS> {
   const safe = sanitiser()
   return {
     seq,
     run: run ?? null,
     turn: turn ?? null,
-    context: 'checkpoint',
+    context: said.context,
     call_id: null,
     attempt: null,
     class: safe.text(said.class),
@@ -107,6 +116,6 @@ function checkpointRow(
     worker: null,
     model: null,
     at: new Date(at).toISOString(),
-    raw: safe.raw({ context: 'checkpoint', callId: null, ...said, worker: null, model: null }),
+    raw: safe.raw({ callId: null, ...said, worker: null, model: null }),
   }
 }

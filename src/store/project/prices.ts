@@ -1,7 +1,7 @@
 // Cost of model calls: dated list prices, and the price of one call by its usage.
 import type { Usage } from '../../session/content.ts'
-import type { EventOf } from '../../session/events.ts'
 import { type ModelPrice, modelPrice } from '../../session/model-price.ts'
+import type { Spent } from '../../session/spent.ts'
 
 /** `cacheWrite`: of Anthropic's five-minute cache, the only one that pawl's adapter uses; absent where writes are charged as input. */
 interface Rates extends ModelPrice {
@@ -172,9 +172,7 @@ export function providerOf(model: string): string | null {
 }
 
 /** The cost of an answer: at the price that its Model declared, otherwise by the table. `since`: of the table's price. */
-export function costOf(
-  answer: Pick<EventOf<'model_completed'>, 'model' | 'usage' | 'at' | 'price'>,
-): { usd: number; since?: string } | undefined {
+export function costOf(answer: Spent): { usd: number; since?: string } | undefined {
   const declared = modelPrice(answer.price)
   return declared ? { usd: usdOf(declared, answer.usage) } : priceOf(answer.model, answer.usage, answer.at)
 }

@@ -1,5 +1,6 @@
 // The projections: make the store's rows from a session's events. Pure, so that flushes and rebuilds share them.
 import { type EventOf, requestIdOf, type SessionEvent } from '../../session/events.ts'
+import { type Spent, spentIn } from '../../session/spent.ts'
 import { leavesTurns } from '../../session/recovery.ts'
 import { newestOf } from '../../session/transcript.ts'
 import { costOf, providerOf } from './prices.ts'
@@ -116,7 +117,8 @@ function projectCounted(projection: Projection, rows: Rows, event: SessionEvent)
   const error = projectError(event)
   if (error) rows.errors.push(error)
   projectRecovery(rows, event, projection.session.error)
-  if (event.type === 'model_completed') rows.usage.push(usageRow(event))
+  const spent = spentIn(event)
+  if (spent) rows.usage.push(usageRow(event as EventOf<'model_completed' | 'compacted'>, spent))
   if (event.type === 'emitted') rows.customEvents.push(customEventRow(event))
 }
 
@@ -141,14 +143,15 @@ function callIsOpen({ transcript: { open } }: Projection): (callId: string) => b
   }
 }
 
-function usageRow(event: EventOf<'model_completed'>): Rows['usage'][number] {
-  const { seq, run, turn, model, usage, at } = event
+function usageRow({ seq, run, turn }: EventOf<'model_completed' | 'compacted'>, spent: Spent): Rows['usage'][number] {
+  const { model, usage, at, purpose = null } = spent
   const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
-  const cost = costOf(event)
+  const cost = costOf(spent)
   return {
     seq,
     run,
     turn,
+    purpose,
     model: safeKey(model),
     provider: providerOf(model),
     input_tokens,

@@ -8,6 +8,7 @@ import type { Json } from '../../session/json.ts'
 import { leavesTurns } from '../../session/recovery.ts'
 import type { CallState } from '../../session/state.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
+import { spentIn } from '../../session/spent.ts'
 import { costOf, exactUsd, providerOf } from './prices.ts'
 import type { SessionRow } from '../rows.ts'
 import { defined } from '../../session/defined.ts'
@@ -113,6 +114,11 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
       if (session.currentRun !== null) session.turns += 1
       return
     case 'model_completed':
+      session.model = event.model
+      session.provider = providerOf(event.model)
+      countCall(session, event)
+      return
+    case 'compacted':
       countCall(session, event)
       return
     case 'tool_issued':
@@ -183,13 +189,11 @@ function errorOf(event: EventOf<'error_entered'>): NonNullable<SessionRow['error
   return { code, reason, at, strategy, ...defined({ run, turn, options, nextAttemptAt, attempts, progress }) }
 }
 
-function countCall(session: SessionColumns, event: EventOf<'model_completed'>): void {
-  const { model, usage } = event
-  session.model = model
-  session.provider = providerOf(model)
-  if (session.currentRun === null) return
-  session.usage = addUsage(session.usage, usage)
-  const cost = costOf(event)
+function countCall(session: SessionColumns, event: SessionEvent): void {
+  const spent = spentIn(event)
+  if (!spent || session.currentRun === null) return
+  session.usage = addUsage(session.usage, spent.usage)
+  const cost = costOf(spent)
   if (cost) session.usd = exactUsd((session.usd ?? 0) + cost.usd)
 }
 

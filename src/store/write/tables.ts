@@ -105,6 +105,7 @@ export const TOKEN_USAGE = {
   seq: 'bigint',
   run: 'integer',
   turn: 'integer',
+  purpose: 'text',
   model: 'text',
   provider: 'text',
   input_tokens: 'bigint',

@@ -62,7 +62,8 @@ export function boundaryOf(id: string, tool?: string): Boundary | undefined {
   })
   switch (what) {
     case 'model':
-      return boundary(`run ${rest[0]} turn ${rest[1]}: model`)
+    case 'compaction':
+      return boundary(`run ${rest[0]} turn ${rest[1]}: ${what}`)
     case 'tool':
     case 'verify': {
       const [callId = ''] = rest
@@ -114,7 +115,8 @@ function detailOf(what: string, step: string): string {
   const [kind, number] = step.split(':')
   if (kind === 'answer') return ` (response ${number} from outside)`
   if (what === 'tool' && kind === 'end') return ' (the body has ended, unrecorded)'
-  if ((what === 'model' && kind === 'during') || (what === 'verify' && kind === 'end')) return ' (it has answered, unrecorded)'
+  if (((what === 'model' || what === 'compaction') && kind === 'during') || (what === 'verify' && kind === 'end'))
+    return ' (it has answered, unrecorded)'
   if (what === 'flush' && kind === 'during') return ' (written, not committed)'
   return ''
 }

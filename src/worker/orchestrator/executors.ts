@@ -99,7 +99,7 @@ export function viewKeyOf(sessionId: string, epoch: string): string {
 
 /** The session whose folded events the job needs, if any. */
 export function viewKey({ kind, input, ticket }: JobOrder): string | undefined {
-  return kind === 'callModel' || kind === 'resolveTool' || kind === 'endHooks'
+  return kind === 'callModel' || kind === 'compact' || kind === 'resolveTool' || kind === 'endHooks'
     ? viewKeyOf(ticket.sessionId, (input as { epoch: string }).epoch)
     : undefined
 }

@@ -12,6 +12,7 @@ import { diedUnseen, neverGiven } from './failures.ts'
 
 const JOBS: Readonly<Record<JobKind, true>> = {
   callModel: true,
+  compact: true,
   executeTool: true,
   verifyTool: true,
   resolveTool: true,

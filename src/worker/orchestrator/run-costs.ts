@@ -2,6 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import { addUsage, NO_USAGE, type Usage } from '../../session/content.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
+import { spentIn } from '../../session/spent.ts'
 import { costOf, exactUsd } from '../../store/project/prices.ts'
 
 const SESSIONS_KEPT = 10_000
@@ -15,7 +16,7 @@ export interface RunCosts {
 
 /** Whether the event may change a cost. A replay has the events of all of a session's runs: most of them need not be parsed. */
 export function mayCost({ json }: LogEntry): boolean {
-  return json.includes('"type":"run_started"') || json.includes('"type":"model_completed"')
+  return json.includes('"type":"run_started"') || json.includes('"type":"model_completed"') || json.includes('"type":"compacted"')
 }
 
 /** Starts counting. */
@@ -27,10 +28,11 @@ export function startRunCosts(): RunCosts {
       if (type === 'run_started') runs.set(sessionId, { seq, usage: NO_USAGE, usd: 0 })
       const cost = runs.get(sessionId)
       // A replay brings events again.
-      if (type !== 'model_completed' || !cost || seq <= cost.seq) return
-      const answer = costOf(event)
+      const spent = spentIn(event)
+      if (!spent || !cost || seq <= cost.seq) return
+      const answer = costOf(spent)
       cost.seq = seq
-      cost.usage = addUsage(cost.usage, event.usage)
+      cost.usage = addUsage(cost.usage, spent.usage)
       cost.usd = answer && cost.usd !== undefined ? exactUsd(cost.usd + answer.usd) : undefined
     },
     of(sessionId, usage) {

@@ -67,12 +67,18 @@ const LINES: { [T in EventType]: (event: EventOf<T>, known: Known) => Said } = {
   agent_declared: ({ limits, checkpoint, recovery, plan, memory }, { agent }) =>
     debug('agent declared', { agent, limits, checkpoint, recovery, plan, memory }),
   turn_started: ({ takes }) => debug('turn started', { messages: takes.length }),
-  model_attempt_failed: ({ error: failed }) => ({
-    ...attemptFailed('model call attempt failed', failed),
+  model_attempt_failed: ({ error: failed, purpose }) => ({
+    ...attemptFailed(purpose === 'compaction' ? 'compaction attempt failed' : 'model call attempt failed', failed),
     ...(failed.phase && { level: 'error' }),
   }),
   model_completed: ({ attempt, model, stopReason, usage, calls }, { usd }) =>
     debug('model answered', { attempt, ...modelOf(model), stopReason, ...spent(usage, usd), calls: calls.length }),
+
+  compacted: ({ upToSeq, messages, tokens, window, forced, resultBytes, model, usage, attempt }, { usd }) => {
+    const size = { tokens, window, forced, messages, upToSeq: upToSeq || undefined, resultBytes }
+    return warn('conversation compacted', { ...size, attempt, ...modelOf(model), ...spent(usage, usage && usd) })
+  },
+  compaction_failed: ({ code, reason, tokens, window, forced }) => warn('compaction failed', { code, reason, tokens, window, forced }),
 
   hook_answered: ({ on, hook, attempt, answer, error: failed, overruled, args }) => {
     const about = { hook, on, attempt, answer: answer && Object.keys(answer)[0], overruled }

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from '../../agent/tool.ts'
 import type { Background } from '../../session/background.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
+import { spentIn } from '../../session/spent.ts'
 import { costOf } from '../../store/project/prices.ts'
 import { mayCost, startRunCosts } from './run-costs.ts'
 import { type Known, sessionLine } from './session-lines.ts'
@@ -38,7 +39,8 @@ export function startSessionLog({ logger, modelOf }: SessionLogNeeds): (appended
   }
 
   function usdOf(sessionId: string, event: SessionEvent, { usage }: Background): number | undefined {
-    if (event.type === 'model_completed') return costOf(event)?.usd
+    const spent = spentIn(event)
+    if (spent) return costOf(spent)?.usd
     return usage && costs.of(sessionId, usage)
   }
 

@@ -196,6 +196,21 @@ const hooks = [
   }),
 ]
 
+/** Looks four times in a run. Its conversations are summarised: at the second attempt in the first run, and never in the second. */
+const use = (name: string, how: string) => ({ type: 'tool_use', id: 'x', name, input: { how } }) as const
+const forgetful = scripted(
+  ({ run, turn, purpose }, { attempt }) => {
+    if (purpose === 'compaction') {
+      if (run === 2) throw new ModelError('permission_error', 'no summaries today', { retryable: false })
+      if (run === 1 && attempt === 1) throw new ModelError('overloaded_error', 'overloaded', { retryable: true, retryAfter: 10 })
+      return `what was said up to turn ${turn} of run ${run}`
+    }
+    if (run === 3 && turn === 2 && attempt === 1) throw new ModelError('context_overflow', 'prompt is too long', { retryable: false })
+    return turn > 4 ? 'done' : [turn === 1 ? use('set', 'a') : use('look', `${turn}`.repeat(400))]
+  },
+  { contextWindow: 1_000 },
+)
+
 export const recorded = defineAgent({ ...agent, name: 'recorded' })
 /** Has little patience. */
 export const bounded = defineAgent({ ...agent, name: 'bounded', limits: { maxTurns: 2 } })
@@ -210,8 +225,10 @@ export const careful = defineAgent({
 })
 /** Makes its checkpoints by time. */
 export const timely = defineAgent({ ...agent, name: 'timely', checkpoint: { every: 300 } })
+/** Has a small window. */
+export const forgets = defineAgent({ ...agent, name: 'forgetful', model: forgetful, compaction: { at: 0.5, keepTurns: 1 } })
 /** Are served later than they are asked. */
 export const late = defineAgent({ ...agent, name: 'late' })
 export const later = defineAgent({ ...agent, name: 'later' })
 
-export default defineWorker({ agents: [recorded, bounded, hurried, hooked, careful, timely] })
+export default defineWorker({ agents: [recorded, bounded, hurried, hooked, careful, timely, forgets] })

@@ -281,6 +281,15 @@ export const SESSIONS: Record<string, Play> = {
     await session.run('odd').settled({ timeout: 60_000 })
   },
 
+  /** Summaries: of a conversation that fills its window, one that fails, one that a provider forces, and a way back. */
+  async compacted(_id, _recorder, session) {
+    await say(session, 'one')
+    await say(session, 'two')
+    await say(session, 'three')
+    await session.rollback({ run: 2 })
+    await say(session, 'four')
+  },
+
   /** The last: another worker is on the queue from then on. */
   async not_served_early(_id, { serveLate }, session) {
     const run = await session.send('look a / set b')
@@ -295,6 +304,7 @@ export const SESSIONS: Record<string, Play> = {
 export const OPTIONS: Record<string, { agent: string; notServedAfter?: number }> = {
   turns: { agent: 'bounded' },
   hooked: { agent: 'hooked' },
+  compacted: { agent: 'forgetful' },
   deadline: { agent: 'hurried' },
   not_served: { agent: 'late', notServedAfter: 500 },
   not_served_early: { agent: 'later', notServedAfter: 500 },

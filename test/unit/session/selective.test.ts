@@ -6,7 +6,8 @@ import { fold } from '../../../src/session/fold.ts'
 import { eventsOfChoice, inPlaceOf } from '../../../src/session/redo.ts'
 import { type CallChoice, choiceIn, problemWithChoice } from '../../../src/session/selective.ts'
 import type { CallState, SessionState } from '../../../src/session/state.ts'
-import { addToTranscript, emptyTranscript, messagesFor, type Transcript } from '../../../src/session/transcript.ts'
+import { messagesFor } from '../../../src/session/model-messages.ts'
+import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript.ts'
 import { requestedCallsOf } from '../../../src/session/turn-calls.ts'
 
 const resolution = (index: number, tool: string, effect: Effect): Resolution => ({

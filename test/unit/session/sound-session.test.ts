@@ -9,7 +9,8 @@ import { fold } from '../../../src/session/fold.ts'
 import type { JsonObject } from '../../../src/session/json.ts'
 import { unknownCallsOf } from '../../../src/session/recovery.ts'
 import type { SessionState } from '../../../src/session/state.ts'
-import { addToTranscript, emptyTranscript, messagesFor, type Transcript } from '../../../src/session/transcript.ts'
+import { messagesFor } from '../../../src/session/model-messages.ts'
+import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript.ts'
 import { callsOfTurn } from '../../../src/session/turn-calls.ts'
 import { type Entered, FIXED_SESSIONS, metInSessions, movedSessions, type SoundSession, soundSessions } from './sound-session.ts'
 
@@ -119,6 +120,8 @@ describe('the random sessions that go back, are forked, and ask people and clien
     approval_requested: true,
     checkpoint_made: true,
     emitted: true,
+    compacted: true,
+    compaction_failed: true,
     hook_answered: true,
     hooks_ended: true,
     plan_changed: true,

@@ -17,6 +17,9 @@ import type {
   SessionEvent,
   Target,
 } from '../../../src/session/events.ts'
+import { chooseCut, pieceEnd } from '../../../src/session/compaction.ts'
+import { sentFrom } from '../../../src/session/model-messages.ts'
+import { addToTranscript, emptyTranscript } from '../../../src/session/transcript.ts'
 import { apply, fold, initialState } from '../../../src/session/fold.ts'
 import type { Json, JsonObject } from '../../../src/session/json.ts'
 import { isWaiting } from '../../../src/session/fold-calls.ts'
@@ -618,8 +621,32 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     for (const event of eventsOfChoice(run, calls, choice, { by: 'somebody' })) append(event)
   }
 
+  /** Some turns of the past become a summary, in pieces or at once, and sometimes that fails. */
+  function compact(run: number, turn: number): void {
+    if (!moving || pick(4) > 0) return
+    const about = { run, turn, tokens: 900, window: 1_000, ...(chance(3) && { forced: true as const }) }
+    if (chance(5)) return append({ type: 'compaction_failed', ...about, code: 'overloaded_error', reason: 'busy' })
+    const transcript = emptyTranscript()
+    for (const event of events) addToTranscript(transcript, event)
+    const cut = chooseCut(transcript, 1 + pick(3))
+    if (!cut) return
+    const from = sentFrom(transcript)
+    const to = chance(3) ? pieceEnd(transcript, cut.to, 1) : cut.to
+    append({
+      type: 'compacted',
+      ...about,
+      attempt: 1,
+      upToSeq: transcript.seqs[to - 1] ?? 0,
+      summary: `summary of ${to} messages`,
+      messages: to - from,
+      ...(chance(4) && { resultBytes: 40 }),
+      ...(chance(2) && { model: 'scripted', usage: { ...NO_USAGE, input_tokens: pick(100) } }),
+    })
+  }
+
   function callModel(run: number, turn: number): void {
     hooksBefore(run, turn)
+    compact(run, turn)
     for (let attempt = 1; ; attempt++) {
       outside()
       if (interrupted) return

@@ -157,7 +157,7 @@ create table {schema}.errors (
   agent text not null,
   run integer,
   turn integer,
-  context text not null,                    -- model, tool:<name>, run
+  context text not null,                    -- model, tool:<name>, compaction, checkpoint, run
   call_id text,
   attempt integer,
   class text not null,
@@ -182,6 +182,7 @@ create table {schema}.token_usage (
   agent text not null,
   run integer not null,
   turn integer not null,
+  purpose text,                             -- compaction: the call summarised the conversation; null: it was the turn's own
   model text not null,
   input_tokens bigint not null,
   output_tokens bigint not null,

@@ -2,6 +2,7 @@
 import type { Database } from '../../postgres/database.ts'
 import type { Schema } from '../../postgres/schema.ts'
 import { findLatestCheckpoint, listCheckpoints } from './checkpoints.ts'
+import { readCompactions } from './compactions.ts'
 import { listErrors } from './errors.ts'
 import { readFailures } from './failures.ts'
 import { type FeedFilter, type FeedRows, readFeed } from './feed.ts'
@@ -15,6 +16,7 @@ import type {
   FailureReport,
   Key,
   ListedCheckpoint,
+  ListedCompaction,
   ListedError,
   ListedMessage,
   ListedPending,
@@ -59,6 +61,8 @@ export interface Lists {
   checkpoints(sessionId: string, paging: Paging): Promise<Rows<ListedCheckpoint>>
   /** The newest one that is not archived. */
   latestCheckpoint(sessionId: string): Promise<ListedCheckpoint | null>
+  /** In order. */
+  compactions(sessionId: string): Promise<ListedCompaction[]>
   /** Newest first. */
   errors(filter: ErrorFilter, paging: Paging): Promise<Rows<ListedError>>
   /** Statistics of failures. */
@@ -92,6 +96,7 @@ export function listsOf(
     archivedMessages: (sessionId) => reading(() => readArchived(database, schema, sessionId)),
     checkpoints: (sessionId, paging) => reading(() => listCheckpoints(database, schema, sessionId, paging)),
     latestCheckpoint: (sessionId) => reading(() => findLatestCheckpoint(database, schema, sessionId)),
+    compactions: (sessionId) => reading(() => readCompactions(database, schema, sessionId)),
     errors: (filter, paging) => reading(() => listErrors(database, schema, filter, paging)),
     failures: (filter) => reading(() => database.snapshot((at) => readFailures(at, schema, filter))),
     toolCalls: (filter, paging) => reading(() => listToolCalls(database, schema, filter, paging)),

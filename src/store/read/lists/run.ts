@@ -21,7 +21,7 @@ export async function findRun(database: Queryable, schema: Schema, sessionId: st
   const calls = await listRunCalls(database, schema, sessionId, run)
   const failures = await listErrors(database, schema, { session: sessionId, run }, { limit: FAILURES })
   const answers = await database.query(
-    `select turn, model, ${ms('at')} from ${schema.table('token_usage')} where session_id = $1 and run = $2 order by seq`,
+    `select turn, model, ${ms('at')} from ${schema.table('token_usage')} where session_id = $1 and run = $2 and purpose is null order by seq`,
     ofRun,
   )
   const archived = await database.query(

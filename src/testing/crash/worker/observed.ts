@@ -2,6 +2,7 @@
 import type { Agent } from '../../../agent/agent.ts'
 import type { Model } from '../../../agent/model.ts'
 import type { AgentContext, Tool, ToolContext } from '../../../agent/tool.ts'
+import { defined } from '../../../session/defined.ts'
 import type { MarkWriter } from '../marks.ts'
 import type { Answers } from './answers.ts'
 
@@ -17,8 +18,9 @@ async function observedModel(declared: Agent['model'], ctx: AgentContext, marks:
   const model = typeof chosen === 'string' ? (await import('../../../models/index.ts')).modelOf(chosen) : chosen
   return {
     name: model.name,
+    ...defined({ contextWindow: model.contextWindow }),
     async generate(request, callContext) {
-      const place = `model:${request.run}:${request.turn}`
+      const place = `${request.purpose ?? 'model'}:${request.run}:${request.turn}`
       marks.reach(request.sessionId, { id: `${place}/before` })
       const response = await model.generate(request, callContext)
       marks.reach(request.sessionId, { id: `${place}/during` })

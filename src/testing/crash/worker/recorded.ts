@@ -30,6 +30,8 @@ export function recordOf({ type, run, turn, callId, by, version }: RecordedEvent
   switch (type) {
     case 'model_completed':
       return `model:${run}:${turn}/after`
+    case 'compacted':
+      return `compaction:${run}:${turn}/after`
     case 'tool_completed':
     case 'tool_failed':
       return `tool:${callId}/after`

@@ -1,0 +1,79 @@
+// What `compaction` and `contextWindow` may be, and which windows are known.
+import { describe, expect, it } from 'vitest'
+import { contextWindowOf } from '../../../src/agent/context-windows.ts'
+import { defineAgent } from '../../../src/agent/define-agent.ts'
+import { DeclarationError } from '../../../src/agent/errors.ts'
+import type { Model } from '../../../src/agent/model.ts'
+import { aiSdk } from '../../../src/models/ai-sdk.ts'
+import { anthropic } from '../../../src/models/anthropic.ts'
+import { scripted } from '../../../src/testing/scripted.ts'
+
+const windowed = scripted(() => '', { contextWindow: 1_000 })
+const unknown = scripted(() => '')
+const agent = (options: object) => defineAgent({ name: 'a', instructions: '', model: windowed, ...options })
+
+function refusal(declare: () => unknown): string {
+  try {
+    declare()
+  } catch (error) {
+    expect(error).toBeInstanceOf(DeclarationError)
+    return (error as Error).message
+  }
+  return 'accepted'
+}
+
+describe('the option compaction', () => {
+  it('has defaults, and is off without it', () => {
+    expect(agent({ compaction: true }).compaction).toEqual({ at: 0.8, keepTurns: 4 })
+    expect(agent({ compaction: { keepTurns: 1 } }).compaction).toEqual({ at: 0.8, keepTurns: 1 })
+    expect(agent({}).compaction).toBeUndefined()
+  })
+
+  it.each([
+    [{ at: 0 }, 'Agent "a": compaction.at is 0: give a number above 0 and below 1.'],
+    [{ at: 1 }, 'Agent "a": compaction.at is 1: give a number above 0 and below 1.'],
+    [{ at: '80%' }, 'Agent "a": compaction.at is "80%": give a number above 0 and below 1.'],
+    [{ keepTurns: 0 }, 'Agent "a": compaction.keepTurns is 0: give an integer from 1.'],
+    [{ summarise: 'short' }, 'Agent "a": compaction.summarise is "short": give a function that returns text.'],
+    [{ model: '' }, expect.stringContaining('compaction.model is "": give a Claude model')],
+    [{ keep: 4 }, expect.stringContaining('There is no option compaction.keep')],
+    [false, 'Agent "a": compaction is false: give true, or { at, keepTurns, model, summarise }.'],
+    [[], 'Agent "a": compaction is []: give true, or { at, keepTurns, model, summarise }.'],
+  ])('refuses %j', (compaction, message) => {
+    expect(refusal(() => agent({ compaction }))).toEqual(message)
+  })
+})
+
+describe('the window of a model', () => {
+  it('must be known for compaction, of every model that is known when the agent is declared', () => {
+    const needs = (option: string) =>
+      `Agent "a": compaction needs to know the window of ${option} (scripted), which pawl does not: declare it with its contextWindow.`
+    expect(refusal(() => agent({ model: unknown, compaction: true }))).toBe(needs('model'))
+    expect(refusal(() => agent({ fallback: [windowed, unknown], compaction: true }))).toBe(needs('fallback[1]'))
+    expect(refusal(() => agent({ compaction: { model: unknown } }))).toBe(needs('compaction.model'))
+    expect(refusal(() => agent({ model: 'claude-of-tomorrow', compaction: true }))).toContain(
+      'anthropic("claude-of-tomorrow", { contextWindow })',
+    )
+    expect(refusal(() => agent({ model: 'claude-sonnet-4-5', compaction: true }))).toBe('accepted')
+    expect(refusal(() => agent({ model: () => unknown, compaction: true }))).toBe('accepted')
+    expect(refusal(() => agent({ model: unknown }))).toBe('accepted')
+  })
+
+  it.each([0, -1, 1.5, Number.NaN, '200000', null])('of %j is refused when it is declared', (contextWindow) => {
+    const model = { ...windowed, contextWindow } as unknown as Model
+    expect(refusal(() => agent({ model }))).toContain('the contextWindow of model (scripted) is')
+    expect(refusal(() => anthropic('claude-x', { contextWindow: contextWindow as number }))).toContain('contextWindow is')
+    const language = { specificationVersion: 'v4', provider: 'p', modelId: 'm', supportedUrls: {}, doStream: () => undefined }
+    expect(refusal(() => aiSdk(language as never, { contextWindow: contextWindow as number }))).toContain('contextWindow is')
+  })
+
+  it('is known of dated names, and what is declared takes precedence', () => {
+    expect(contextWindowOf('claude-haiku-4-5-20251001')).toBe(200_000)
+    expect(contextWindowOf('gpt-4o-2024-08-06')).toBe(128_000)
+    expect(contextWindowOf('claude-3-5-sonnet-latest')).toBe(200_000)
+    expect(contextWindowOf('claude-haiku-4-5-turbo')).toBeUndefined()
+    expect(anthropic('claude-sonnet-5-5').contextWindow).toBe(1_000_000)
+    expect(anthropic('claude-sonnet-5-5', { contextWindow: 200_000 }).contextWindow).toBe(200_000)
+    expect(anthropic('claude-x')).not.toHaveProperty('contextWindow')
+  })
+})

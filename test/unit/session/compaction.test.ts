@@ -1,0 +1,414 @@
+// Compaction: which messages a summary replaces, what stays, and when.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { bytesOfRequest, chooseCut, isDue, mayForce, pieceEnd, requestTokens } from '../../../src/session/compaction.ts'
+import type { ContentBlock, Message } from '../../../src/session/content.ts'
+import { NO_USAGE } from '../../../src/session/content.ts'
+import type { EventBody, EventOf, SessionEvent } from '../../../src/session/events.ts'
+import { cutMiddle } from '../../../src/session/measure.ts'
+import { messagesBetween, messagesFor, sentFrom } from '../../../src/session/model-messages.ts'
+import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript.ts'
+import { wireMessages } from '../../../src/models/anthropic-messages.ts'
+import { metInSessions } from './sound-session.ts'
+
+const RESOLUTION = {
+  inputDigest: 'd',
+  schemaDigest: 's',
+  timeoutMs: 1,
+  retry: { maxRetries: 0, baseDelayMs: 0 },
+  verify: false,
+} as const
+
+/** A conversation that is written down turn by turn. */
+function conversation() {
+  const events: SessionEvent[] = []
+  let run = 0
+  let turn = 0
+  const add = (body: EventBody): number => {
+    const seq = events.length + 1
+    events.push({ v: 1, seq, at: seq, ...body } as SessionEvent)
+    return seq
+  }
+  add({ type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 })
+  const begin = (...takes: string[]): void => {
+    turn += 1
+    add({ type: 'turn_started', run, turn, takes })
+  }
+  const answer = (content: EventOf<'model_completed'>['content'], tokens = 0): void => {
+    const calls = content.flatMap((block) => (block.type === 'tool_use' ? [block.name] : []))
+    add({
+      type: 'model_completed',
+      run,
+      turn,
+      attempt: 1,
+      model: 'm',
+      content,
+      stopReason: calls.length > 0 ? 'tool_use' : 'end_turn',
+      usage: { ...NO_USAGE, input_tokens: tokens, cache_read_input_tokens: tokens, output_tokens: tokens > 0 ? 1 : 0 },
+      calls: calls.map((tool, index) => ({ ...RESOLUTION, index, tool, effect: tool === 'pay' ? 'external' : 'read' })),
+    })
+  }
+  return {
+    events,
+    run(text: string, messageId = `m${events.length}`): void {
+      add({ type: 'message_received', messageId, content: text })
+      run += 1
+      turn = 0
+      add({ type: 'run_started', run, messageId })
+      begin(messageId)
+    },
+    /** A turn in which a tool is called. */
+    call(tool: 'look' | 'pay', result: string, about: { input?: string; effectId?: string; tokens?: number } = {}): void {
+      const input = { what: about.input ?? tool }
+      answer([{ type: 'tool_use', id: 'x', name: tool, input }], about.tokens)
+      const callId = `t_${run}_${turn}_0`
+      const where = { run, turn, callId, tool }
+      add({ type: 'tool_issued', ...where, index: 0, effect: tool === 'pay' ? 'external' : 'read', input, inputDigest: 'd' })
+      const { effectId } = about
+      add({ type: 'tool_completed', ...where, attempt: 1, value: result, ...(effectId !== undefined && { effectId }) })
+      begin()
+    },
+    say(text: string, tokens = 0): void {
+      answer([{ type: 'text', text }], tokens)
+      add({ type: 'run_completed', run, turns: turn, stopReason: 'end_turn', usage: NO_USAGE })
+    },
+    compact(keepTurns: number, about: Partial<EventOf<'compacted'>> = {}): number {
+      const before = fold(events)
+      const to = chooseCut(before, keepTurns)?.to ?? sentFrom(before)
+      return add({
+        type: 'compacted',
+        run,
+        turn,
+        attempt: 1,
+        upToSeq: before.seqs[to - 1] ?? 0,
+        summary: `summary ${events.length}`,
+        messages: to,
+        tokens: 900,
+        window: 100_000,
+        ...about,
+      })
+    },
+    add,
+    fold: () => fold(events),
+    seq: () => events.length,
+  }
+}
+
+function fold(events: readonly SessionEvent[]): Transcript {
+  const transcript = emptyTranscript()
+  for (const event of events) addToTranscript(transcript, event)
+  return transcript
+}
+
+const textsOf = (messages: readonly Message[]): string[] =>
+  messages.flatMap(({ role, content }) =>
+    (typeof content === 'string' ? [{ type: 'text', text: content } as ContentBlock] : content).map((block) => {
+      if (block.type === 'text') return `${role}: ${block.text}`
+      return block.type === 'tool_use'
+        ? `call ${block.id}`
+        : block.type === 'tool_result'
+          ? `result ${JSON.stringify(block.content)}`
+          : block.type
+    }),
+  )
+
+const headIn = (transcript: Transcript): string => textsOf(messagesFor(transcript).slice(0, 1)).join('\n')
+
+describe('a compacted conversation', () => {
+  it('begins with the opening message of the session and that of the run, the effects, and the summary; the newest turns stay as they are', () => {
+    const talk = conversation()
+    talk.run('I want my money back')
+    talk.call('pay', 'paid 500', { input: 'order 1', effectId: 're_1' })
+    talk.say('done')
+    talk.run('and now the weather')
+    for (let n = 1; n <= 4; n++) talk.call('look', `sky ${n}`)
+    talk.compact(2, { summary: 'He got his money.' })
+    const [head = '', ...kept] = textsOf(messagesFor(talk.fold()).slice(0, 1)).concat(textsOf(messagesFor(talk.fold()).slice(1)))
+    expect(head).toBe('user: I want my money back')
+    expect(kept[0]).toBe('user: and now the weather')
+    expect(kept[1]).toContain('- pay {"what":"order 1"} (t_1_1_0, effect id re_1)')
+    expect(kept[1]).not.toContain('look')
+    expect(kept[1]).toMatch(/He got his money\.$/)
+    expect(kept.slice(2)).toEqual(['call t_2_3_0', 'result "sky 3"', 'call t_2_4_0', 'result "sky 4"'])
+  })
+
+  it('keeps an opening message where it is if its turn stays', () => {
+    const talk = conversation()
+    talk.run('first')
+    for (let n = 1; n <= 3; n++) talk.call('look', `sky ${n}`)
+    talk.say('fine')
+    talk.run('second')
+    talk.call('look', 'sky 4')
+    talk.compact(1)
+    const texts = textsOf(messagesFor(talk.fold()))
+    expect(texts.filter((text) => text === 'user: second')).toHaveLength(1)
+    expect(texts.indexOf('user: second')).toBeGreaterThan(1)
+  })
+
+  it('is compacted again from its summary, which the new one replaces', () => {
+    const talk = conversation()
+    talk.run('go')
+    for (let n = 1; n <= 4; n++) talk.call('look', `sky ${n}`)
+    talk.compact(2, { summary: 'one' })
+    for (let n = 5; n <= 8; n++) talk.call('look', `sky ${n}`)
+    const transcript = talk.fold()
+    const piece = messagesBetween(transcript, sentFrom(transcript), chooseCut(transcript, 2)?.to)
+    expect(textsOf(piece).filter((text) => text.startsWith('result'))).toEqual([3, 4, 5, 6].map((n) => `result "sky ${n}"`))
+    talk.compact(2, { summary: 'two' })
+    expect(headIn(talk.fold())).toMatch(/two$/)
+    expect(headIn(talk.fold())).not.toContain('one\n')
+  })
+
+  it('lists effects whose outcome was found out later, and counts those that have no room', () => {
+    const talk = conversation()
+    talk.run('go')
+    for (let n = 1; n <= 400; n++) talk.call('pay', `paid ${n}`, { input: `order ${n}`, effectId: `re_${n}` })
+    talk.compact(2)
+    const head = headIn(talk.fold())
+    expect(head).toContain('re_398')
+    expect(head).not.toContain('re_399')
+    const others = Number(/and (\d+) earlier ones: (\d+) of pay/.exec(head)?.[1])
+    const listed = head.match(/effect id/g)?.length ?? 0
+    expect(others + listed).toBe(398)
+    expect(head.length).toBeLessThan(17_500)
+    talk.add({ type: 'tool_unknown', run: 1, turn: 3, callId: 't_1_3_0', tool: 'pay', attempt: 1, message: 'lost' })
+    expect(headIn(talk.fold())).toMatch(/It is unknown whether[^]*t_1_3_0/)
+  })
+
+  it('shortens results before it to the bytes that it names, and later ones not', () => {
+    const talk = conversation()
+    talk.run('go')
+    talk.call('look', 'x'.repeat(5_000))
+    talk.compact(1, { upToSeq: 0, summary: '', resultBytes: 500 })
+    talk.call('look', 'y'.repeat(5_000))
+    const [first = '', second = ''] = textsOf(messagesFor(talk.fold())).filter((text) => text.startsWith('result'))
+    expect(first).toMatch(/^result "x+.*4500 bytes left out.*x+"$/)
+    expect(first.length).toBeLessThan(520)
+    expect(second.length).toBeGreaterThan(5_000)
+    expect(textsOf(messagesFor(talk.fold()))[0]).toBe('user: go')
+  })
+
+  it('is whole again after a rollback to before it, and compacted after one to a point behind it', () => {
+    const talk = conversation()
+    talk.run('go')
+    for (let n = 1; n <= 5; n++) talk.call('look', `sky ${n}`)
+    const before = talk.seq()
+    const whole = messagesFor(talk.fold())
+    const at = talk.compact(2)
+    const compacted = messagesFor(talk.fold())
+    talk.call('look', 'sky 6')
+    const back = (toSeq: number): Message[] =>
+      messagesFor(
+        fold([...talk.events, { v: 1, seq: talk.seq() + 1, at: 1, type: 'rolled_back', toSeq, upToSeq: talk.seq(), effects: [] }]),
+      )
+    expect(back(before)).toEqual(whole)
+    expect(back(at)).toEqual(compacted)
+  })
+
+  it('keeps a summary across a restart of its run if it is of what came before the run, and only then', () => {
+    const talk = conversation()
+    talk.run('first')
+    for (let n = 1; n <= 5; n++) talk.call('look', `sky ${n}`)
+    talk.say('fine')
+    talk.run('second')
+    talk.compact(1)
+    talk.call('look', 'sky 6')
+    const restarted = (): Transcript =>
+      fold([...talk.events, { v: 1, seq: talk.seq() + 1, at: 1, type: 'recovery_started', run: 2, strategy: 'restart_run' }])
+    expect(restarted().compactions).toHaveLength(1)
+    for (let n = 7; n <= 9; n++) talk.call('look', `sky ${n}`)
+    talk.compact(1)
+    expect(restarted().compactions).toHaveLength(1)
+    expect(talk.fold().compactions).toHaveLength(2)
+  })
+})
+
+describe('the size of a request', () => {
+  it('is what the newest answer has shown, and a third of the bytes that came since', () => {
+    const talk = conversation()
+    talk.run('go')
+    talk.call('look', 'x'.repeat(3_000), { tokens: 10_000 })
+    expect(requestTokens(talk.fold(), () => 999_999)).toBe(20_001 + 1_000)
+  })
+
+  it('is estimated from all bytes where nothing was measured, or the conversation is another one', () => {
+    const talk = conversation()
+    talk.run('go')
+    talk.call('look', 'x'.repeat(3_000))
+    const transcript = talk.fold()
+    expect(requestTokens(transcript, () => 300)).toBe(Math.ceil(bytesOfRequest(transcript, 300) / 3))
+    const measured = conversation()
+    measured.run('go')
+    for (let n = 0; n < 4; n++) measured.call('look', 'x'.repeat(3_000), { tokens: 10_000 })
+    measured.compact(1)
+    expect(requestTokens(measured.fold(), () => 0)).toBeLessThan(2_000)
+  })
+
+  it('counts an image as its tokens, not as its bytes', () => {
+    const transcript = emptyTranscript()
+    const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'A'.repeat(1_000_000) } } as const
+    transcript.messages.push({ role: 'user', content: [image] })
+    transcript.seqs.push(1)
+    expect(requestTokens(transcript, () => 0)).toBe(1_600)
+  })
+})
+
+describe('whether a compaction is due', () => {
+  const policy = { at: 0.8, keepTurns: 2 }
+  const long = () => {
+    const talk = conversation()
+    talk.run('go')
+    for (let n = 1; n <= 6; n++) talk.call('look', 'x'.repeat(3_000))
+    return talk
+  }
+  const at = (tokens: number) => ({ run: 1, turn: 7, tokens, window: 10_000 })
+
+  it('depends on the share of the window, and on whether enough can be cut', () => {
+    const transcript = long().fold()
+    expect(isDue(transcript, policy, at(7_999))).toBe(false)
+    expect(isDue(transcript, policy, at(8_000))).toBe(true)
+    expect(isDue(transcript, { ...policy, keepTurns: 6 }, at(8_000))).toBe(false)
+    expect(isDue(transcript, policy, { ...at(80_000), window: 100_000 })).toBe(false)
+  })
+
+  it('is asked once in a turn', () => {
+    const talk = long()
+    talk.compact(2)
+    expect(isDue(talk.fold(), { ...policy, keepTurns: 1 }, at(9_000))).toBe(false)
+  })
+
+  it('is not asked after a failure until the conversation has grown', () => {
+    const talk = long()
+    talk.add({ type: 'compaction_failed', run: 1, turn: 6, code: 'c', reason: 'r', tokens: 8_100, window: 10_000 })
+    expect(isDue(talk.fold(), policy, at(8_500))).toBe(false)
+    expect(isDue(talk.fold(), policy, at(8_600))).toBe(true)
+  })
+
+  it('may be forced once in a turn, and again after a recovery', () => {
+    const talk = long()
+    const place = { run: 1, turn: 7 }
+    expect(mayForce(talk.fold(), place)).toBe(true)
+    talk.compact(2, { ...place, forced: true })
+    expect(mayForce(talk.fold(), place)).toBe(false)
+    expect(mayForce(talk.fold(), { run: 1, turn: 8 })).toBe(true)
+    talk.add({ type: 'recovery_started', run: 1, strategy: 'continue_run' })
+    expect(mayForce(talk.fold(), place)).toBe(true)
+  })
+})
+
+describe('the cut that a refused request needs', () => {
+  const fit = (bytes: number) => ({ bytes, besides: 100, window: 1_000 })
+
+  it('keeps as many turns as fit, up to the usual number', () => {
+    const talk = conversation()
+    talk.run('go')
+    for (let n = 1; n <= 8; n++) talk.call('look', 'x'.repeat(3_000))
+    const transcript = talk.fold()
+    const keptAfter = (bytes: number) => (transcript.messages.length - (chooseCut(transcript, 4, fit(bytes))?.to ?? 0)) / 2
+    expect(keptAfter(20_000)).toBe(4)
+    expect(keptAfter(9_000)).toBe(2)
+    expect(chooseCut(transcript, 4, fit(9_000))).not.toHaveProperty('resultBytes')
+  })
+
+  it('shortens the results of the newest turn if that alone is too long, and gives up if nothing is left to shorten', () => {
+    const talk = conversation()
+    talk.run('go')
+    talk.call('look', 'x'.repeat(100_000))
+    expect(chooseCut(talk.fold(), 4, fit(20_000))).toEqual({ to: 0, resultBytes: 16_000 })
+    talk.compact(1, { upToSeq: 0, summary: '', resultBytes: 500 })
+    expect(chooseCut(talk.fold(), 4, fit(300))).toBeUndefined()
+  })
+})
+
+describe('a piece of a conversation', () => {
+  it('has whole turns, as many as there is room for, and at least one', () => {
+    const talk = conversation()
+    talk.run('go')
+    for (let n = 1; n <= 6; n++) talk.call('look', 'x'.repeat(1_000))
+    const transcript = talk.fold()
+    const to = chooseCut(transcript, 1)?.to ?? 0
+    expect(pieceEnd(transcript, to, 100_000)).toBe(to)
+    expect(pieceEnd(transcript, to, 2_500)).toBe(5)
+    expect(pieceEnd(transcript, to, 10)).toBe(3)
+  })
+})
+
+describe('a text without its middle', () => {
+  it('has at most so many bytes, and no broken characters', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 400 }), fc.integer({ min: 60, max: 300 }), (text, maxBytes) => {
+        const cut = cutMiddle(text, maxBytes)
+        expect(new TextEncoder().encode(cut).length).toBeLessThanOrEqual(maxBytes)
+        if (new TextEncoder().encode(text).length <= maxBytes) expect(cut).toBe(text)
+        else if (!text.includes('\uFFFD')) expect(cut).not.toContain('\uFFFD')
+      }),
+    )
+  })
+})
+
+describe('any session that is compacted', () => {
+  const idsIn = (message: Message | undefined, type: 'tool_use' | 'tool_result'): string[] =>
+    message === undefined || typeof message.content === 'string'
+      ? []
+      : message.content.flatMap((block) => {
+          if (block.type === 'tool_use' && type === 'tool_use') return [block.id]
+          return block.type === 'tool_result' && type === 'tool_result' ? [block.tool_use_id] : []
+        })
+
+  it('has requests in which roles alternate, every result follows its call, and the opening message and the effects are there', () => {
+    const met = metInSessions(({ events }) => {
+      const transcript = emptyTranscript()
+      let compacted = 0
+      for (const event of events) {
+        addToTranscript(transcript, event)
+        if (event.type !== 'turn_started' && event.type !== 'compacted') continue
+        const sent = messagesFor(transcript)
+        for (const [index, message] of sent.entries()) {
+          const asked = idsIn(message, 'tool_use')
+          if (asked.length > 0) expect(idsIn(sent[index + 1], 'tool_result')).toEqual(asked)
+          const answered = idsIn(message, 'tool_result')
+          if (answered.length > 0) expect(idsIn(sent[index - 1], 'tool_use')).toEqual(answered)
+        }
+        const wire = wireMessages(sent)
+        expect(wire.every(({ role }, index) => role === (index % 2 === 0 ? 'user' : 'assistant') || wire[0]?.role !== 'user')).toBe(true)
+        if (sentFrom(transcript) === 0) continue
+        compacted++
+        const head = textsOf(sent.slice(0, 1)).join('\n')
+        const opening = transcript.messages.find(({ role, content }) => role === 'user' && typeof content === 'string')
+        expect(head).toContain(`user: ${String(opening?.content)}`)
+        const upToSeq = transcript.compactions.at(-1)?.upToSeq ?? 0
+        for (const { callId, since } of transcript.effects.byCall.values())
+          if (since <= upToSeq) expect(head).toMatch(new RegExp(`${callId}|earlier ones`))
+      }
+      return compacted
+    })
+    expect(met).toBeGreaterThan(100)
+  })
+
+  it('sees after a rollback to before it what it saw then, and what it would see had it never been compacted', () => {
+    const met = metInSessions(({ events }) => {
+      let count = 0
+      for (const [index, { type, seq }] of events.entries()) {
+        if (type !== 'compacted') continue
+        const later = events.slice(index)
+        const end = later.findIndex((event) => GOES_ELSEWHERE.includes(event.type))
+        const played = events.slice(0, end < 0 ? undefined : index + end)
+        const last = played.at(-1)?.seq ?? 0
+        const back = fold([...played, { v: 1, seq: last + 1, at: 1, type: 'rolled_back', toSeq: seq - 1, upToSeq: last, effects: [] }])
+        expect(withoutNotes(messagesFor(back))).toEqual(withoutNotes(messagesFor(fold(events.slice(0, index)))))
+        const never = fold(played.filter((event) => event.type !== 'compacted'))
+        expect(fold(played).messages).toEqual(never.messages)
+        count++
+      }
+      return count
+    })
+    expect(met).toBeGreaterThan(100)
+  })
+})
+
+/** After these, the transcript is another one for reasons of its own. */
+const GOES_ELSEWHERE = ['recovery_started', 'rolled_back', 'session_started', 'forked', 'tool_resolved']
+
+/** A rollback tells of the effects that it does not undo. */
+const withoutNotes = (messages: readonly Message[]): Message[] =>
+  messages.filter(({ content }) => typeof content !== 'string' || !content.startsWith('[Note from the system'))
