@@ -267,6 +267,14 @@ describe('a module that cannot be served', () => {
 })
 
 describe('the command line', () => {
+  it('loads neither the SDK nor a client of Postgres before a command needs them', async () => {
+    const program = new URL('../../dist/cli/program.js', import.meta.url).href
+    const script = `import(${JSON.stringify(program)}).then(({ createProgram }) => { createProgram(); console.log(JSON.stringify(Object.keys(require.cache))) })`
+    const { stdout } = await exec(process.execPath, ['-e', script])
+    const packages = (JSON.parse(stdout) as string[]).map((path) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? path)
+    expect([...new Set(packages)]).toEqual(['commander'])
+  }, 20_000)
+
   it('tells its version, helps, and refuses what it does not know', async () => {
     expect((await start(['--version']).ended).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
     expect((await start(['dev', '--help']).ended).stdout).toContain('--task-queue')

@@ -1,6 +1,5 @@
 // `pawl preflight [module]`: replays the open sessions with this build before it is deployed, and lists those that it would break.
 import { Command } from 'commander'
-import { warnIfAssumed } from '../../connect/temporal.ts'
 import { defined } from '../../session/defined.ts'
 import type { CheckedSession, PreflightReport, StoreCheck, WarningSum } from '../../worker/index.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
@@ -43,12 +42,13 @@ async function check(given: string | undefined, options: PreflightCommandOptions
   const { sample, concurrency, dataConverter, interceptors, strict, json } = options
   const module = given === undefined ? undefined : await findModule(given)
   const { temporal, taskQueue, postgres, schema, logger } = await connectOptions(options)
-  warnIfAssumed(temporal, logger)
   const say = (line: string) => process.stdout.write(`${line}\n`)
   let checked = 0
   const progress = setInterval(() => json || process.stderr.write(`${checked} session(s) checked so far\n`), PROGRESS_EVERY_MS)
   try {
-    const { preflight } = await import('../../worker/index.ts')
+    // Loaded on demand, so that `pawl --help` is fast.
+    const [{ warnIfAssumed }, { preflight }] = await Promise.all([import('../../connect/temporal.ts'), import('../../worker/index.ts')])
+    warnIfAssumed(temporal, logger)
     const report = await preflight({
       ...defined({ module, temporal, taskQueue, postgres, schema, dataConverter, interceptors }),
       ...(sample !== undefined && { sample: Number(sample) }),
