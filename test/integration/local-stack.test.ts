@@ -8,11 +8,11 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { Client, Connection } from '@temporalio/client'
+import { startStack, type Stack, type StackOptions } from 'pawl/testing'
 import pg from 'pg'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { lockOwner } from '../../src/local/keeper/lock.ts'
 import { isRunning } from '../../src/local/keeper/processes.ts'
-import { startStack, type Stack, type StackOptions } from '../../src/testing/index.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
@@ -71,10 +71,10 @@ interface Parent {
 
 /** Starts a stack in a process of its own, which can be killed. */
 async function startInAnotherProcess(options: StackOptions = {}): Promise<Parent> {
-  const script = join(await folder(), 'parent.mts')
+  const script = join(await folder(), 'parent.mjs')
   await writeFile(
     script,
-    `import { startStack } from ${JSON.stringify(join(ROOT, 'src/testing/index.ts'))}
+    `import { startStack } from ${JSON.stringify(new URL('../../dist/testing/index.js', import.meta.url).href)}
      const stack = await startStack(${JSON.stringify({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'], ...options })})
      console.log(JSON.stringify({ temporalPid: stack.temporal.pid, postgresPid: stack.postgres.pid, databaseUrl: stack.databaseUrl }))
      if (process.env.STAY) setInterval(() => {}, 1000)`,
@@ -82,7 +82,7 @@ async function startInAnotherProcess(options: StackOptions = {}): Promise<Parent
   const temporary = await folder()
   // The folder must be open to the user who runs Postgres only as far as the stack arranges it.
   await chmod(temporary, 0o700)
-  const child = spawn(process.execPath, ['--import', TSX, script], {
+  const child = spawn(process.execPath, [script], {
     env: { ...process.env, TMPDIR: temporary, STAY: '1' },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -1,6 +1,6 @@
 // One Temporal and one Postgres for all the tests of a run that need them.
+import { startStack, type Stack } from 'pawl/testing'
 import type { TestProject } from 'vitest/node'
-import { startStack, type Stack } from '../../src/testing/index.ts'
 
 /** Where the shared stack is: `inject('stack')`. */
 export interface SharedStack {
