@@ -7,16 +7,19 @@ import type { AgentContext } from '../agent/tool.ts'
 import type { Resolution } from '../session/events.ts'
 import { type HookOutcome, type HookRun, saidBy } from '../session/hooks.ts'
 import type { JsonObject } from '../session/json.ts'
+import { hasBudget } from '../session/spend.ts'
+import { costOfNote } from '../session/spend-notes.ts'
 import { messagesFor, systemTextsOf, withAnswers } from '../session/transcript.ts'
 import { agentContext } from './agent-context.ts'
 import { factsOf } from './agent-facts.ts'
-import { afterFailure, askModel } from './ask-model.ts'
+import { afterFailure, askModel, spentWith } from './ask-model.ts'
 import { failedAttempt } from './attempt.ts'
+import { callBudget, continuing, costOfAnswer } from './call-budget.ts'
 import { cutCall } from './check-response.ts'
 import { contextProblem } from './context-check.ts'
 import type { ModelAnswer } from './contract.ts'
 import { type CallDeadline, signalUntil, startDeadline } from './deadline.ts'
-import { ArchiveUnavailable, archiveAway, notServed, StaleWatermark, TryAgain } from './errors.ts'
+import { ArchiveUnavailable, AttemptLost, archiveAway, notServed, StaleWatermark, TryAgain } from './errors.ts'
 import { isFinal, runHooksBefore, runHooksOfCall, runHooksOfFinal } from './model-call-hooks.ts'
 import type { Job, JobNeeds } from './needs.ts'
 import { type Prompt, renderPrompt, withVolatile } from './prompt.ts'
@@ -83,6 +86,8 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
   const ctx = agentContext(needs, job.sessionId, place, slices)
   if (deadline.leftMs() <= 0) return deadlineExceeded(deadline)
   const { signal, end } = signalUntil(deadline, job.link.signal)
+  const isBudgeted = hasBudget(agent.limits) || hasBudget(agent.sessionLimits)
+  let paid = isBudgeted && job.answer ? costOfAnswer(job.answer) : undefined
   try {
     const runner = { hooks: agent.hooks, ctx, attempt: job.attempt.number, room: hookRoom(job.answer?.hooks), signal }
     const before = job.answer ? { runs: job.answer.hooks ?? [] } : await runHooksBefore(runner, view, turn)
@@ -90,6 +95,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
     if (before.stopped) return stoppedBy(before.stopped)
     const { hooks: _, ...answered } =
       job.answer ?? (await newAnswer(agent, view, { job, ctx, signal, gates: needs.gates, hooks: before.runs }))
+    if (isBudgeted) paid = costOfAnswer(answered)
     const { calls, runs } = await resolveCalls(agent, answered, input, view, runner)
     const outputProblem = agent.output && isFinal(answered) ? outputMissing(answered.stopReason) : undefined
     const ofAnswer = outputProblem === undefined ? [...runs, ...(await runHooksOfFinal(runner, answered, calls, turn))] : runs
@@ -103,9 +109,11 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
       ...(isEmpty(state.current?.metadata) && !isEmpty(metadata) && { metadata }),
     }
   } catch (error) {
-    if (job.link.signal.aborted) return { kind: 'interrupted' }
-    if (signal.aborted) return deadlineExceeded(deadline)
-    return afterFailure({ agent, worker: needs.worker, attempt: job.attempt, timeLeft: deadline.leftMs }, error)
+    // An answer that cannot be used has been paid for, too.
+    const spent = paid ?? spentWith(error)
+    if (job.link.signal.aborted || error instanceof AttemptLost) return { kind: 'interrupted', ...defined({ spent }) }
+    if (signal.aborted) return { ...deadlineExceeded(deadline), ...defined({ spent }) }
+    return afterFailure({ agent, worker: needs.worker, attempt: job.attempt, timeLeft: deadline.leftMs, spent }, error)
   } finally {
     end()
   }
@@ -122,7 +130,16 @@ interface Asked extends Pick<JobNeeds, 'gates'> {
 async function newAnswer(agent: Agent, view: SessionView, { job, ctx, signal, gates, hooks }: Asked): Promise<ModelAnswer> {
   const prompt = await renderPrompt(agent, view, ctx)
   const request = requestOf(agent, withAnswers(view.transcript, hooks), prompt, ctx)
-  const asked = await askModel(agent, { request, attempt: job.attempt, ctx, signal, gates })
+  const before = [...job.attempt.failed.flatMap(({ spent }) => spent ?? []), ...hooks.flatMap(({ spent = [] }) => spent.map(costOfNote))]
+  const budget = callBudget(agent, view, before, job.link)
+  const asked = await askModel(agent, {
+    request,
+    attempt: job.attempt,
+    ctx,
+    signal,
+    gates,
+    budget: budget && continuing(budget, view, request, prompt),
+  })
   const answer = { ...asked, promptDigest: prompt.digest, ...(hooks.length > 0 && { hooks }) }
   // Resolving its calls and its hooks run user code, which may end this process.
   if (answer.content.some(({ type }) => type === 'tool_use') || agent.hooks.length > 0) job.link.answered(answer)

@@ -22,7 +22,14 @@ export function noEffects(): Effects {
 /** Notes what an event says of an effect, in place. */
 export function noteEffect({ kinds, byCall }: Effects, event: SessionEvent): void {
   if (event.type === 'tool_issued') kinds.set(event.callId, event.effect)
-  if (event.type === 'hook_answered' || event.type === 'emitted' || !('callId' in event) || kinds.get(event.callId) === 'read') return
+  if (
+    event.type === 'hook_answered' ||
+    event.type === 'emitted' ||
+    event.type === 'spent' ||
+    !('callId' in event) ||
+    kinds.get(event.callId) === 'read'
+  )
+    return
   const { callId, tool, seq } = event
   const note = (status: EffectReport['status'], effectId?: string): void => {
     byCall.delete(callId)

@@ -1,4 +1,6 @@
 // The fold: applies each event to a session's state. The workflow, the activities and the store's rebuild share this code.
+import { budgetOfRun, countSpend, noteWarning, raiseBudget } from './budget.ts'
+import { tokensIn } from './spend.ts'
 import { addUsage, NO_USAGE } from './content.ts'
 import { countsFrom } from './deadlines.ts'
 import { shortHash } from './digest.ts'
@@ -76,6 +78,7 @@ export function fold(state: SessionState | undefined, events: Iterable<SessionEv
 export function apply(state: SessionState, event: SessionEvent): void {
   state.seq = event.seq
   state.updatedAt = event.at
+  countSpend(state, event)
   switch (event.type) {
     case 'session_started':
     case 'message_rejected':
@@ -84,6 +87,13 @@ export function apply(state: SessionState, event: SessionEvent): void {
     case 'emitted':
     case 'answer_received':
     case 'recovery_refused':
+    case 'spent':
+      return
+    case 'budget_warning':
+      noteWarning(state, event)
+      return
+    case 'budget_raised':
+      raiseBudget(state, event)
       return
     case 'session_resumed':
       state.epoch = event.executionId
@@ -224,7 +234,7 @@ function queued({ messageId, seq, at, deadlineMs }: EventOf<'message_received'>)
 }
 
 function openRun({ inbox, facts }: SessionState, event: EventOf<'run_started'>): RunState {
-  const since = inbox.find(({ messageId }) => messageId === event.messageId)?.since
+  const { since, budget } = inbox.find(({ messageId }) => messageId === event.messageId) ?? {}
   return {
     run: event.run,
     messageId: event.messageId,
@@ -237,6 +247,8 @@ function openRun({ inbox, facts }: SessionState, event: EventOf<'run_started'>):
     phase: 'turn_due',
     calls: [],
     usage: NO_USAGE,
+    // Nor does any restart undo what was spent.
+    ...budget,
     taken: [],
     takenBytes: 0,
     effects: [],
@@ -281,9 +293,17 @@ function completeModelCall(state: SessionState, event: EventOf<'model_completed'
   run.stopReason = event.stopReason
   run.usage = addUsage(run.usage, event.usage)
   state.usage = addUsage(state.usage, event.usage)
+  noteLastCall(state, event)
   countBadOutput(run, event)
   if (run.calls.length > 0) run.phase = 'tools'
   else run.phase = event.stopReason === 'pause_turn' || event.outputProblem !== undefined ? 'turn_due' : 'answered'
+}
+
+/** A call whose usage is not known says nothing of the next one. */
+function noteLastCall(state: SessionState, { seq, model, usage, spent, promptDigest }: EventOf<'model_completed'>): void {
+  delete state.lastCall
+  const tokens = tokensIn(usage)
+  if (!spent && tokens > 0) state.lastCall = { seq, model, tokens, ...defined({ promptDigest }) }
 }
 
 /** A run has the limits of the worker that made its newest model call. */
@@ -291,11 +311,16 @@ function limit({ facts }: SessionState, run: RunState): void {
   if (facts) run.limits = facts.limits
 }
 
-/** What a run had taken, for its restart: its opener keeps the intent, and with a restart that pawl makes by itself the time that the run has used. */
+/**
+ * What a run had taken, for its restart: its opener keeps the intent and what the run has spent, and with a restart that pawl makes by itself
+ * the time that the run has used.
+ */
 function forRestart({ error }: SessionState, run: RunState, { automatic }: EventOf<'recovery_started'>): QueuedMessage[] {
+  const budget = budgetOfRun(run)
   return run.taken.map((taken) => {
-    const { deadlineAt, since: _, ...message } = taken
-    if (message.messageId === run.messageId) Object.assign(message, { intent: run.intent, ...(automatic && { since: countsFrom(run) }) })
+    const { deadlineAt, since: _, budget: __, ...message } = taken
+    if (message.messageId === run.messageId)
+      Object.assign(message, { intent: run.intent, ...(automatic && { since: countsFrom(run) }), ...defined({ budget }) })
     return { ...message, ...(!isOfDeadline(error) && defined({ deadlineAt })) }
   })
 }

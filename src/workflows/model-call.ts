@@ -14,7 +14,12 @@ import type { Failure, Session } from './open-session.ts'
 import type { Serving } from './serving.ts'
 
 /** How a model call ended; `model_completed` itself is in the journal. */
-export type ModelCallEnd = { end: 'completed' } | { end: 'stopped'; by?: { hook: string; reason: string } } | ({ end: 'failed' } & Failure)
+export type ModelCallEnd =
+  | { end: 'completed' }
+  /** A cost that had to be assumed leaves too little of the budget. */
+  | { end: 'held_up'; reason: string }
+  | { end: 'stopped'; by?: { hook: string; reason: string } }
+  | ({ end: 'failed' } & Failure)
 
 const MAX_STALE = 3
 
@@ -53,10 +58,14 @@ export async function callModel({ journal, serving, alarms }: Session, run: RunS
     if (result.facts) journal.append({ type: 'agent_declared', ...result.facts })
     attempts.failed(result.failed)
     recordHooks(journal, number, result.hooks)
+    if (result.kind !== 'completed' && result.spent) {
+      journal.append({ type: 'spent', run: number, turn, attempt: attempts.used.attempts + 1, ...result.spent })
+    }
     switch (result.kind) {
       case 'completed': {
         serving.served()
-        const { attempt, content, stopReason, usage, model, price, calls, hooksOfAnswer, metadata, promptDigest, outputProblem } = result
+        const { attempt, content, stopReason, usage, model, price, calls, hooksOfAnswer, metadata, promptDigest, outputProblem, spent } =
+          result
         const about = {
           attempt,
           model,
@@ -65,7 +74,7 @@ export async function callModel({ journal, serving, alarms }: Session, run: RunS
           usage,
           calls,
           ...(metadata && { metadata }),
-          ...defined({ price, promptDigest, outputProblem }),
+          ...defined({ price, promptDigest, outputProblem, spent }),
         }
         journal.append({ type: 'model_completed', run: number, turn, ...about })
         recordHooks(journal, number, hooksOfAnswer)
@@ -76,6 +85,7 @@ export async function callModel({ journal, serving, alarms }: Session, run: RunS
         return { end: 'stopped', by: { hook: result.hook, reason: result.reason } }
       case 'failed':
         serving.served()
+        if (result.assumed) return { end: 'held_up', reason: result.reason }
         return { end: 'failed', code: result.code, reason: result.reason, transient: result.transient }
       case 'again':
         // Retried here and not by Temporal: so the failed attempt is recorded now, and a stop can end the backoff.

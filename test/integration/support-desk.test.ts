@@ -57,6 +57,7 @@ function contextFor(shop: RunningShop, callId: string, idempotencyKey: string, s
     lastProgress: undefined,
     milestone: () => undefined,
     emit: () => undefined,
+    spend: () => undefined,
   }
 }
 

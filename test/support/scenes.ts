@@ -5,6 +5,7 @@ import {
   type AgentOptions,
   defineAgent,
   defineTool,
+  type Model,
   type ModelCallContext,
   type ModelRequest,
   type ToolContext,
@@ -67,8 +68,8 @@ export interface Stage {
 
 const RETRY = { maxRetries: 2, baseDelay: 10 }
 
-/** A stage; `options` are the agent's, apart from model and tools. */
-export function stage(options: Partial<AgentOptions> = {}): Stage {
+/** A stage; `options` are the agent's, apart from model and tools, and `ofModel` what the model says of itself. */
+export function stage(options: Partial<AgentOptions> = {}, ofModel: Partial<Model> = {}): Stage {
   const scenes = new Map<string, { scene: Scene; requests: ModelRequest[]; entries: Entry[] }>()
 
   function played(sessionId: string): { scene: Scene; requests: ModelRequest[]; entries: Entry[] } {
@@ -97,11 +98,14 @@ export function stage(options: Partial<AgentOptions> = {}): Stage {
     instructions: 'Play.',
     retry: RETRY,
     ...options,
-    model: scripted((request, ctx) => {
-      const { scene, requests } = played(request.sessionId)
-      requests.push(structuredClone(request))
-      return scene.model?.(request, ctx) ?? 'done'
-    }),
+    model: {
+      ...scripted((request, ctx) => {
+        const { scene, requests } = played(request.sessionId)
+        requests.push(structuredClone(request))
+        return scene.model?.(request, ctx) ?? 'done'
+      }),
+      ...ofModel,
+    },
     tools: [
       defineTool({ ...tool('look'), effect: 'read' }),
       defineTool({ ...tool('put'), effect: 'idempotent' }),

@@ -2,7 +2,7 @@
 import { type EventOf, requestIdOf, type SessionEvent } from '../../session/events.ts'
 import { leavesTurns } from '../../session/recovery.ts'
 import { newestOf } from '../../session/transcript.ts'
-import { costOf, providerOf } from './prices.ts'
+import { costOf, providerOf } from '../../session/prices.ts'
 import { type ApprovalRows, projectApproval } from './approvals.ts'
 import { projectCall, type ToolCallRecord } from './calls.ts'
 import { projectError } from './errors.ts'

@@ -2,7 +2,8 @@
 import { LRUCache } from 'lru-cache'
 import { addUsage, NO_USAGE, type Usage } from '../../session/content.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
-import { costOf, exactUsd } from '../../store/project/prices.ts'
+import { exactUsd } from '../../session/model-price.ts'
+import { costOf } from '../../session/prices.ts'
 
 const SESSIONS_KEPT = 10_000
 

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from '../../agent/tool.ts'
 import type { Background } from '../../session/background.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
-import { costOf } from '../../store/project/prices.ts'
+import { costOf } from '../../session/prices.ts'
 import { mayCost, startRunCosts } from './run-costs.ts'
 import { type Known, sessionLine } from './session-lines.ts'
 

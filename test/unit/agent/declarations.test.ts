@@ -123,7 +123,7 @@ describe('an agent', () => {
     ['a tool that defineTool has not seen', { tools: [TOOL] }],
     ['no tool where one should be', { tools: [undefined] }],
     ['an option that there is not', { maxTurns: 5 }],
-    ['a limit that there is not', { limits: { maxUsd: 5 } }],
+    ['a limit that there is not', { limits: { maxEuros: 5 } }],
     ['a checkpoint of nothing', { checkpoint: { every: 0 } }],
     ['a checkpoint with a unit in its name', { checkpoint: { everyMs: 60_000 } }],
   ])('is refused with %s', (_, change) => {
