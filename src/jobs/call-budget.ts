@@ -54,6 +54,8 @@ const DEFAULT_MAX_TOKENS = 8_192
 const LEAST_ANSWER_TOKENS = 1_024
 /** What providers add to a request with tools. */
 const TOOLS_TOKENS = 512
+/** What they may add around the messages of a turn. */
+const TURN_TOKENS = 100
 /** More than any provider counts for one image. */
 const IMAGE_TOKENS = 8_000
 
@@ -183,7 +185,7 @@ function wholeTokens({ system, messages, tools }: ModelRequest): number {
 /** Models count the same text differently. */
 function knownTokens({ name }: Model, { tokens, model, newBytes }: NonNullable<CallBudget['known']>): number {
   const isSame = model.startsWith(String(name)) || String(name).startsWith(model)
-  return tokens * (isSame ? 1 : 2) + newBytes
+  return tokens * (isSame ? 1 : 2) + newBytes + TURN_TOKENS
 }
 
 /** Bytes of messages, in which an image counts as many as it can have tokens. */
