@@ -1,19 +1,11 @@
 // Budgets as agents declare them, and the prices that a budget in US dollars needs.
 import { integer, where } from '../options/check.ts'
-import { type Budget, LIMIT_NAMES } from '../session/spend.ts'
+import { type Budget, isUsdLimit, LIMIT_NAMES } from '../session/spend.ts'
 import { type ModelPrice, modelPrice } from '../session/model-price.ts'
 import { listPrice, type Price } from '../session/prices.ts'
 import type { ModelChoice } from './agent.ts'
 import { DeclarationError } from './errors.ts'
 import type { Model } from './model.ts'
-
-/** More dollars than any run is worth: a limit beyond it was meant in another unit. */
-const MOST_USD = 1_000_000
-
-/** Whether it can be a limit in US dollars. */
-export function isUsdLimit(value: unknown): value is number {
-  return typeof value === 'number' && value > 0 && value <= MOST_USD
-}
 
 /** The members of a budget. */
 export const BUDGET = {

@@ -86,7 +86,7 @@ export interface DeclaredBudgets {
 }
 
 /** The limits that the session knows of. */
-export function declaredBudgets({ current, facts }: SessionState): DeclaredBudgets {
+function declaredBudgets({ current, facts }: SessionState): DeclaredBudgets {
   return { run: current?.limits ?? facts?.limits, session: facts?.sessionLimits }
 }
 

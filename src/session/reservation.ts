@@ -35,7 +35,7 @@ export interface Left {
 }
 
 /** Output that may be under way from the provider, unseen, when a call breaks off. */
-export const UNSEEN_TOKENS = 256
+const UNSEEN_TOKENS = 256
 
 /** The highest rates of a price. */
 export function worstRates(prices: readonly ModelPrice[]): Pick<CallSize, 'inputRate' | 'outputRate'> {

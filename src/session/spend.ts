@@ -49,6 +49,14 @@ export interface RunBudget {
 /** The names of the limits, as agents declare them. */
 export const LIMIT_NAMES = { tokens: 'maxTotalTokens', usd: 'maxUsd' } as const satisfies Record<BudgetUnit, keyof Budget>
 
+/** More dollars than any run is worth: a limit beyond it was meant in another unit. */
+const MOST_USD = 1_000_000
+
+/** Whether it can be a limit in US dollars. */
+export function isUsdLimit(value: unknown): value is number {
+  return typeof value === 'number' && value > 0 && value <= MOST_USD
+}
+
 /** Whether there is any limit in it. */
 export function hasBudget({ maxTotalTokens, maxUsd }: Budget = {}): boolean {
   return maxTotalTokens !== undefined || maxUsd !== undefined

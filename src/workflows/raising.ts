@@ -1,14 +1,11 @@
 // The update `raise`: higher limits for a run or a session. What had run out of its budget continues in place.
 import { type BudgetLine, budgetLines } from '../session/budget.ts'
-import { type Budget, type BudgetScope, type BudgetUnit, LIMIT_NAMES } from '../session/spend.ts'
+import { type Budget, type BudgetScope, type BudgetUnit, isUsdLimit, LIMIT_NAMES } from '../session/spend.ts'
 import { defined } from '../session/defined.ts'
 import type { RaiseAnswer, RaiseRequest } from '../session/protocol.ts'
 import { problemWith } from '../session/recovery.ts'
 import { refuse, type Session, stopDetails } from './open-session.ts'
 import { recover } from './recovery.ts'
-
-/** More dollars than any session is worth. */
-const MOST_USD = 1_000_000
 
 /** Pauses the session: whether its budget is exhausted depends on a cost that nothing has seen. */
 export function pauseForBudget({ journal, alarms, flushing }: Session, reason: string): void {
@@ -47,7 +44,7 @@ export function raise(session: Session, request: RaiseRequest): RaiseAnswer {
 }
 
 function checkedRaise({ maxUsd, maxTotalTokens, scope = 'run' }: RaiseRequest): Budget & { scope: BudgetScope } {
-  const isUsd = maxUsd === undefined || (typeof maxUsd === 'number' && maxUsd > 0 && maxUsd <= MOST_USD)
+  const isUsd = maxUsd === undefined || isUsdLimit(maxUsd)
   const isTokens = maxTotalTokens === undefined || (Number.isSafeInteger(maxTotalTokens) && maxTotalTokens > 0)
   const isScope = scope === 'run' || scope === 'session'
   if (isUsd && isTokens && isScope && (maxUsd ?? maxTotalTokens) !== undefined) return { scope, ...defined({ maxUsd, maxTotalTokens }) }
