@@ -67,7 +67,8 @@ export async function askModel(agent: Agent, { request, attempt, ctx, signal, ga
     name = modelName(model.name) ?? 'unknown'
     const provider = modelName(model.provider) ?? name
     const readable = { ...request, messages: readableBy(provider, request.messages) }
-    call = budget && (await reserveFor(model, readable, budget))
+    // A server that is away must not outlast the run's deadline.
+    call = budget && (await unlessAborted(signal, reserveFor(model, readable, budget)))
     signal.throwIfAborted()
     call?.sent()
     const { request: sent = readable, onDelta = () => undefined } = call ?? {}

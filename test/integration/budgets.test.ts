@@ -1,4 +1,5 @@
 // Budgets of runs and sessions: what is set aside, what is counted, and how a session continues once its limit is raised.
+import { tmpdir } from 'node:os'
 import { defineHook, ModelError } from 'pawl'
 import { RequestRefused, type RunHandle } from 'pawl/client'
 import { scripted } from 'pawl/testing'
@@ -8,6 +9,7 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { inOrder, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
+import { pawl as command, withoutWaits } from './cli/processes.ts'
 
 /** A ten-thousandth of a dollar for each token of an answer; what is sent costs nothing. */
 const PRICE = { input: 0, output: 100 }
@@ -331,4 +333,27 @@ describe.concurrent('raise', () => {
     expect(refused).toBeInstanceOf(RequestRefused)
     expect(refused).toMatchObject({ code: 'invalid_raise' })
   })
+})
+
+it('is shown by `pawl usage`, and raised by `pawl raise`', async () => {
+  const { session, id } = dollars.play(here.pawl, {
+    model: inOrder(lookUsing(3_500), lookUsing(3_500), lookUsing(2_400), using(10, 'done')),
+  })
+  const run = await session.send('go')
+  expect(await run.settled(TIMEOUT)).toMatchObject(exhausted)
+  const { temporalAddress, namespace, databaseUrl } = here.stack
+  const env = { TEMPORAL_ADDRESS: temporalAddress, TEMPORAL_NAMESPACE: namespace, DATABASE_URL: databaseUrl }
+  const pawl = (...args: string[]) => command(args, { cwd: tmpdir(), env }).ended
+  const usage = await until('it is stored', async () => {
+    const { stdout } = await pawl('usage', id)
+    return stdout.includes('budget of') && stdout
+  })
+  expect(usage).toMatch(/^agent +calls .*\ndollars +3 /)
+  expect(usage).toMatch(/\nbudget of +limit +spent +reserved +left +assumed\nrun +\$1\.0000 +\$0\.9400 +\$0\.0000 +\$0\.0600/)
+  const nothing = await pawl('raise', id)
+  expect([nothing.code, withoutWaits(nothing.stderr)]).toEqual([1, expect.stringContaining('invalid_usage: ')])
+  const raised = await pawl('raise', id, '--max-usd', '1.5', '--by', 'ann', '--json')
+  expect(JSON.parse(raised.stdout)).toMatchObject({ event: 'raised', already: false, sessionId: id })
+  expect(await completed(run)).toMatchObject({ text: 'done' })
+  expect(ofType(await eventsOf(session), 'budget_raised')).toMatchObject([{ maxUsd: 1.5, by: 'ann' }])
 })
