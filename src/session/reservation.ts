@@ -52,14 +52,15 @@ export function reservationFor({ inputTokens, inputRate, outputRate }: CallSize,
 export function reserve(call: CallSize, left: Left): Reservation | undefined {
   const { inputTokens, mostOutput, outputRate } = call
   const least = Math.min(call.leastOutput, mostOutput)
+  if (!fits(reservationFor(call, least), left)) return undefined
   let outputTokens = Math.min(mostOutput, Math.floor((left.tokens ?? Number.POSITIVE_INFINITY) - inputTokens))
   if (left.usd !== undefined && outputRate > 0) {
     const forOutput = left.usd - usdAt(call.inputRate, inputTokens)
     outputTokens = Math.min(outputTokens, Math.floor((forOutput * 1_000_000) / outputRate))
   }
-  // Sums of dollars are rounded.
-  while (outputTokens >= least && !fits(reservationFor(call, outputTokens), left)) outputTokens -= 1
-  return outputTokens >= least ? reservationFor(call, outputTokens) : undefined
+  // Sums of dollars are rounded: it may be a token or two less.
+  while (outputTokens > least && !fits(reservationFor(call, outputTokens), left)) outputTokens -= 1
+  return reservationFor(call, Math.max(least, outputTokens))
 }
 
 /** Whether the budget affords it. */

@@ -37,7 +37,7 @@ export function requestsOver(reader: SessionReader, values: ValueStore, gates: P
         const assignment = executor.assignments.get(ask.job)
         if (!assignment) throw new AttemptLost()
         delete assignment.streamed
-        await assignment.lease.record({ reserved: ask.reservation })
+        await assignment.lease.reserve(ask.reservation)
         if (executor.assignments.get(ask.job) !== assignment) throw new AttemptLost()
         return true
       }
