@@ -79,6 +79,7 @@ export type {
   UserBlock,
 } from './session/content.ts'
 export type { CompactionPolicy } from './session/compaction.ts'
+export type { Budget, BudgetScope, BudgetUnit, Cost, RunBudget, Spend } from './session/spend.ts'
 export type { Duration } from './session/duration.ts'
 export type { ModelPrice } from './session/model-price.ts'
 export { PawlError } from './session/errors.ts'
@@ -123,10 +124,12 @@ export type { Memory, MemoryChange, MemoryLimit, MemoryState, MemoryText } from 
 export type { NewPlanStep, Plan, PlanChange, PlanState, PlanStep, PlanStepStatus } from './session/plan.ts'
 export type { IncompleteWork, Progress } from './session/progress.ts'
 export type { Restored } from './session/restored.ts'
+export type { SpendNote } from './session/spend-notes.ts'
 export type {
   AutomaticRecoveries,
   CallState,
   CheckpointState,
+  LastCall,
   LeftOutCall,
   Paused,
   QueuedMessage,

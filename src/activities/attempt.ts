@@ -32,6 +32,9 @@ export function countAttempt(info: { attempt: number; heartbeatDetails: unknown 
     // An attempt of the activity may contain several of the call: a model's answer outlives the executors that die with it.
     const made = Math.max(info.attempt - 1, (last?.attempt ?? before) - before)
     for (let lost = failed.length + 1; lost <= made; lost++) failed.push(lostAttempt(before + lost, last))
+  } else if (last?.reserved && last.attempt > before + failed.length) {
+    // A worker has served it after all, and something was set aside for it.
+    failed.push(lostAttempt(last.attempt, last))
   }
   const fates = failed.map(fateOf)
   const lastProgress = last?.progress ?? progress

@@ -1,4 +1,5 @@
 // Inputs and results of activities. Types only: the workflow bundle must not include any other code from here.
+import type { Cost } from '../session/spend.ts'
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
 import type { CustomEvent } from '../session/custom-events.ts'
 import type { AgentFacts, BlobRef, EffectReport, FailedAttempt, Resolution, ResultContent, Target, Watermark } from '../session/events.ts'
@@ -8,6 +9,7 @@ import type { Kept } from '../session/kept.ts'
 import type { ModelPrice } from '../session/model-price.ts'
 import type { Restored } from '../session/restored.ts'
 import type { ForkStart } from '../session/protocol.ts'
+import type { SpendNote } from '../session/spend-notes.ts'
 import type { CallState, SessionState } from '../session/state.ts'
 
 /** The budget that earlier activities of the same call have used. */
@@ -74,8 +76,11 @@ export interface CompactInput extends AskModelInput {
   tooLarge: TooLarge
 }
 
-/** `facts`: the agent as this worker has it, unless the session knows that already. `hooks`: those that ran before the request. */
-export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; hooks?: HookOutcome[] } & (
+/**
+ * `facts`: the agent as this worker has it, unless the session knows that already. `hooks`: those that ran before the request. `spent`: under
+ * a budget, what a call has cost that was stopped.
+ */
+export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; hooks?: HookOutcome[]; spent?: Cost } & (
   | {
       kind: 'completed'
       attempt: number
@@ -85,6 +90,8 @@ export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; ho
       model: string
       /** What the Model says that it costs. */
       price?: ModelPrice
+      /** What it is counted as, because the provider does not tell its usage. */
+      spent?: Cost
       calls: Resolution[]
       /** Of the prompt that was rendered for the call; absent from workers of earlier builds. */
       promptDigest?: string
@@ -104,8 +111,11 @@ export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; ho
 
 /** Why a step in which a model is asked has no answer. */
 export type NoAnswer =
-  /** The run cannot continue. `transient`: the retries of a failure that may be retried are used up. */
-  | { kind: 'failed'; code: string; reason: string; transient?: true }
+  /**
+   * The run cannot continue. `transient`: the retries of a failure that may be retried are used up. `assumed`: a cost that had to be assumed
+   * leaves too little of the budget.
+   */
+  | { kind: 'failed'; code: string; reason: string; transient?: true; assumed?: true }
   /** The attempt failed (it is in `failed`); the next one is due in `afterMs`, or at once if it asks another model. */
   | { kind: 'again'; afterMs: number; fallback?: Fallback }
   /** The model was not called, because its provider wants no calls now. No attempt: the call has a place, which is due in `afterMs`. */
@@ -118,7 +128,8 @@ export type NoAnswer =
   | { kind: 'interrupted' }
 
 /** One piece of a compaction. */
-export type CompactResult = { failed?: FailedAttempt[]; facts?: AgentFacts } & (
+/** `spent`: under a budget, what a call has cost that was stopped, or whose provider did not tell. */
+export type CompactResult = { failed?: FailedAttempt[]; facts?: AgentFacts; spent?: Cost } & (
   | {
       kind: 'compacted'
       attempt: number
@@ -177,6 +188,7 @@ export type ExecuteToolResult = {
   progress?: Json
   milestones?: string[]
   emitted?: CustomEvent[]
+  spent?: SpendNote[]
 } & (
   | ({ kind: 'completed'; startedAt: number; worker: string } & RecordedResult)
   /** The effect did not happen, or may be reported as failed. */

@@ -1,5 +1,6 @@
 // What a user declares an agent with: the types. `define-agent.ts` has the function.
 import type { StandardSchemaV1 } from '@standard-schema/spec'
+import type { Budget } from '../session/spend.ts'
 import type { Duration } from '../session/duration.ts'
 import type { AutomaticStrategy, CheckpointPolicy, CheckpointTrigger, RecoveryPolicy } from '../session/events.ts'
 import type { Json, JsonOf } from '../session/json.ts'
@@ -20,12 +21,26 @@ export interface AgentLimits {
   maxTurns?: number
   /** How long a run may take from its first message, at most 24 days; it then fails with `deadline_exceeded`. Default: none. */
   deadline?: Duration
+  /**
+   * Tokens that a run may use: input and output of all its model calls, cached or not, failed attempts included. An integer from 1. The run
+   * fails with `budget_exhausted` before a call that could exceed it. Default: none.
+   */
+  maxTotalTokens?: number
+  /**
+   * US dollars that a run may cost: its model calls, failed attempts included, and what tools and hooks report by `ctx.spend`. Above 0, at
+   * most 1,000,000. Every model must have a price. The run fails with `budget_exhausted` before a call that could exceed it. Default: none.
+   */
+  maxUsd?: number
 }
 
 /** Bounds of a session. */
 export interface AgentSessionLimits {
   /** How long a session may take from its creation, at most a year; every run fails with `deadline_exceeded` from then on. Default: none. */
   deadline?: Duration
+  /** Tokens that all runs of a session may use together, counted as those of a run. An integer from 1. Default: none. */
+  maxTotalTokens?: number
+  /** US dollars that all runs of a session may cost together, counted as those of a run. Above 0, at most 1,000,000. Default: none. */
+  maxUsd?: number
 }
 
 /** When pawl recovers a run that failed by itself. A limit that was reached always needs a person. */
@@ -159,9 +174,9 @@ export interface Agent<C = any, N extends string = string, O = unknown> {
   /** How failed model calls are repeated. */
   readonly retry: RetryPolicy
   /** Bounds of a run. */
-  readonly limits: { readonly maxTurns: number; readonly deadlineMs?: number }
+  readonly limits: { readonly maxTurns: number; readonly deadlineMs?: number } & Readonly<Budget>
   /** Bounds of a session. */
-  readonly sessionLimits: { readonly deadlineMs?: number }
+  readonly sessionLimits: { readonly deadlineMs?: number } & Readonly<Budget>
   /** When checkpoints are made. */
   readonly checkpoint: CheckpointPolicy
   /** When a failed run is recovered without a person. */

@@ -7,6 +7,7 @@ import type { CheckpointPolicy } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { isAgentName } from '../session/protocol.ts'
 import type { Agent, AgentOptions, OutputIn } from './agent.ts'
+import { BUDGET, refuseUnpriced } from './budget.ts'
 import { builtInNames, isReserved } from './built-in-tools.ts'
 import { type AgentCompaction, COMPACTION, compactionPolicy, windowProblem } from './compaction.ts'
 import { hooksOf } from './define-hook.ts'
@@ -31,7 +32,8 @@ export interface DefineAgent<S> {
    * Declares an agent.
    * @throws DeclarationError `invalid_agent` for an option that is unknown, missing or not allowed; `duplicate_tool`,
    * `duplicate_slice`, `duplicate_block` and `duplicate_hook` for two tools, slices, blocks or hooks of one name; `reserved_tool` for a tool
-   * with a name of pawl's own; `no_json_schema` for an `output` that has no JSON form or is not an object.
+   * with a name of pawl's own; `no_json_schema` for an `output` that has no JSON form or is not an object;
+   * `no_price` for a budget in US dollars and a model without a known price.
    */
   <
     const N extends string,
@@ -66,9 +68,10 @@ const OPTIONS = options({
   slices: where<readonly unknown[]>(Array.isArray, 'a list of slices').optional(),
   hooks: where<readonly unknown[]>(Array.isArray, 'a list of hooks').optional(),
   retry: RETRY.optional(),
-  limits: options({ maxTurns: integer(1).optional(), deadline: duration({ example: '10m' }).optional() }).optional(),
+  limits: options({ maxTurns: integer(1).optional(), deadline: duration({ example: '10m' }).optional(), ...BUDGET }).optional(),
   sessionLimits: options({
     deadline: duration({ most: YEAR_MS, limits: 'above 0 and at most a year', example: '30d' }).optional(),
+    ...BUDGET,
   }).optional(),
   recovery: RECOVERY.optional(),
   checkpoint: where<NonNullable<AgentOptions['checkpoint']>>(
@@ -89,7 +92,8 @@ const OPTIONS = options({
  * Declares an agent. `defineAgent.withTypes<{ services }>()` returns the same function for agents with typed `ctx.services`.
  * @throws DeclarationError `invalid_agent` for an option that is unknown, missing or not allowed; `duplicate_tool`,
  * `duplicate_slice`, `duplicate_block` and `duplicate_hook` for two tools, slices, blocks or hooks of one name; `reserved_tool` for a tool
- * with a name of pawl's own; `no_json_schema` for an `output` that has no JSON form or is not an object.
+ * with a name of pawl's own; `no_json_schema` for an `output` that has no JSON form or is not an object;
+ * `no_price` for a budget in US dollars and a model without a known price.
  */
 export const defineAgent: DefineAgent<AnyServices> = Object.assign(declare as unknown as DefineAgent<AnyServices>, {
   withTypes: <T extends Pick<ContextTypes, 'services'>>() => defineAgent as unknown as DefineAgent<ServicesIn<T>>,
@@ -136,7 +140,13 @@ function declare(given: unknown): Agent {
   const output = agent.output && outputPolicy(agent.name, agent.output)
   const builtIn = builtInNames({ ...defined({ plan, output }), memory })
   const hooks = hooksOf(agent.name, agent.hooks ?? [], (tool) => tools.has(tool) || builtIn.includes(tool), bad)
-  const { maxTurns = DEFAULT_MAX_TURNS, deadline: deadlineMs } = agent.limits ?? {}
+  const { maxTurns = DEFAULT_MAX_TURNS, deadline: deadlineMs, ...budget } = agent.limits ?? {}
+  const { deadline: sessionDeadlineMs, ...sessionBudget } = agent.sessionLimits ?? {}
+  refuseUnpriced(
+    agent.name,
+    modelsOf(agent.model, fallback, compaction).map(([, choice]) => choice),
+    { limits: defined(budget), sessionLimits: defined(sessionBudget) },
+  )
   return {
     name: agent.name,
     instructions: agent.instructions,
@@ -147,8 +157,8 @@ function declare(given: unknown): Agent {
     slices: [...slices.values()],
     hooks,
     retry: retryPolicy(agent.retry),
-    limits: { maxTurns, ...defined({ deadlineMs }) },
-    sessionLimits: defined({ deadlineMs: agent.sessionLimits?.deadline }),
+    limits: { maxTurns, ...defined({ deadlineMs, ...budget }) },
+    sessionLimits: defined({ deadlineMs: sessionDeadlineMs, ...sessionBudget }),
     checkpoint: policyOf(agent.checkpoint) ?? 'turn',
     recovery: recoveryPolicy(agent.recovery),
     memory,

@@ -3,6 +3,7 @@ import type { AssistantBlock, StopReason, UserBlock } from '../session/content.t
 import type { Duration } from '../session/duration.ts'
 import type { AppendContextAnswer, DenyAnswer, HookEvent, ModifyAnswer, StopAnswer, SystemMessageAnswer } from '../session/hooks.ts'
 import type { Json, JsonObject } from '../session/json.ts'
+import type { SpendNote } from '../session/spend-notes.ts'
 import type { AgentContext, ContextIn, ContextTypes, ServicesIn, SlicesIn, ToolNeeds } from './tool.ts'
 
 /** A call that a hook is asked about. */
@@ -69,6 +70,13 @@ export interface HookContext<C = Json, S = unknown, L = unknown> extends AgentCo
    * @throws ToolError `invalid_event`, `event_too_large` or `too_many_events`.
    */
   emit(name: string, data?: Json): void
+  /**
+   * Reports what this hook has spent, on models or services of its own: US dollars or tokens, from 0 to 1e9, with a `note` of at most 200
+   * characters. It counts towards the budgets of run and session. It is recorded as `spent`, as custom events are: a hook whose process dies, or whose step is interrupted, reports none.
+   * At most 20 reports.
+   * @throws ToolError `invalid_spend` or `too_many_spends`.
+   */
+  spend(spent: SpendNote): void
 }
 
 /** Events whose hooks are about one call. */

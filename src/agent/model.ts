@@ -28,7 +28,7 @@ export interface ModelRequest {
   tools: ToolDefinition[]
   /** `compaction`: the request is to summarise a part of the conversation, which is its only message. Absent: it is a turn of the agent. */
   purpose?: 'compaction'
-  /** Upper bound of output tokens; absent: the model's own default. */
+  /** Upper bound of output tokens, thinking included; absent: the model's own default. A budget counts on it. */
   maxTokens?: number
   /** The session's id. */
   sessionId: string
@@ -90,6 +90,13 @@ export interface Model {
   readonly contextWindow?: number
   /** What its answers cost. Recorded with each answer. Default: pawl's price table, by the model's name. */
   readonly price?: ModelPrice
+  /**
+   * The output tokens, thinking included, that a call may have whose request does not say. An agent with a budget sets them aside.
+   * Default: the requests of such an agent ask for at most 8,192.
+   */
+  readonly maxTokens?: number
+  /** Tokens of a fixed thinking budget, which count towards `maxTokens`: a budget never lowers that below them and 1,024 more. Default 0. */
+  readonly thinkingTokens?: number
   /** Makes one model call. Anything that it throws counts as a failed attempt. */
   generate(request: ModelRequest, ctx: ModelCallContext): Promise<ModelResponse>
 }

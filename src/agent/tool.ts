@@ -3,6 +3,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Duration } from '../session/duration.ts'
 import type { Effect, ResultContent } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
+import type { SpendNote } from '../session/spend-notes.ts'
 import type { RetryOptions, RetryPolicy } from './retry.ts'
 
 /**
@@ -102,6 +103,13 @@ export interface ToolContext<C = Json, S = AnyServices, L = AnySlices> extends A
    * @throws ToolError `invalid_event`, `event_too_large` or `too_many_events`.
    */
   emit(name: string, data?: Json): void
+  /**
+   * Reports what this attempt has spent, on models or services of its own: US dollars or tokens, from 0 to 1e9, with a `note` of at most 200
+   * characters. It counts towards the budgets of run and session. It is recorded as `spent`, as custom events are: an attempt that dies with its worker leaves none.
+   * At most 20 reports.
+   * @throws ToolError `invalid_spend` or `too_many_spends`.
+   */
+  spend(spent: SpendNote): void
 }
 
 /** Where a call stands whose approval is in question. */

@@ -16,6 +16,7 @@ import { migrateCommand } from './commands/migrate.ts'
 import { pauseCommand, unpauseCommand } from './commands/pause.ts'
 import { preflightCommand } from './commands/preflight.ts'
 import { pruneCommand } from './commands/prune.ts'
+import { raiseCommand } from './commands/raise.ts'
 import { rebuildCommand } from './commands/rebuild.ts'
 import { recoverCommand } from './commands/recover.ts'
 import { regenerateCommand } from './commands/regenerate.ts'
@@ -60,6 +61,7 @@ export function createProgram(): Command {
     interruptCommand(),
     pauseCommand(),
     unpauseCommand(),
+    raiseCommand(),
     resumeCommand(),
     runCommand(),
     planCommand(),

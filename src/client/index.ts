@@ -18,8 +18,10 @@ export type { Memory, MemoryBlock, MemoryChange, MemoryState, MemoryText } from 
 export type { MemoryVersion } from '../session/memory-history.ts'
 export type { NewPlanStep, Plan, PlanChange, PlanState, PlanStep, PlanStepStatus } from '../session/plan.ts'
 export type { PlanVersion } from '../session/plan-history.ts'
-export type { Moved, PauseAnswer, ResolveRequest, SessionSummary, UnpauseAnswer } from '../session/protocol.ts'
-export type { Paused, SessionError, SessionState } from '../session/state.ts'
+export type { Budget, BudgetScope, BudgetUnit, Cost, RunBudget, Spend } from '../session/spend.ts'
+export type { SessionBudget } from './session/budget.ts'
+export type { Moved, PauseAnswer, RaiseAnswer, ResolveRequest, SessionSummary, UnpauseAnswer } from '../session/protocol.ts'
+export type { LastCall, Paused, SessionError, SessionState } from '../session/state.ts'
 export { InvalidOption } from '../options/errors.ts'
 export { StoreError } from '../store/index.ts'
 export type {
@@ -90,6 +92,7 @@ export type {
   Decision,
   ForkOptions,
   OpeningOptions,
+  RaiseOptions,
   RecoverOptions,
   RollbackOptions,
   RunHandle,

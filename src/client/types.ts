@@ -2,6 +2,7 @@
 import type { Agent, ContextOf } from '../agent/agent.ts'
 import type { Slice } from '../agent/slice.ts'
 import type { AnswerOf, Tool, ToolNeeds } from '../agent/tool.ts'
+import type { BudgetScope } from '../session/spend.ts'
 import type { AssistantBlock, StopReason, Usage, UserBlock } from '../session/content.ts'
 import type { Duration } from '../session/duration.ts'
 import type { RecoveryStrategy, SessionEvent, Target } from '../session/events.ts'
@@ -10,10 +11,11 @@ import type { MemoryBlock } from '../session/memory.ts'
 import type { MemoryVersion } from '../session/memory-history.ts'
 import type { Plan } from '../session/plan.ts'
 import type { PlanVersion } from '../session/plan-history.ts'
-import type { Moved, PauseAnswer, ResolveRequest, SessionSummary, UnpauseAnswer } from '../session/protocol.ts'
+import type { Moved, PauseAnswer, RaiseAnswer, ResolveRequest, SessionSummary, UnpauseAnswer } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import type { MessageRow } from '../store/rows.ts'
 import type { SessionAsking } from './queries/asking.ts'
+import type { SessionBudget } from './session/budget.ts'
 import type { RunReport } from './session/run-report.ts'
 import type { SessionReport } from './session/status.ts'
 
@@ -161,6 +163,16 @@ export interface By {
   by?: string
   /** Why: at most 4,000 bytes. */
   reason?: string
+}
+
+/** Which limits are raised, and to what. */
+export interface RaiseOptions extends By {
+  /** US dollars, above 0 and at most 1,000,000. */
+  maxUsd?: number
+  /** Tokens, an integer from 1. */
+  maxTotalTokens?: number
+  /** Whose limits. Default `run`. */
+  scope?: BudgetScope
 }
 
 /** How a session is taken out of `error`. */
@@ -344,6 +356,20 @@ export interface SessionHandle<O = unknown> extends SessionAsking {
    * @throws RequestRefused `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   unpause(options?: By): Promise<UnpauseAnswer>
+  /**
+   * Raises limits of the run in progress or the one that failed (`scope: 'run'`, the default), or of the session: `maxUsd` and
+   * `maxTotalTokens` are the whole new limits. A session in `error: budget_exhausted`, or paused because a cost had to be assumed, continues
+   * in place. `already`: the limits were as high before, and nothing has changed.
+   * @throws RequestRefused `invalid_raise`, `limit_lower`, `no_limit` if the agent declares no such limit, `no_current_run`, `invalid_request`;
+   * SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   */
+  raise(limits: RaiseOptions): Promise<RaiseAnswer>
+  /**
+   * Each limit of the session and of its run: what is spent, what is set aside for the model call in progress, and what is left. Empty
+   * without limits, which are known from the session's first model call on.
+   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   */
+  budgets(): Promise<SessionBudget[]>
   /**
    * Closes the session once its run has ended and everything is stored. The next `send` opens it again.
    * @throws RequestRefused `not_open` for a session whose workflow ended without closing it; SessionNotFound `session_not_found`.

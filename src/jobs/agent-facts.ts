@@ -2,18 +2,18 @@
 import type { Agent } from '../agent/agent.ts'
 import { defined } from '../session/defined.ts'
 import { shortHash } from '../session/digest.ts'
-import type { AgentFacts } from '../session/events.ts'
+import type { AgentFacts, SessionLimits } from '../session/events.ts'
 import type { HookEvent } from '../session/hooks.ts'
 
 /** Hooks that see a turn once it is over; the next model call runs them, if there is one. */
 const AFTER_TURNS: readonly HookEvent[] = ['turnEnd', 'postToolUse', 'postToolUseFailure']
 
 /** The agent as this process declares it. */
-export function factsOf({ limits: { maxTurns, deadlineMs }, sessionLimits, checkpoint, recovery, plan, memory, hooks }: Agent): AgentFacts {
-  const ofSessions = sessionLimits.deadlineMs === undefined ? {} : { sessionLimits: { deadlineMs: sessionLimits.deadlineMs } }
+export function factsOf({ limits, sessionLimits, checkpoint, recovery, plan, memory, hooks }: Agent): AgentFacts {
+  const ofSessions = boundsOf(sessionLimits)
   const facts = {
-    limits: { maxTurns, ...defined({ deadlineMs }) },
-    ...ofSessions,
+    limits: { maxTurns: limits.maxTurns, ...boundsOf(limits) },
+    ...(Object.keys(ofSessions).length > 0 && { sessionLimits: ofSessions }),
     checkpoint,
     recovery,
     ...(plan && { plan: true as const }),
@@ -21,4 +21,9 @@ export function factsOf({ limits: { maxTurns, deadlineMs }, sessionLimits, check
     ...(hooks.some(({ on }) => AFTER_TURNS.includes(on)) && { endHooks: true as const }),
   }
   return { digest: shortHash(JSON.stringify(facts)), ...facts }
+}
+
+/** In a fixed order: the digest is over the text. */
+function boundsOf({ deadlineMs, maxTotalTokens, maxUsd }: Agent['sessionLimits']): SessionLimits {
+  return defined({ deadlineMs, maxTotalTokens, maxUsd })
 }

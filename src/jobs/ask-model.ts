@@ -2,15 +2,18 @@
 import type { Fallback, NoAnswer } from '../activities/contract.ts'
 import type { Agent } from '../agent/agent.ts'
 import { isModelError } from '../agent/errors.ts'
-import type { Model, ModelRequest } from '../agent/model.ts'
+import type { Model, ModelRequest, ModelResponse } from '../agent/model.ts'
 import { nextDelayMs } from '../agent/retry.ts'
 import type { AgentContext } from '../agent/tool.ts'
 import { defined } from '../session/defined.ts'
+import type { Cost } from '../session/spend.ts'
 import type { FailedAttempt } from '../session/events.ts'
 import { cutText } from '../session/texts.ts'
 import { failedAttempt } from './attempt.ts'
 import { checkResponse, modelName } from './check-response.ts'
+import { type BudgetedCall, type CallBudget, NotAfforded, reserveFor } from './call-budget.ts'
 import type { AttemptSoFar, ModelAnswer } from './contract.ts'
+import { AttemptLost } from './errors.ts'
 import { gateOf, noteRefusal, type RateGate, waitAtGate } from './rate-gate.ts'
 import { readableBy, thoughtBy } from './thinking.ts'
 import { unlessAborted } from './unless-aborted.ts'
@@ -19,10 +22,13 @@ import { unlessAborted } from './unless-aborted.ts'
 export class ModelFailed extends Error {
   /** Its name, if it was called. */
   readonly model: string | undefined
+  /** What the call has cost, if the agent has a budget. */
+  readonly spent: Cost | undefined
 
-  constructor(cause: unknown, model: string | undefined) {
+  constructor(cause: unknown, model: string | undefined, spent: Cost | undefined) {
     super('The model failed.', { cause })
     this.model = model
+    this.spent = spent
   }
 }
 
@@ -48,12 +54,16 @@ export interface Asking {
   signal: AbortSignal
   /** Looks at the model before it is asked. What it throws is no failure of the model's. */
   check?(model: Model): void
+  /** Of the agent, if it has one: the call is made only if that affords it. */
+  budget: CallBudget | undefined
 }
 
 /** The checked answer of the model whose turn it is. @throws an error for `afterFailure`. */
-export async function askModel(agent: AsksModel, { request, attempt, ctx, signal, gates, check }: Asking): Promise<ModelAnswer> {
+export async function askModel(agent: AsksModel, { request, attempt, ctx, signal, gates, check, budget }: Asking): Promise<ModelAnswer> {
   let name: string | undefined
   let gate: string | undefined
+  let call: BudgetedCall | undefined
+  let response: ModelResponse | undefined
   const model = await chosenModel(agent, attempt.fallback, ctx)
   check?.(model)
   try {
@@ -62,16 +72,31 @@ export async function askModel(agent: AsksModel, { request, attempt, ctx, signal
     if (afterMs > 0) throw new Gated(afterMs)
     name = modelName(model.name) ?? 'unknown'
     const provider = modelName(model.provider) ?? name
-    const sent = { ...request, messages: readableBy(provider, request.messages) }
-    const response = await unlessAborted(signal, model.generate(sent, { signal, attempt: attempt.number, onDelta: () => undefined }))
+    const readable = { ...request, messages: readableBy(provider, request.messages) }
+    // A server that is away must not outlast the run's deadline.
+    call = budget && (await unlessAborted(signal, reserveFor(model, readable, budget)))
+    signal.throwIfAborted()
+    call?.sent()
+    const { request: sent = readable, onDelta = () => undefined } = call ?? {}
+    response = await unlessAborted(signal, model.generate(sent, { signal, attempt: attempt.number, onDelta }))
     const { notes, content, ...answered } = checkResponse(response, model)
     for (const note of notes) ctx.log.warn({ agent: agent.name }, note)
-    return { ...answered, content: thoughtBy(provider, content) }
+    return { ...answered, ...call?.recorded(answered, response), content: thoughtBy(provider, content) }
   } catch (error) {
-    if (error instanceof Gated) throw error
+    if (isOfNoModel(error) || (error instanceof AttemptLost && !call)) throw error
     if (gate !== undefined) noteRefusal(gates, gate, agent.retry, error)
-    throw new ModelFailed(error, name)
+    throw new ModelFailed(error, name, call?.lost(error, response))
   }
+}
+
+/** Whether no model was asked: no other one would be either. */
+function isOfNoModel(error: unknown): boolean {
+  return error instanceof Gated || error instanceof NotAfforded
+}
+
+/** What the call has cost that ended so; undefined: nothing, or it is not known here. */
+export function spentWith(thrown: unknown): Cost | undefined {
+  return thrown instanceof ModelFailed ? thrown.spent : undefined
 }
 
 const callOf = ({ sessionId, run, turn }: ModelRequest): string => `${sessionId} ${run} ${turn}`
@@ -81,7 +106,7 @@ async function chosenModel(agent: AsksModel, to: Fallback | undefined, ctx: Agen
   try {
     return await modelOf(agent, to, ctx)
   } catch (error) {
-    throw new ModelFailed(error, undefined)
+    throw new ModelFailed(error, undefined, undefined)
   }
 }
 
@@ -98,6 +123,8 @@ async function modelOf({ model, fallback }: AsksModel, to: Fallback | undefined,
 /** Who failed, and how much time is left. */
 export interface Failing {
   agent: Pick<Agent, 'retry' | 'fallback'>
+  /** What the attempt has cost, under a budget. */
+  spent: Cost | undefined
   worker: string
   /** The attempt; its failure is added to `failed`. */
   attempt: AttemptSoFar
@@ -105,14 +132,16 @@ export interface Failing {
 }
 
 /** What follows the failure of an attempt. */
-export function afterFailure({ agent, worker, attempt, timeLeft }: Failing, thrown: unknown): NoAnswer {
+export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failing, thrown: unknown): NoAnswer {
   // If the deadline comes first, the run ends then.
   if (thrown instanceof Gated) return { kind: 'gated', afterMs: Math.max(0, Math.min(thrown.afterMs, timeLeft())) }
+  if (thrown instanceof NotAfforded)
+    return { kind: 'failed', code: thrown.code, reason: thrown.message, ...(thrown.isAssumed && { assumed: true }) }
   const { cause: error, model } = thrown instanceof ModelFailed ? thrown : { cause: thrown }
   const told = isModelError(error) ? error : undefined
   const retryable = told?.retryable !== false
   const record = (how: { retryable: boolean; nextDelayMs?: number }): FailedAttempt => {
-    const failed = failedAttempt(attempt.number, error, { ...how, worker, ...defined({ model }) })
+    const failed = failedAttempt(attempt.number, error, { ...how, worker, ...defined({ model, spent }) })
     attempt.failed.push(failed)
     return failed
   }

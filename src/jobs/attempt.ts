@@ -2,9 +2,11 @@
 import { type CustomEvent, isEventName } from '../session/custom-events.ts'
 import type { FailedAttempt } from '../session/events.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
+import type { SpendNote } from '../session/spend-notes.ts'
 import type { AttemptSoFar, JobLink } from './contract.ts'
 import { EVENT_NAME, reporter } from './custom-events.ts'
 import { plainJson } from './json.ts'
+import { spendReporter } from './spend-notes.ts'
 
 const MAX_PROGRESS_BYTES = 16_000
 const MAX_MILESTONES = 100
@@ -17,7 +19,9 @@ export interface Notes {
   milestone(name: string): void
   /** @throws ToolError for an event that is not allowed. */
   emit(name: string, data?: Json): void
-  /** The last progress, the milestones and the custom events of this attempt, for its result. */
+  /** @throws ToolError for what cannot have been spent. */
+  spend(spent: SpendNote): void
+  /** The last progress, the milestones, the custom events and the costs of this attempt, for its result. */
   said(): Said
 }
 
@@ -25,12 +29,14 @@ interface Said {
   progress?: Json
   milestones?: string[]
   emitted?: CustomEvent[]
+  spent?: SpendNote[]
 }
 
 /** The reports of one attempt. */
 export function notesOf({ lastProgress }: AttemptSoFar, link: JobLink): Notes {
   const said: Said = {}
   const events = reporter('attempt')
+  const costs = spendReporter('attempt')
   return {
     lastProgress,
     progress(value) {
@@ -43,7 +49,12 @@ export function notesOf({ lastProgress }: AttemptSoFar, link: JobLink): Notes {
       said.milestones = [...new Set([...(said.milestones ?? []), name])].slice(0, MAX_MILESTONES)
     },
     emit: events.emit,
-    said: () => ({ ...said, ...(events.events.length > 0 && { emitted: [...events.events] }) }),
+    spend: costs.spend,
+    said: () => ({
+      ...said,
+      ...(events.events.length > 0 && { emitted: [...events.events] }),
+      ...(costs.notes.length > 0 && { spent: [...costs.notes] }),
+    }),
   }
 }
 
@@ -63,7 +74,7 @@ function checkedProgress(value: Json): Json {
 export function failedAttempt(
   attempt: number,
   error: unknown,
-  about: Pick<FailedAttempt, 'retryable' | 'nextDelayMs' | 'worker' | 'model'>,
+  about: Pick<FailedAttempt, 'retryable' | 'nextDelayMs' | 'worker' | 'model' | 'spent'>,
 ): FailedAttempt {
   const isError = error instanceof Error
   const code = isError ? textOf(() => (error as { code?: unknown }).code, 'string') : ''

@@ -7,14 +7,18 @@ import type { AgentContext } from '../agent/tool.ts'
 import type { Resolution } from '../session/events.ts'
 import { type HookOutcome, type HookRun, saidBy } from '../session/hooks.ts'
 import type { JsonObject } from '../session/json.ts'
+import { hasBudget } from '../session/spend.ts'
+import { costOfNote } from '../session/spend-notes.ts'
 import { messagesFor, systemTextsOf } from '../session/model-messages.ts'
 import { withAnswers } from '../session/transcript.ts'
 import { agentContext } from './agent-context.ts'
-import { afterFailure, askModel } from './ask-model.ts'
+import { afterFailure, askModel, spentWith } from './ask-model.ts'
+import { callBudget, continuing, costOfAnswer } from './call-budget.ts'
 import { cutCall } from './check-response.ts'
 import { contextProblem } from './context-check.ts'
 import type { ModelAnswer } from './contract.ts'
 import { type CallDeadline, signalUntil } from './deadline.ts'
+import { AttemptLost } from './errors.ts'
 import { isFinal, runHooksBefore, runHooksOfCall, runHooksOfFinal } from './model-call-hooks.ts'
 import { deadlineExceeded, modelStep } from './model-step.ts'
 import type { Job, JobNeeds } from './needs.ts'
@@ -56,6 +60,8 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
   const ctx = agentContext(needs, job.sessionId, place, slices)
   if (deadline.leftMs() <= 0) return deadlineExceeded(deadline)
   const { signal, end } = signalUntil(deadline, job.link.signal)
+  const isBudgeted = hasBudget(agent.limits) || hasBudget(agent.sessionLimits)
+  let paid = isBudgeted && job.answer ? costOfAnswer(job.answer) : undefined
   try {
     const runner = { hooks: agent.hooks, ctx, attempt: job.attempt.number, room: hookRoom(job.answer?.hooks), signal }
     const before = job.answer ? { runs: job.answer.hooks ?? [] } : await runHooksBefore(runner, view, turn)
@@ -63,6 +69,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
     if (before.stopped) return stoppedBy(before.stopped)
     const { hooks: _, ...answered } =
       job.answer ?? (await newAnswer(agent, view, { job, ctx, signal, gates: needs.gates, worker: needs.worker, hooks: before.runs }))
+    if (isBudgeted) paid = costOfAnswer(answered)
     const { calls, runs } = await resolveCalls(agent, answered, input, view, runner)
     const outputProblem = agent.output && isFinal(answered) ? outputMissing(answered.stopReason) : undefined
     const ofAnswer = outputProblem === undefined ? [...runs, ...(await runHooksOfFinal(runner, answered, calls, turn))] : runs
@@ -76,10 +83,12 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
       ...(isEmpty(state.current?.metadata) && !isEmpty(metadata) && { metadata }),
     }
   } catch (error) {
-    if (job.link.signal.aborted) return { kind: 'interrupted' }
-    if (signal.aborted) return deadlineExceeded(deadline)
+    // An answer that cannot be used has been paid for, too.
+    const spent = paid ?? spentWith(error)
+    if (job.link.signal.aborted || error instanceof AttemptLost) return { kind: 'interrupted', ...defined({ spent }) }
+    if (signal.aborted) return { ...deadlineExceeded(deadline), ...defined({ spent }) }
     if (error instanceof CompactionDue) return { kind: 'compact', ...error.tooLarge }
-    return afterFailure({ agent, worker: needs.worker, attempt: job.attempt, timeLeft: deadline.leftMs }, error)
+    return afterFailure({ agent, worker: needs.worker, attempt: job.attempt, timeLeft: deadline.leftMs, spent }, error)
   } finally {
     end()
   }
@@ -98,8 +107,18 @@ async function newAnswer(agent: Agent, view: SessionView, { job, ctx, signal, ga
   const transcript = withAnswers(view.transcript, hooks)
   const request = requestOf(agent, transcript, prompt, ctx)
   const size = sizing(agent, transcript, request, { volatile: prompt.volatile, log: ctx.log })
+  const before = [...job.attempt.failed.flatMap(({ spent }) => spent ?? []), ...hooks.flatMap(({ spent = [] }) => spent.map(costOfNote))]
+  const budget = callBudget(agent, view, before, job.link)
   const asked = await size.unlessRefused(worker, job.attempt, () =>
-    askModel(agent, { request, attempt: job.attempt, ctx, signal, gates, check: size.check }),
+    askModel(agent, {
+      request,
+      attempt: job.attempt,
+      ctx,
+      signal,
+      gates,
+      check: size.check,
+      budget: budget && continuing(budget, view, request, prompt),
+    }),
   )
   const answer = { ...asked, promptDigest: prompt.digest, ...(hooks.length > 0 && { hooks }) }
   // Resolving its calls and its hooks run user code, which may end this process.

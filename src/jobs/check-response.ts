@@ -128,6 +128,14 @@ function nameOf(answered: unknown, own: unknown, notes: string[]): string {
   return 'unknown'
 }
 
+/** Whether a provider has told what a call used: nothing is missing, and nothing is impossible. */
+export function isUsage(given: unknown): given is Usage {
+  const usage = (given ?? {}) as Partial<Record<keyof Usage, unknown>>
+  const isCount = (tokens: unknown): boolean => typeof tokens === 'number' && tokens >= 0 && tokens <= MAX_TOKENS
+  const caches = [usage.cache_creation_input_tokens, usage.cache_read_input_tokens]
+  return isCount(usage.input_tokens) && isCount(usage.output_tokens) && caches.every((tokens) => tokens == null || isCount(tokens))
+}
+
 /** Adapters may estimate fractions, which are rounded; missing counts are 0. */
 function usageOf({ usage }: ModelResponse, model: string, notes: string[]): Usage {
   const counted = { ...NO_USAGE }

@@ -10,16 +10,20 @@ import { textOf } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
 import { bytesOfText, BYTES_PER_TOKEN } from '../session/measure.ts'
 import { messagesBetween, sentFrom } from '../session/model-messages.ts'
+import { hasBudget } from '../session/spend.ts'
 import { cutText } from '../session/texts.ts'
 import type { Transcript } from '../session/transcript.ts'
 import { agentContext } from './agent-context.ts'
-import { afterFailure, askModel, type AsksModel, ModelFailed } from './ask-model.ts'
+import { afterFailure, askModel, type AsksModel, ModelFailed, spentWith } from './ask-model.ts'
 import { failedAttempt } from './attempt.ts'
+import { callBudget, costOfAnswer, listRates } from './call-budget.ts'
 import { checkResponse } from './check-response.ts'
 import { signalUntil } from './deadline.ts'
 import { deadlineExceeded, modelStep, type ModelStep } from './model-step.ts'
+import { AttemptLost } from './errors.ts'
 import type { Job, JobNeeds } from './needs.ts'
 import { isOverflow, windowOf } from './request-size.ts'
+import type { SessionView } from './session-views.ts'
 import { summaryInstruction, summaryRequest } from './summary-prompt.ts'
 import { unlessAborted } from './unless-aborted.ts'
 
@@ -48,12 +52,13 @@ async function compactPiece(needs: JobNeeds, step: ModelStep, { run, turn, tooLa
   const asks = asksFor(agent, compaction)
   try {
     const ctx = agentContext(needs, job.sessionId, place, slices)
-    const summariser = { asks, compaction, job, ctx, signal, needs, tooLarge }
+    const summariser = { agent, view, asks, compaction, job, ctx, signal, needs, tooLarge }
     return await summarised(transcript, cut, summariser)
   } catch (error) {
-    if (job.link.signal.aborted) return { kind: 'interrupted' }
-    if (signal.aborted) return deadlineExceeded(deadline)
-    return afterFailure({ agent: asks, worker: needs.worker, attempt: job.attempt, timeLeft: deadline.leftMs }, error)
+    const spent = spentWith(error)
+    if (job.link.signal.aborted || error instanceof AttemptLost) return { kind: 'interrupted', ...defined({ spent }) }
+    if (signal.aborted) return { ...deadlineExceeded(deadline), ...defined({ spent }) }
+    return afterFailure({ agent: asks, worker: needs.worker, attempt: job.attempt, timeLeft: deadline.leftMs, spent }, error)
   } finally {
     end()
   }
@@ -82,6 +87,8 @@ function fittingOf(
 }
 
 interface Summariser {
+  agent: Agent
+  view: SessionView
   asks: AsksModel
   compaction: AgentCompaction
   job: Job
@@ -117,14 +124,14 @@ async function summarised(transcript: Transcript, cut: Cut, summariser: Summaris
     } catch (error) {
       if (!(error instanceof ModelFailed) || !isOverflow(error.cause) || halved >= MOST_HALVINGS) throw error
       // A smaller piece may fit; no one has to wait for that.
-      const about = { retryable: true, nextDelayMs: 0, worker: needs.worker, ...defined({ model: error.model }) }
+      const about = { retryable: true, nextDelayMs: 0, worker: needs.worker, ...defined({ model: error.model, spent: error.spent }) }
       job.attempt.failed.push(failedAttempt(job.attempt.number, error.cause, about))
       job.attempt.number += 1
     }
   }
 }
 
-type Written = Pick<CompactResult & { kind: 'compacted' }, 'model' | 'usage' | 'price'> & { text: string; to: number }
+type Written = Pick<CompactResult & { kind: 'compacted' }, 'model' | 'usage' | 'price' | 'spent'> & { text: string; to: number }
 
 /** Has the first piece before `to` summarised. */
 async function summaryOf(
@@ -132,9 +139,10 @@ async function summaryOf(
   to: number,
   previous: string | undefined,
   halved: number,
-  { asks, compaction, job, ctx, signal, needs: { gates }, tooLarge }: Summariser,
+  { agent, view, asks, compaction, job, ctx, signal, needs: { gates }, tooLarge }: Summariser,
 ): Promise<Written> {
   const maxTokens = summaryTokens(tooLarge.window)
+  const isBudgeted = hasBudget(agent.limits) || hasBudget(agent.sessionLimits)
   const roomIn = (window: number): number => {
     const room = window * PIECE_SHARE * bytesPerToken(tooLarge) - bytesOfText(previous ?? '')
     return Math.max(BYTES_PER_TOKEN * maxTokens, room) / 2 ** halved
@@ -146,7 +154,7 @@ async function summaryOf(
     // A copy: the messages are a part of the session's cached past.
     const messages = structuredClone(messagesBetween(transcript, from, end))
     const given: unknown = await unlessAborted(signal, Promise.resolve(summarise({ messages, previous, maxTokens, ctx, signal })))
-    return { to: end, ...ownSummary(given) }
+    return { to: end, ...ownSummary(given, isBudgeted) }
   }
   let end = to
   const request: ModelRequest = {
@@ -164,6 +172,12 @@ async function summaryOf(
     ctx,
     signal,
     gates,
+    budget: callBudget(
+      agent,
+      view,
+      job.attempt.failed.flatMap(({ spent }) => spent ?? []),
+      job.link,
+    ),
     check(model) {
       const room = roomIn(windowOf(model) ?? tooLarge.window)
       end = pieceEnd(transcript, to, room)
@@ -172,9 +186,11 @@ async function summaryOf(
     },
   })
   const text = textOf(answer.content).trim()
-  if (text === '' || answer.stopReason === 'refusal') throw new ModelFailed(noSummary(answer.stopReason), answer.model)
-  const { model, usage, price } = answer
-  return { to: end, text, model, usage, ...defined({ price }) }
+  const { model, usage, price, spent } = answer
+  if (text === '' || answer.stopReason === 'refusal') {
+    throw new ModelFailed(noSummary(answer.stopReason), model, isBudgeted ? costOfAnswer(answer) : undefined)
+  }
+  return { to: end, text, model, usage, ...defined({ price, spent }) }
 }
 
 function noSummary(stopReason: string): ModelError {
@@ -182,7 +198,7 @@ function noSummary(stopReason: string): ModelError {
 }
 
 /** What a function of the user's returned. @throws ModelError `invalid_summary`. */
-function ownSummary(given: unknown): Omit<Written, 'to'> {
+function ownSummary(given: unknown, isBudgeted: boolean): Omit<Written, 'to'> {
   const text = typeof given === 'string' ? given : (given as Partial<Summary> | null | undefined)?.text
   if (typeof text !== 'string' || text.trim() === '') {
     throw new ModelError('invalid_summary', 'compaction.summarise returned no text: return the summary.', { retryable: false })
@@ -191,5 +207,7 @@ function ownSummary(given: unknown): Omit<Written, 'to'> {
   const { model = 'unknown', usage } = given as Partial<Summary>
   const response = { content: [], stopReason: 'end_turn' as const, usage: usage as Summary['usage'], model }
   const checked = checkResponse(response, { name: model })
-  return { text: text.trim(), model: checked.model, usage: checked.usage }
+  // A budget counts recorded prices only.
+  const price = isBudgeted ? listRates(checked.model, checked.usage) : undefined
+  return { text: text.trim(), model: checked.model, usage: checked.usage, ...defined({ price }) }
 }

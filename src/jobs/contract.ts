@@ -3,6 +3,7 @@ import type { CallModelResult, Fallback, PawlActivities } from '../activities/co
 import type { AttemptReport } from '../session/attempts.ts'
 import type { FailedAttempt, LogEntry, Watermark } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
+import type { Reservation } from '../session/reservation.ts'
 
 /** The activities that run user code. */
 export type JobKind = 'callModel' | 'compact' | 'executeTool' | 'verifyTool' | 'resolveTool' | 'checkAnswer' | 'endHooks'
@@ -47,7 +48,7 @@ export interface Ticket {
 /** A model's answer, checked; `hooks`: those that ran before its request. */
 export type ModelAnswer = Pick<
   CallModelResult & { kind: 'completed' },
-  'content' | 'stopReason' | 'usage' | 'model' | 'price' | 'promptDigest' | 'hooks'
+  'content' | 'stopReason' | 'usage' | 'model' | 'price' | 'spent' | 'promptDigest' | 'hooks'
 >
 
 /** One job. */
@@ -81,6 +82,10 @@ export interface JobLink {
   begin(): Promise<void>
   /** Reports that the body is entered: its timeout starts. */
   entered(timeoutMs: number): void
+  /** Makes the server record durably what is set aside for a model call. Waits until it has. @throws AttemptLost. */
+  reserve(reservation: Reservation): Promise<void>
+  /** Reports how many tokens of the answer have come so far: what the call has cost if this executor dies. */
+  streamed(tokens: number): void
   /** Hands over the model's complete answer: if this executor dies, the next one need not request it again. */
   answered(answer: ModelAnswer): void
   /** Reports progress: shown in `tool_calls`, and passed to the next attempt if this one dies. */

@@ -156,7 +156,7 @@ export function toolContext(
   input: ToolCallInput,
   { sessionId, attempt, link, slices }: JobWithSlices,
   signal: AbortSignal,
-  { progress, lastProgress, milestone, emit }: Pick<Notes, 'progress' | 'lastProgress' | 'milestone' | 'emit'>,
+  { progress, lastProgress, milestone, emit, spend }: Pick<Notes, 'progress' | 'lastProgress' | 'milestone' | 'emit' | 'spend'>,
 ): ToolContext {
   const ctx = agentContext(needs, sessionId, input, slices)
   const callId = callIdOfInput(input)
@@ -173,5 +173,6 @@ export function toolContext(
     lastProgress,
     milestone,
     emit,
+    spend,
   }
 }

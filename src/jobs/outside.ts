@@ -15,7 +15,13 @@ import { defined } from '../session/defined.ts'
 /** How long a large answer waits for the store, while its sender waits. */
 const SHELVE_MS = 5_000
 /** A context for checks: nothing is executed here. */
-const NO_NOTES = { progress: () => undefined, lastProgress: undefined, milestone: () => undefined, emit: () => undefined }
+const NO_NOTES = {
+  progress: () => undefined,
+  lastProgress: undefined,
+  milestone: () => undefined,
+  emit: () => undefined,
+  spend: () => undefined,
+}
 
 /** This build's resolution of a call with changed arguments. */
 export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolInput): Promise<ResolveToolResult> {

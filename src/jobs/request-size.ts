@@ -72,7 +72,7 @@ export function sizing(
       } catch (error) {
         const refused = error instanceof ModelFailed ? error : undefined
         if (!refused || !isOverflow(refused.cause) || !mayForce(transcript, { run, turn })) throw error
-        const about = { retryable: true, nextDelayMs: 0, worker, ...defined({ model: refused.model }) }
+        const about = { retryable: true, nextDelayMs: 0, worker, ...defined({ model: refused.model, spent: refused.spent }) }
         attempt.failed.push(failedAttempt(attempt.number, refused.cause, about))
         const estimate = requestTokens(transcript, besides)
         const size = window ?? Math.ceil(estimate * UNKNOWN_WINDOW)

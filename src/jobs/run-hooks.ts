@@ -6,11 +6,13 @@ import { withFields } from '../log/logger.ts'
 import { defined } from '../session/defined.ts'
 import { ANSWERS, type AnswerKind, type HookAnswer, type HookEvent, type HookOutcome, type HookRun, ranked } from '../session/hooks.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
+import type { SpendNote } from '../session/spend-notes.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import { failedAttempt } from './attempt.ts'
 import { ABANDON_AFTER_MS, runBody, TimedOut } from './body.ts'
 import { type EventRoom, eventRoom, reporter } from './custom-events.ts'
 import { plainJson } from './json.ts'
+import { spendReporter } from './spend-notes.ts'
 
 /** Maximum bytes of JSON of one answer, and of all answers in one activity's result. */
 const ANSWER_BYTES = { one: 64_000, all: 256_000 } as const
@@ -84,16 +86,23 @@ async function runHook(runner: HookRunner, hook: NamedHook, calling: HookCalling
   const ran = { on, hook: hook.name, turn, attempt, ...defined({ callId, tool }) }
   const log = withFields(ctx.log, { hook: hook.name, ...defined({ call: callId, tool }) })
   const { events, emit } = reporter('hook', room.events)
+  const { notes, spend } = spendReporter('hook')
   let isOver = false
   // A hook that ignores its signal may report on after its end: too late to be recorded.
   const report = (name: string, data?: Json): void => {
     if (!isOver) emit(name, data)
   }
-  const reported = (): Pick<HookOutcome, 'emitted'> => (events.length > 0 ? { emitted: [...events] } : {})
+  const reportCost = (spent: SpendNote): void => {
+    if (!isOver) spend(spent)
+  }
+  const reported = (): Pick<HookOutcome, 'emitted' | 'spent'> => ({
+    ...(events.length > 0 && { emitted: [...events] }),
+    ...(notes.length > 0 && { spent: [...notes] }),
+  })
   try {
     const answer = await runBody({ timeoutMs: hook.timeoutMs, stop, abandonAfterMs: ABANDON_AFTER_MS }, async (signal) =>
       // A copy: the input is a part of the session's cached past.
-      hook.run(structuredClone(calling.input), { ...ctx, turn, log, hook: hook.name, attempt, signal, emit: report }),
+      hook.run(structuredClone(calling.input), { ...ctx, turn, log, hook: hook.name, attempt, signal, emit: report, spend: reportCost }),
     )
     stop.throwIfAborted()
     return { ...ran, ...defined({ answer: await checked(calling, answer, maxBytes) }), ...reported() }

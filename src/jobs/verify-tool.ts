@@ -9,7 +9,13 @@ import { parseInput } from './resolve.ts'
 import { slicesIfReadable } from './slices.ts'
 
 /** A `verify` reports no progress. */
-const NO_NOTES = { progress: () => undefined, lastProgress: undefined, milestone: () => undefined, emit: () => undefined }
+const NO_NOTES = {
+  progress: () => undefined,
+  lastProgress: undefined,
+  milestone: () => undefined,
+  emit: () => undefined,
+  spend: () => undefined,
+}
 
 /** Carries out the job. Rethrows what `verify` throws: Temporal retries it. */
 export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInput): Promise<VerifyToolResult> {

@@ -33,6 +33,7 @@ export function aiSdk(model: LanguageModel, options: AiSdkOptions = {}): Model {
     account,
     ...(price && { price }),
     ...defined({ contextWindow: options.contextWindow ?? contextWindowOf(modelId) }),
+    ...outputOf(model, options),
     async generate(request, ctx) {
       ctx.signal.throwIfAborted()
       try {
@@ -49,7 +50,7 @@ export function aiSdk(model: LanguageModel, options: AiSdkOptions = {}): Model {
 
 /** The call of a request: the same request and options always give the same call. */
 async function callOf(model: LanguageModel, options: AiSdkOptions, request: ModelRequest): Promise<LanguageModelCall> {
-  const maxOutputTokens = request.maxTokens ?? options.maxTokens
+  const maxOutputTokens = request.maxTokens === undefined ? options.maxTokens : request.maxTokens - thinkingBeside(model, options)
   const dialect = { version: model.specificationVersion, urls: (await model.supportedUrls) ?? {} }
   return {
     ...settingsOf(model, options),
@@ -57,6 +58,31 @@ async function callOf(model: LanguageModel, options: AiSdkOptions, request: Mode
     ...(request.tools.length > 0 && { tools: toolsOf(request.tools), toolChoice: { type: 'auto' } }),
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
   }
+}
+
+/** How much it may answer, for budgets. */
+function outputOf(model: LanguageModel, options: AiSdkOptions): Pick<Model, 'maxTokens' | 'thinkingTokens'> {
+  const { maxTokens } = options
+  return {
+    ...(maxTokens !== undefined && { maxTokens: maxTokens + thinkingBeside(model, options) }),
+    thinkingTokens: thinkingTokensOf(model, options),
+  }
+}
+
+/** The thinking budget in the settings for the provider. */
+function thinkingTokensOf({ provider }: LanguageModel, { settings }: AiSdkOptions): number {
+  const [owner = ''] = provider.split('.')
+  const { thinking, thinkingConfig } = (settings?.providerOptions?.[owner] ?? {}) as {
+    thinking?: { type?: unknown; budgetTokens?: unknown }
+    thinkingConfig?: { thinkingBudget?: unknown }
+  }
+  const budget = thinking?.type === 'enabled' ? thinking.budgetTokens : thinkingConfig?.thinkingBudget
+  return typeof budget === 'number' && budget > 0 ? budget : 0
+}
+
+/** The AI SDK's package for Anthropic adds the thinking budget to the output tokens that it is given. */
+function thinkingBeside(model: LanguageModel, options: AiSdkOptions): number {
+  return model.provider.startsWith('anthropic') ? thinkingTokensOf(model, options) : 0
 }
 
 /**

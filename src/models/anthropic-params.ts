@@ -36,7 +36,12 @@ function wireTool({ name, description, input_schema }: ModelRequest['tools'][num
   return { name, description, input_schema: input_schema as Tool.InputSchema }
 }
 
-function maxTokensOf({ maxTokens, thinking }: AnthropicOptions): number {
-  const budget = thinking?.type === 'enabled' ? thinking.budget_tokens : 0
-  return maxTokens ?? Math.max(DEFAULT_MAX_TOKENS, budget + TOKENS_AFTER_THINKING)
+/** `max_tokens` of a request that does not say. */
+export function maxTokensOf(options: AnthropicOptions): number {
+  return options.maxTokens ?? Math.max(DEFAULT_MAX_TOKENS, thinkingTokensOf(options) + TOKENS_AFTER_THINKING)
+}
+
+/** The thinking budget, which must be less than `max_tokens`. */
+export function thinkingTokensOf({ thinking }: AnthropicOptions): number {
+  return thinking?.type === 'enabled' ? thinking.budget_tokens : 0
 }

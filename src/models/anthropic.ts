@@ -8,7 +8,7 @@ import { callTimedOut, isThinkingRefused, modelErrorOf, noApiKey, streamCut } fr
 import { hasThinking, withoutThinking } from './anthropic-messages.ts'
 import { type AnthropicOptions, checkModel, type MessagesClient } from './anthropic-options.ts'
 import type { CallPhase } from './call-errors.ts'
-import { type AnthropicParams, paramsOf } from './anthropic-params.ts'
+import { type AnthropicParams, maxTokensOf, paramsOf, thinkingTokensOf } from './anthropic-params.ts'
 import { assemble } from './anthropic-stream.ts'
 import { guardSilence } from './silence.ts'
 
@@ -38,6 +38,8 @@ export function anthropic(model: string, options: AnthropicOptions = {}): Model 
     },
     ...(options.price && { price: options.price }),
     ...defined({ contextWindow: options.contextWindow ?? contextWindowOf(model) }),
+    maxTokens: maxTokensOf(options),
+    thinkingTokens: thinkingTokensOf(options),
     async generate(request, ctx) {
       ctx.signal.throwIfAborted()
       try {

@@ -1,6 +1,8 @@
 // Lost attempts of a call: how they are recorded, and how many may be lost before the call is given up.
+import type { Cost } from './spend.ts'
 import type { FailedAttempt } from './events.ts'
 import type { Json } from './json.ts'
+import { assumedCost, type Reservation } from './reservation.ts'
 
 /** A call is given up after this many attempts died with their worker. */
 export const MAX_DEATHS = 5
@@ -15,13 +17,23 @@ export const MAX_UNHEARD = 50
 const UNHEARD = 'not_begun'
 
 /** The lost attempt as a row of `errors`. `heard`: the last report of the activity, if there was one. */
-export function lostAttempt(attempt: number, heard: { attempt: number; worker: string } | undefined): FailedAttempt {
+export function lostAttempt(
+  attempt: number,
+  heard: Pick<AttemptReport, 'attempt' | 'worker' | 'reserved' | 'spent'> | undefined,
+): FailedAttempt {
   const said = { attempt, class: 'HeartbeatTimeout', retryable: true } as const
   const wasHeard = heard?.attempt === attempt
   if (!wasHeard && attempt > 1) {
     return { ...said, code: UNHEARD, message: 'No worker reported in: it was frozen or had exited before the attempt began.' }
   }
-  return { ...said, message: 'The worker stopped sending heartbeats.', ...(wasHeard && { worker: heard.worker }) }
+  return { ...said, message: 'The worker stopped sending heartbeats.', ...(wasHeard && { worker: heard.worker, ...lostCost(heard) }) }
+}
+
+/** What an attempt that did not report back has cost: what was seen of it, or else all that was set aside for it. */
+export function lostCost({ reserved, spent = reserved && assumedCost(reserved) }: Pick<AttemptReport, 'reserved' | 'spent'>): {
+  spent?: Cost
+} {
+  return spent ? { spent } : {}
 }
 
 /** Whether the attempt died with its worker, threw, never began, or was the `neighbour` of a call for which its worker was killed. */
@@ -43,6 +55,10 @@ export interface AttemptReport {
   executor?: string
   /** The last progress that the body reported. */
   progress?: Json
+  /** Of a model call under a budget: what was set aside before its request was sent. */
+  reserved?: Reservation | undefined
+  /** What the call has cost, where that was seen before its executor died. */
+  spent?: Cost
 }
 
 /** Details of the failure `WorkerDied`. */

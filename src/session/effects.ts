@@ -37,7 +37,14 @@ export function noteEffect({ kinds, args, byCall }: Effects, event: SessionEvent
   if (given !== undefined && 'callId' in event && kinds.get(event.callId) !== 'read') {
     args.set(event.callId, beginningOf(given))
   }
-  if (event.type === 'hook_answered' || event.type === 'emitted' || !('callId' in event) || kinds.get(event.callId) === 'read') return
+  if (
+    event.type === 'hook_answered' ||
+    event.type === 'emitted' ||
+    event.type === 'spent' ||
+    !('callId' in event) ||
+    kinds.get(event.callId) === 'read'
+  )
+    return
   const { callId, tool, seq } = event
   const note = (status: EffectReport['status'], effectId?: string): void => {
     const { since = seq } = byCall.get(callId) ?? {}

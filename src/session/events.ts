@@ -1,5 +1,6 @@
 // The events of a session. In `seq` order, they *are* the session: everything else is folded from them.
 import type { AssistantBlock, ImageBlock, StopReason, TextBlock, Usage, UserBlock } from './content.ts'
+import type { Budget, BudgetScope, BudgetUnit, Cost } from './spend.ts'
 import type { HookEvent, HookRun } from './hooks.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { MemoryChange, MemoryLimit } from './memory.ts'
@@ -33,6 +34,8 @@ export interface FailedAttempt {
   worker?: string
   /** Of a model call: the `name` of the model that failed, if one was called. */
   model?: string
+  /** Of a model call under a budget: what it has cost. Absent: nothing. */
+  spent?: Cost
 }
 
 /** Default of `settleAfter`: how long after an outcome became unknown "it did not happen" from `verify` counts. */
@@ -140,7 +143,7 @@ export interface BlobRef {
 }
 
 /** The limits of a run, as declared by the agent of the worker that made the model call. */
-export interface RunLimits {
+export interface RunLimits extends Budget {
   /** Model calls that the run may make. */
   maxTurns: number
   /** Milliseconds from the run's start; absent: no deadline. */
@@ -148,7 +151,7 @@ export interface RunLimits {
 }
 
 /** The limits of a session, as declared by the agent. */
-export interface SessionLimits {
+export interface SessionLimits extends Budget {
   /** Milliseconds from the session's creation; absent: no deadline. */
   deadlineMs?: number
 }
@@ -260,8 +263,10 @@ export type EventBody =
       content: AssistantBlock[]
       stopReason: StopReason
       usage: Usage
-      /** What the Model says that it costs; absent: by the price table. */
+      /** What the Model says that it costs; absent: by the price table. Under a budget, it is always there if it is known. */
       price?: ModelPrice
+      /** What the call is counted as, because its provider did not report its usage, or nonsense. */
+      spent?: Cost
       calls: Resolution[]
       /** The metadata of the message that opened the run, in the run's first answer: its tools see it from here on. */
       metadata?: JsonObject
@@ -297,6 +302,8 @@ export type EventBody =
       model?: string
       usage?: Usage
       price?: ModelPrice
+      /** As in `model_completed`. */
+      spent?: Cost
     }
   /** The conversation could not be summarised, and stays as it was. */
   | {
@@ -409,6 +416,29 @@ export type EventBody =
       name: string
       data?: Json
     }
+  /**
+   * Something was spent beside an answer: a tool or a hook said so by `ctx.spend`, or a model call was stopped before its answer was complete.
+   * `callId`, `tool`, `on` and `hook` are as those of `emitted`; without any of them, it was the model call of the turn.
+   */
+  | {
+      type: 'spent'
+      run: number
+      turn: number
+      callId?: string
+      tool?: string
+      on?: HookEvent
+      hook?: string
+      attempt: number
+      tokens?: number
+      usd?: number
+      note?: string
+      /** It is the most that it can have been. */
+      assumed?: true
+    }
+  /** Four fifths of a limit are spent. `run`: of a run's limit. */
+  | { type: 'budget_warning'; scope: BudgetScope; unit: BudgetUnit; run?: number; limit: number; spent: number }
+  /** Limits are higher from here on. `run`: only for that run. */
+  | { type: 'budget_raised'; scope: BudgetScope; run?: number; maxUsd?: number; maxTotalTokens?: number; by?: string; reason?: string }
   /** The session's plan has another version. */
   | { type: 'plan_changed'; run: number; turn: number; callId: string; tool: string; version: number; change: PlanChange }
   /** The session's memory has another version. */
@@ -530,8 +560,8 @@ export type EventBody =
   /** A recovery that was asked for is not possible; nothing has changed. `message`: why. */
   | { type: 'recovery_refused'; run?: number; strategy?: string; code: string; message: string; by?: string; reason?: string }
   | { type: 'recovery_ended'; run?: number; strategy: RecoveryStrategy | 'automatic' }
-  /** The step in progress finishes, and no other one begins until the session is unpaused. */
-  | { type: 'session_paused'; by?: string; reason?: string }
+  /** The step in progress finishes, and no other one begins until the session is unpaused. `code`: why pawl has paused it by itself. */
+  | { type: 'session_paused'; by?: string; reason?: string; code?: 'budget_assumed' }
   | { type: 'session_unpaused'; by?: string; reason?: string }
   | { type: 'session_closed'; reason: 'idle' | 'requested'; by?: string }
 

@@ -1,4 +1,6 @@
 // The fold: applies each event to a session's state. The workflow, the activities and the store's rebuild share this code.
+import { budgetOfRun, countSpend, noteWarning, raiseBudget } from './budget.ts'
+import { tokensIn } from './spend.ts'
 import { addUsage, NO_USAGE, type Usage } from './content.ts'
 import { countsFrom } from './deadlines.ts'
 import { shortHash } from './digest.ts'
@@ -76,6 +78,7 @@ export function fold(state: SessionState | undefined, events: Iterable<SessionEv
 export function apply(state: SessionState, event: SessionEvent): void {
   state.seq = event.seq
   state.updatedAt = event.at
+  countSpend(state, event)
   switch (event.type) {
     case 'session_started':
     case 'message_rejected':
@@ -85,6 +88,13 @@ export function apply(state: SessionState, event: SessionEvent): void {
     case 'answer_received':
     case 'recovery_refused':
     case 'compaction_failed':
+    case 'spent':
+      return
+    case 'budget_warning':
+      noteWarning(state, event)
+      return
+    case 'budget_raised':
+      raiseBudget(state, event)
       return
     case 'session_resumed':
       state.epoch = event.executionId
@@ -129,7 +139,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
       completeModelCall(state, event)
       return
     case 'compacted':
-      if (event.usage && state.current) spend(state, state.current, event.usage)
+      if (event.usage && state.current) countUsage(state, state.current, event.usage)
       return
     case 'hook_answered':
       heedHook(state, event)
@@ -228,7 +238,7 @@ function queued({ messageId, seq, at, deadlineMs }: EventOf<'message_received'>)
 }
 
 function openRun({ inbox, facts }: SessionState, event: EventOf<'run_started'>): RunState {
-  const since = inbox.find(({ messageId }) => messageId === event.messageId)?.since
+  const { since, budget } = inbox.find(({ messageId }) => messageId === event.messageId) ?? {}
   return {
     run: event.run,
     messageId: event.messageId,
@@ -241,6 +251,8 @@ function openRun({ inbox, facts }: SessionState, event: EventOf<'run_started'>):
     phase: 'turn_due',
     calls: [],
     usage: NO_USAGE,
+    // Nor does any restart undo what was spent.
+    ...budget,
     taken: [],
     takenBytes: 0,
     effects: [],
@@ -283,16 +295,24 @@ function completeModelCall(state: SessionState, event: EventOf<'model_completed'
   limit(state, run)
   if (state.recovered?.strategy === 'continue_run') endSeries(state)
   run.stopReason = event.stopReason
-  spend(state, run, event.usage)
+  countUsage(state, run, event.usage)
+  noteLastCall(state, event)
   countBadOutput(run, event)
   if (run.calls.length > 0) run.phase = 'tools'
   else run.phase = event.stopReason === 'pause_turn' || event.outputProblem !== undefined ? 'turn_due' : 'answered'
 }
 
 /** Tokens that the session and its run have used. */
-function spend(state: SessionState, run: RunState, usage: Usage): void {
+function countUsage(state: SessionState, run: RunState, usage: Usage): void {
   run.usage = addUsage(run.usage, usage)
   state.usage = addUsage(state.usage, usage)
+}
+
+/** A call whose usage is not known says nothing of the next one. */
+function noteLastCall(state: SessionState, { seq, model, usage, spent, promptDigest }: EventOf<'model_completed'>): void {
+  delete state.lastCall
+  const tokens = tokensIn(usage)
+  if (!spent && tokens > 0) state.lastCall = { seq, model, tokens, ...defined({ promptDigest }) }
 }
 
 /** A run has the limits of the worker that made its newest model call. */
@@ -300,11 +320,16 @@ function limit({ facts }: SessionState, run: RunState): void {
   if (facts) run.limits = facts.limits
 }
 
-/** What a run had taken, for its restart: its opener keeps the intent, and with a restart that pawl makes by itself the time that the run has used. */
+/**
+ * What a run had taken, for its restart: its opener keeps the intent and what the run has spent, and with a restart that pawl makes by itself
+ * the time that the run has used.
+ */
 function forRestart({ error }: SessionState, run: RunState, { automatic }: EventOf<'recovery_started'>): QueuedMessage[] {
+  const budget = budgetOfRun(run)
   return run.taken.map((taken) => {
-    const { deadlineAt, since: _, ...message } = taken
-    if (message.messageId === run.messageId) Object.assign(message, { intent: run.intent, ...(automatic && { since: countsFrom(run) }) })
+    const { deadlineAt, since: _, budget: __, ...message } = taken
+    if (message.messageId === run.messageId)
+      Object.assign(message, { intent: run.intent, ...(automatic && { since: countsFrom(run) }), ...defined({ budget }) })
     return { ...message, ...(!isOfDeadline(error) && defined({ deadlineAt })) }
   })
 }

@@ -1,6 +1,7 @@
 // Hooks: their events, and what is recorded of one that ran.
 import type { CustomEvent } from './custom-events.ts'
 import type { JsonObject } from './json.ts'
+import type { SpendNote } from './spend-notes.ts'
 
 /** Where hooks run. */
 export type HookEvent = 'agentStart' | 'turnStart' | 'turnEnd' | 'preToolUse' | 'postToolUse' | 'postToolUseFailure' | 'agentStop'
@@ -64,6 +65,8 @@ export interface HookRun {
 export interface HookOutcome extends HookRun {
   /** What it reported by `ctx.emit`. */
   emitted?: CustomEvent[]
+  /** What it reported by `ctx.spend`. */
+  spent?: SpendNote[]
 }
 
 /** The kinds of answers, the strongest first. */

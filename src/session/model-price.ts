@@ -1,4 +1,5 @@
-// What a model costs, where its Model says so.
+// What a model costs, where its Model says so, and the cost of one call by its usage.
+import type { Usage } from './content.ts'
 
 /** List price of a model, in US dollars per million tokens. */
 export interface ModelPrice {
@@ -27,4 +28,17 @@ export function modelPrice(given: unknown): ModelPrice | undefined {
 
 function isRate(value: unknown): value is number {
   return typeof value === 'number' && value >= 0 && value <= MOST_USD
+}
+
+/** The cost of a call, in US dollars. */
+export function usdOf({ input, output, cacheWrite = input, cacheRead = input }: ModelPrice, usage: Usage): number {
+  const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
+  const perMillion =
+    input_tokens * input + output_tokens * output + cache_creation_input_tokens * cacheWrite + cache_read_input_tokens * cacheRead
+  return exactUsd(perMillion / 1_000_000)
+}
+
+/** Prices have at most three decimals per million tokens, so nine decimals hold every sum. */
+export function exactUsd(usd: number): number {
+  return Number(usd.toFixed(10))
 }

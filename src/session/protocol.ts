@@ -1,6 +1,8 @@
 // The protocol of a session's workflow: names and JSON of its signals, queries and updates. Documented in docs/protocol.md.
+import type { BudgetScope } from './spend.ts'
 import type { UserBlock } from './content.ts'
 import type { CustomEvent } from './custom-events.ts'
+import type { SpendNote } from './spend-notes.ts'
 import type { BlobRef, EffectReport, RecoveryStrategy, ResultContent, SessionEvent, Target, Watermark } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { Paused, SessionError, SessionState } from './state.ts'
@@ -34,6 +36,7 @@ export const UPDATES = {
   answer: 'answer',
   pause: 'pause',
   unpause: 'unpause',
+  raise: 'raise',
 } as const
 
 /** The workflow id of a session. */
@@ -99,6 +102,8 @@ export interface LateResultSignal {
   effectId?: string
   /** What the attempt reported by `ctx.emit`. */
   emitted?: CustomEvent[]
+  /** What the attempt reported by `ctx.spend`. */
+  spent?: SpendNote[]
 }
 
 /** The argument of the update `recover`. */
@@ -230,6 +235,24 @@ export interface PauseAnswer {
 /** The answer of the update `unpause`. */
 export interface UnpauseAnswer {
   /** It was not paused, and nothing has changed. */
+  already: boolean
+}
+
+/** The argument of the update `raise`: at least one limit. A session that ran out of its budget continues. */
+export interface RaiseRequest {
+  /** US dollars: the whole limit, not what is added. */
+  maxUsd?: number
+  /** Tokens: the whole limit, not what is added. */
+  maxTotalTokens?: number
+  /** Default `run`: the limit of the run in progress, or of the one that failed. */
+  scope?: BudgetScope
+  by?: string
+  reason?: string
+}
+
+/** The answer of the update `raise`. */
+export interface RaiseAnswer {
+  /** The limits were as high before, and nothing has changed. */
   already: boolean
 }
 

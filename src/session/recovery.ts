@@ -18,7 +18,7 @@ type ErrorClass =
   | 'fault'
 
 const TRANSIENT: ReadonlySet<string> = new Set(['worker_died', 'stale_watermark'])
-const LIMITS: ReadonlySet<string> = new Set(['max_turns', 'deadline_exceeded', 'invalid_output'])
+const LIMITS: ReadonlySet<string> = new Set(['max_turns', 'deadline_exceeded', 'invalid_output', 'budget_exhausted'])
 const OVERFLOWS: ReadonlySet<string> = new Set(['context_overflow', 'model_context_window_exceeded', 'request_too_large'])
 
 /** The class of an error. `transient`: retries of a failure that may be retried were used up. */

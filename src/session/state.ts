@@ -1,4 +1,5 @@
 // The state of a session: the result of folding its events. Plain JSON, so that it can serve as a snapshot.
+import type { Budget, BudgetUnit, RunBudget, Spend } from './spend.ts'
 import type { StopReason, Usage } from './content.ts'
 import type { AgentFacts, ErrorProgress, RecoveryStrategy, RunEffect, Resolution, RunLimits, SessionStatus, Watermark } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
@@ -75,6 +76,12 @@ export interface RunState {
   continues?: true
   /** Tokens used by the run. */
   usage: Usage
+  /** What it has spent, with what failed attempts, tools and hooks did; absent: nothing. A restarted run begins with what the failed one had spent. */
+  spend?: Spend
+  /** Its limits, as raised for this run; absent: they are not. */
+  raised?: Budget
+  /** The limits of which a warning has been recorded. */
+  warned?: Partial<Record<BudgetUnit, number>>
   /** The messages that the run's turns have taken, in order: `restart_run` puts them back into the inbox. */
   taken: QueuedMessage[]
   /** Bytes of the entries in `taken`. */
@@ -120,6 +127,8 @@ export interface QueuedMessage {
   intent?: number
   /** From when that run's deadline counted, if pawl restarted it by itself. */
   since?: number
+  /** What the run that is restarted with it had spent of its budget. */
+  budget?: RunBudget
 }
 
 /** Recoveries that pawl made by itself. */
@@ -180,6 +189,20 @@ export interface Paused {
   by?: string
   /** Why. */
   reason?: string
+  /** `budget_assumed`: pawl has paused it, because a cost that it had to assume leaves too little of a budget. */
+  code?: 'budget_assumed'
+}
+
+/** What the newest model call used. */
+export interface LastCall {
+  /** `seq` of its `model_completed`. */
+  seq: number
+  /** The model that answered. */
+  model: string
+  /** Tokens of the request and the answer. */
+  tokens: number
+  /** Of the prompt that was rendered for it. */
+  promptDigest?: string
 }
 
 /** The data of the newest checkpoint that the next one needs. */
@@ -240,6 +263,14 @@ export interface SessionState {
   turns: number
   /** Tokens used by the session. */
   usage: Usage
+  /** What it has spent, with what failed attempts, tools and hooks did; absent: nothing. A fork begins with what had been spent at its point. */
+  spend?: Spend
+  /** The session's limits, as raised; absent: they are not. */
+  raised?: Budget
+  /** The limits of which a warning has been recorded. */
+  warned?: Partial<Record<BudgetUnit, number>>
+  /** The newest answer and how many tokens its request and it had: the next request is measured from there. */
+  lastCall?: LastCall
   /** Id of the transcript's last message. */
   lastMessageId?: string
   /** The newest checkpoint. */

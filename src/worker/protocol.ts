@@ -5,6 +5,7 @@ import type { ReadTarget } from '../jobs/session-views.ts'
 import type { SliceSnapshot } from '../session/slices.ts'
 import type { BlobRef, LogEntry, Resolution, Watermark } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
+import type { Reservation } from '../session/reservation.ts'
 import type { CallState } from '../session/state.ts'
 import type { SentLine } from '../log/sending-logger.ts'
 import type { TemporalAddress } from '../connect/temporal.ts'
@@ -45,6 +46,8 @@ export type FromExecutor =
   | { type: 'accepted'; job: string }
   | { type: 'entered'; job: string; timeoutMs: number }
   | { type: 'progress'; job: string; value: Json }
+  /** So many tokens of the model's answer have come, of a call under a budget. */
+  | { type: 'streamed'; job: string; tokens: number }
   /** The model's answer is complete; its calls are being resolved. */
   | { type: 'answered'; job: string; answer: ModelAnswer }
   | { type: 'done'; job: string; outcome: Outcome }
@@ -59,6 +62,8 @@ export type Ask =
   /** May the body be entered? */
   | { ask: 'begin'; job: string }
   | { ask: 'still_mine'; job: string }
+  /** Make durable what is set aside for a model call. */
+  | { ask: 'reserve'; job: string; reservation: Reservation }
   | { ask: 'entries'; target: ReadTarget; from: Watermark }
   | { ask: 'put_value'; sessionId: string; ref: BlobRef; json: Uint8Array; waitMs?: number }
   /** May this call be made to a provider whose gate is not open? The answer is the milliseconds until it may. */
@@ -69,6 +74,7 @@ export type Ask =
 export interface Answers {
   begin: true
   still_mine: boolean
+  reserve: true
   entries: LogEntry[]
   put_value: boolean
   place_at_gate: number
@@ -84,6 +90,9 @@ export interface Holding {
   /** Milliseconds since the body was entered, and its timeout. */
   entered?: { agoMs: number; timeoutMs: number }
   progress?: Json
+  /** Of a model call under a budget: what is set aside for it, and how many tokens of its answer have come. */
+  reserved?: Reservation
+  streamed?: number
   /** The model's answer, if it is complete. */
   answer?: ModelAnswer
   /** Its outcome, if it has ended. */

@@ -5,6 +5,7 @@ import { MAX_DEATHS } from '../session/attempts.ts'
 import { timerMs } from '../session/backoff.ts'
 import type { AgentFacts, FailedAttempt } from '../session/events.ts'
 import { ranMs } from '../session/pause.ts'
+import type { Cost } from '../session/spend.ts'
 import type { RunState, SessionState } from '../session/state.ts'
 import { answerIn, interruptedWhile, modelCalls, whyLost } from './activities.ts'
 import type { Attempts } from './attempts.ts'
@@ -13,9 +14,16 @@ import type { Failure, Session } from './open-session.ts'
 import type { Serving } from './serving.ts'
 
 /** What ends the step without an answer. */
-export type Unanswered = { end: 'stopped' } | ({ end: 'failed' } & Failure)
+export type Unanswered =
+  | { end: 'stopped' }
+  /** A cost that had to be assumed leaves too little of the budget. */
+  | { end: 'held_up'; reason: string }
+  | ({ end: 'failed' } & Failure)
 
-type Result = { failed?: FailedAttempt[]; facts?: AgentFacts } & { kind: string }
+type Result = { failed?: FailedAttempt[]; facts?: AgentFacts; spent?: Cost } & { kind: string }
+
+/** The events of these say what they have cost. */
+const TELL_COST: readonly string[] = ['completed', 'compacted']
 
 /** One kind of step. */
 export interface Asking<R extends Result, E> {
@@ -68,11 +76,15 @@ export async function askUntilAnswered<R extends Result, E>(
     if (result.facts) journal.append({ type: 'agent_declared', ...result.facts })
     attempts.failed(result.failed)
     note?.(result)
+    if (result.spent && !TELL_COST.includes(result.kind)) {
+      journal.append({ type: 'spent', run: number, turn, attempt: attempts.used.attempts + 1, ...result.spent })
+    }
     // Of a generic result, the compiler cannot tell one kind from another.
     const none = result as { kind: string } as NoAnswer | { kind: 'an answer' }
     switch (none.kind) {
       case 'failed':
         serving.served()
+        if (none.assumed) return { end: 'held_up', reason: none.reason }
         return { end: 'failed', code: none.code, reason: none.reason, transient: none.transient }
       case 'again':
         // Retried here and not by Temporal: so the failed attempt is recorded now, and a stop can end the backoff.

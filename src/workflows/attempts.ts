@@ -1,6 +1,6 @@
 // The budget that the attempts of one call have used, over all its activities.
 import type { Fallback, Prior } from '../activities/contract.ts'
-import { fateOf, lostAttempt, MAX_DEATHS, MAX_UNHEARD } from '../session/attempts.ts'
+import { fateOf, lostAttempt, lostCost, MAX_DEATHS, MAX_UNHEARD } from '../session/attempts.ts'
 import type { FailedAttempt } from '../session/events.ts'
 import type { Lost } from './activities.ts'
 
@@ -69,6 +69,7 @@ export function countAttempts(record: (attempt: FailedAttempt) => void, before =
         retryable: true,
         ...(report && { worker: report.worker }),
         ...(report && report.cause !== 'crash' && { code: report.cause }),
+        ...(report && lostCost(report)),
       })
       return attempt
     },

@@ -8,7 +8,7 @@ import { countAttempts } from './attempts.ts'
 import type { Failure, Session } from './open-session.ts'
 
 /** These say nothing about the compaction: the run fails with them. */
-const OF_THE_RUN: readonly string[] = ['deadline_exceeded', 'stale_watermark']
+const OF_THE_RUN: readonly string[] = ['deadline_exceeded', 'stale_watermark', 'budget_exhausted', 'unpriced_model']
 
 /**
  * Compacts the conversation before the model call of `run`'s turn. Undefined: the model may be asked, also if the compaction has failed, unless
@@ -19,7 +19,7 @@ export async function compactConversation(session: Session, run: RunState, given
   const tooLarge: TooLarge = { tokens, bytes, besides, window, ...defined({ forced }) }
   for (;;) {
     const piece = await summarisePiece(session, run, tooLarge)
-    if (piece.end === 'stopped') return piece
+    if (piece.end === 'stopped' || piece.end === 'held_up') return piece
     if (piece.end === 'failed') return OF_THE_RUN.includes(piece.code) ? piece : giveUp(session, run, tooLarge, piece)
     if (!piece.more) return undefined
   }
@@ -35,9 +35,9 @@ function summarisePiece(session: Session, run: RunState, tooLarge: TooLarge): Pr
     attempts: countAttempts((error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error, purpose: 'compaction' })),
     schedule: (activities, input) => activities.compact({ ...input, tooLarge }),
     answered(result) {
-      const { attempt, upToSeq, summary, messages, resultBytes, model, usage, price, more } = result
+      const { attempt, upToSeq, summary, messages, resultBytes, model, usage, price, spent, more } = result
       const { tokens, window, forced } = tooLarge
-      const about = { attempt, upToSeq, summary, messages, tokens, window, ...defined({ forced, resultBytes, model, usage, price }) }
+      const about = { attempt, upToSeq, summary, messages, tokens, window, ...defined({ forced, resultBytes, model, usage, price, spent }) }
       journal.append({ type: 'compacted', run: number, turn, ...about })
       return { end: 'compacted', more: more === true }
     },

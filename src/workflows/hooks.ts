@@ -8,16 +8,16 @@ import { MAX_DEATHS } from '../session/attempts.ts'
 import { answerIn, endHooks, type Lost, whyLost } from './activities.ts'
 import { eventsOf, type Journal } from './journal.ts'
 import type { Session } from './open-session.ts'
-import { recordEmitted } from './recorded.ts'
+import { recordReports } from './recorded.ts'
 
 /** Records hooks that ran, each with what it reported. `given`: the arguments that a person gave to a call. */
 export function recordHooks(journal: Journal, run: number, ran: readonly HookOutcome[] = [], given?: Json): void {
-  for (const { emitted, ...one } of ran) {
+  for (const { emitted, spent, ...one } of ran) {
     const call = saidBy(one, 'modify') && journal.state.current?.calls.find(({ callId }) => callId === one.callId)
     journal.append({ type: 'hook_answered', run, ...one, ...(call && defined({ args: given ?? call.input })) })
     // After the answer: going back to one of these events does not let the hook run, and report, again.
     const { turn, on, hook, attempt, callId, tool } = one
-    recordEmitted(journal, { run, turn, ...defined({ callId, tool }), on, hook }, { attempt, ...defined({ emitted }) })
+    recordReports(journal, { run, turn, ...defined({ callId, tool }), on, hook }, { attempt, ...defined({ emitted, spent }) })
   }
 }
 

@@ -2,6 +2,7 @@
 import { ApplicationFailure, proxySinks, type Sinks } from '@temporalio/workflow'
 import type { EventsInput } from '../activities/contract.ts'
 import { type Background, backgroundOf } from '../session/background.ts'
+import { spentBy, warningsDue } from '../session/budget.ts'
 import { checkpointDue } from '../session/checkpointing.ts'
 import { nextDigest } from '../session/digest.ts'
 import type { EventBody, LogEntry, SessionEvent, Watermark } from '../session/events.ts'
@@ -72,6 +73,7 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
     const event = write(body)
     const reason = state ? checkpointDue(state, event, timeFor === (state.checkpoint?.version ?? 0)) : undefined
     if (reason !== undefined) checkpoint(reason)
+    if (state && spentBy(event)) for (const warning of warningsDue(state)) append(warning)
   }
 
   function checkpoint(reason: string, by?: string): void {

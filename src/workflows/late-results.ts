@@ -4,7 +4,8 @@ import { condition } from '@temporalio/workflow'
 import { areCustomEvents } from '../session/custom-events.ts'
 import { isTooDeep } from '../session/json.ts'
 import type { LateResultSignal } from '../session/protocol.ts'
-import { recorded, recordEmitted } from './recorded.ts'
+import { areSpendNotes } from '../session/spend-notes.ts'
+import { recorded, recordReports } from './recorded.ts'
 import type { Journal } from './journal.ts'
 
 /** Late results of the calls of one execution. */
@@ -46,14 +47,14 @@ function resolveLate(late: LateResultSignal, journal: Journal): void {
   const where = { run: known.run, turn: known.turn, callId, tool: known.resolution.tool }
   const waits = current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution') ?? false
   const result = recorded(late)
-  recordEmitted(journal, where, late)
+  recordReports(journal, where, late)
   // The result is recorded once: in the call's own end if it has none yet.
   journal.append({ type: 'tool_resolved', ...where, by: 'worker', happened: true, ...(!waits && result) })
   if (waits) journal.append({ type: 'tool_completed', ...where, attempt: known.attempt, ...result })
 }
 
 function isLateResult(raw: unknown): raw is LateResultSignal {
-  const { callId, attempt, startedAt, worker, effectId, emitted } = (raw ?? {}) as Partial<LateResultSignal>
+  const { callId, attempt, startedAt, worker, effectId, emitted, spent } = (raw ?? {}) as Partial<LateResultSignal>
   return (
     typeof callId === 'string' &&
     Number.isSafeInteger(attempt) &&
@@ -62,7 +63,8 @@ function isLateResult(raw: unknown): raw is LateResultSignal {
     worker.length <= MAX_NAME &&
     (effectId === undefined || (typeof effectId === 'string' && effectId.length <= MAX_NAME)) &&
     !isTooDeep(raw) &&
-    (emitted === undefined || areCustomEvents(emitted))
+    (emitted === undefined || areCustomEvents(emitted)) &&
+    (spent === undefined || areSpendNotes(spent))
   )
 }
 

@@ -9,7 +9,12 @@ import { recordHooks } from './hooks.ts'
 import type { Failure, Session } from './open-session.ts'
 
 /** How a model call ended; `model_completed` itself is in the journal. */
-export type ModelCallEnd = { end: 'completed' } | { end: 'stopped'; by?: { hook: string; reason: string } } | ({ end: 'failed' } & Failure)
+export type ModelCallEnd =
+  | { end: 'completed' }
+  /** A cost that had to be assumed leaves too little of the budget. */
+  | { end: 'held_up'; reason: string }
+  | { end: 'stopped'; by?: { hook: string; reason: string } }
+  | ({ end: 'failed' } & Failure)
 
 /** Makes the model call of `run`'s turn and records it. */
 export function callModel(session: Session, run: RunState): Promise<ModelCallEnd> {
@@ -40,7 +45,7 @@ function recordAnswer(
   { run, turn }: RunState,
   result: Exclude<CallModelResult, NoAnswer> & { kind: 'completed' },
 ): void {
-  const { attempt, content, stopReason, usage, model, price, calls, hooksOfAnswer, metadata, promptDigest, outputProblem } = result
+  const { attempt, content, stopReason, usage, model, price, calls, hooksOfAnswer, metadata, promptDigest, outputProblem, spent } = result
   const about = {
     attempt,
     model,
@@ -49,7 +54,7 @@ function recordAnswer(
     usage,
     calls,
     ...(metadata && { metadata }),
-    ...defined({ price, promptDigest, outputProblem }),
+    ...defined({ price, promptDigest, outputProblem, spent }),
   }
   journal.append({ type: 'model_completed', run, turn, ...about })
   recordHooks(journal, run, hooksOfAnswer)

@@ -2,6 +2,7 @@
 import type { RecordedResult } from '../activities/contract.ts'
 import type { CustomEvent } from '../session/custom-events.ts'
 import type { EventOf } from '../session/events.ts'
+import type { SpendNote } from '../session/spend-notes.ts'
 import type { Journal } from './journal.ts'
 import { defined } from '../session/defined.ts'
 
@@ -15,7 +16,12 @@ export function recorded(result: RecordedResult): RecordedResult {
 
 type Place = Pick<EventOf<'emitted'>, 'run' | 'turn' | 'callId' | 'tool' | 'on' | 'hook'>
 
-/** Records what an attempt or a hook reported by `ctx.emit`. */
-export function recordEmitted(journal: Journal, where: Place, { attempt, emitted }: { attempt: number; emitted?: CustomEvent[] }): void {
-  for (const { name, data } of emitted ?? []) journal.append({ type: 'emitted', ...where, attempt, name, ...defined({ data }) })
+/** Records what an attempt or a hook reported by `ctx.emit` and `ctx.spend`. */
+export function recordReports(
+  journal: Journal,
+  where: Place,
+  { attempt, emitted = [], spent = [] }: { attempt: number; emitted?: CustomEvent[]; spent?: SpendNote[] },
+): void {
+  for (const { name, data } of emitted) journal.append({ type: 'emitted', ...where, attempt, name, ...defined({ data }) })
+  for (const { usd, tokens, note } of spent) journal.append({ type: 'spent', ...where, attempt, ...defined({ usd, tokens, note }) })
 }

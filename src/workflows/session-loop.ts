@@ -9,6 +9,7 @@ import { startContinuing } from './continuing.ts'
 import { callModel } from './model-call.ts'
 import { endRun, failRun, isGoingOn, nextStep, type Session } from './open-session.ts'
 import { askFor, expire } from './approvals.ts'
+import { pauseForBudget } from './raising.ts'
 import { recoverAutomatically } from './restoring.ts'
 import { runEndHooks } from './hooks.ts'
 import { runToolCall } from './tool-call.ts'
@@ -123,6 +124,7 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
         const called = await callModel(session, run)
         if (called.end === 'failed') failRun(session, run.run, called)
         if (called.end === 'stopped' && called.by) stopByHook(session, run.run, called.by)
+        if (called.end === 'held_up') pauseForBudget(session, called.reason)
       })
     case 'ask':
       return askFor(session, decision.calls)

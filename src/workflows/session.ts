@@ -24,6 +24,8 @@ import type {
   Moved,
   PauseAnswer,
   PauseRequest,
+  RaiseAnswer,
+  RaiseRequest,
   RecoverRequest,
   Regenerated,
   RegenerateRequest,
@@ -51,6 +53,7 @@ import { startPacing } from './pacing.ts'
 import { isGoingOn, nextStep, refuse, type Session, stopDetails } from './open-session.ts'
 import { answer, approve, checkAnswerRequest, checkDecision, checkResolution, deny, resolve } from './approvals.ts'
 import { pause, unpause } from './pausing.ts'
+import { raise } from './raising.ts'
 import { checkIsInError, checkRecovery, choosesCalls, recover, recoverRequestOf } from './recovery.ts'
 import { recoverRestoring, restores } from './restoring.ts'
 import { recoverCalls } from './selective.ts'
@@ -79,6 +82,7 @@ const denyUpdate = defineUpdate<void, [DenyRequest]>(UPDATES.deny)
 const resolveUpdate = defineUpdate<void, [ResolveRequest]>(UPDATES.resolve)
 const answerUpdate = defineUpdate<void, [AnswerRequest]>(UPDATES.answer)
 const pauseUpdate = defineUpdate<PauseAnswer, [PauseRequest]>(UPDATES.pause)
+const raiseUpdate = defineUpdate<RaiseAnswer, [RaiseRequest]>(UPDATES.raise)
 const unpauseUpdate = defineUpdate<UnpauseAnswer, [PauseRequest]>(UPDATES.unpause)
 
 /** One durable conversation: Temporal workflow `pawlSession`, id `pawl:<sessionId>`. */
@@ -128,6 +132,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   onUpdate(answerUpdate, answer, (request) => checkAnswerRequest(session, request))
   onUpdate(pauseUpdate, pause)
   onUpdate(unpauseUpdate, unpause)
+  onUpdate(raiseUpdate, raiseLimits)
   // A workflow that was cancelled from outside closes like one that was asked to: nothing may be lost.
   CancellationScope.current().cancelRequested.catch(() => {
     closing.wanted = { ...closing.wanted, when: 'now' }
@@ -253,6 +258,12 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
       open.flushing.nudge()
     }
     return summaryOf(open.journal.state)
+  }
+
+  async function raiseLimits(open: Session, request: RaiseRequest): Promise<RaiseAnswer> {
+    // As a recovery, which it may start.
+    if (open.holds > 0) await condition(() => open.holds === 0)
+    return raise(open, request)
   }
 
   async function recoverRun(open: Session, request: RecoverRequest): Promise<void> {

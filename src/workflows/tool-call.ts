@@ -11,7 +11,7 @@ import { answerIn, interruptedWhile, toolCalls, whyLost } from './activities.ts'
 import { answerBuiltIn } from './built-in-call.ts'
 import { type Attempts, countAttempts } from './attempts.ts'
 import { type Call, inputOf, type Turn, type Where, whereOf } from './call.ts'
-import { recorded, recordEmitted } from './recorded.ts'
+import { recorded, recordReports } from './recorded.ts'
 import { eventsOf, type Journal } from './journal.ts'
 import { resolveEarlier, settleUnknown, UNKNOWN_TO_MODEL } from './unknown-call.ts'
 import { defined } from '../session/defined.ts'
@@ -148,7 +148,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
     attempts.failed(result.failed)
     progress.note(result.attempt, result.progress)
     for (const name of result.milestones ?? []) journal.append({ type: 'milestone_reached', ...where, name })
-    recordEmitted(journal, where, result)
+    recordReports(journal, where, result)
     switch (result.kind) {
       case 'completed': {
         serving.served()

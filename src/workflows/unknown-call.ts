@@ -6,7 +6,7 @@ import { type Resolution, SETTLE_AFTER_MS } from '../session/events.ts'
 import { answerIn, type Lost, verifications, whyLost } from './activities.ts'
 import { type Call, inputOf, type Turn, whereOf } from './call.ts'
 import { eventsOf } from './journal.ts'
-import { recorded, recordEmitted } from './recorded.ts'
+import { recorded, recordReports } from './recorded.ts'
 
 /** The time after a tool's timeout until its body counts as dead if no supervisor can confirm the death. */
 const DEATH_GRACE_MS = 5_000
@@ -97,7 +97,7 @@ type Verdict = VerifyToolResult & { by?: 'worker' }
 async function lateVerdict({ late, journal }: Turn, call: Call, waitMs: number): Promise<Verdict | undefined> {
   const result = await late.of(call.callId, waitMs)
   if (!result) return undefined
-  recordEmitted(journal, whereOf(call), result)
+  recordReports(journal, whereOf(call), result)
   return { kind: 'happened', by: 'worker', ...recorded(result) }
 }
 

@@ -19,49 +19,55 @@ const WINDOW = 2_000
 const RESULT = 'x'.repeat(590)
 const compaction = { at: 0.5, keepTurns: 2 }
 
-const small = stage({ name: 'small', contextWindow: WINDOW, compaction })
+const small = stage({ name: 'small', compaction }, { contextWindow: WINDOW })
 /** It is compacted only when its provider refuses a request. */
-const roomy = stage({ name: 'roomy', contextWindow: 1_000_000, compaction })
-const hooked = stage({
-  name: 'hooked',
-  contextWindow: WINDOW,
-  compaction,
-  hooks: [defineHook({ name: 'turns', on: 'turnStart', run: ({ turn }) => ({ systemMessage: `turn ${turn}` }) })],
-})
-const own = stage({
-  name: 'own',
-  contextWindow: WINDOW,
-  compaction: {
-    ...compaction,
-    summarise({ messages, previous, maxTokens, ctx }) {
-      if (ctx.metadata.returns === 'nothing') return ''
-      const text = `${messages.length} messages after ${JSON.stringify(previous)}, ${maxTokens} tokens`
-      return {
-        text,
-        model: 'my-own',
-        usage: { input_tokens: 7, output_tokens: 3, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 },
-      }
+const roomy = stage({ name: 'roomy', compaction }, { contextWindow: 1_000_000 })
+const hooked = stage(
+  {
+    name: 'hooked',
+    compaction,
+    hooks: [defineHook({ name: 'turns', on: 'turnStart', run: ({ turn }) => ({ systemMessage: `turn ${turn}` }) })],
+  },
+  { contextWindow: WINDOW },
+)
+const own = stage(
+  {
+    name: 'own',
+    compaction: {
+      ...compaction,
+      summarise({ messages, previous, maxTokens, ctx }) {
+        if (ctx.metadata.returns === 'nothing') return ''
+        const text = `${messages.length} messages after ${JSON.stringify(previous)}, ${maxTokens} tokens`
+        return {
+          text,
+          model: 'my-own',
+          usage: { input_tokens: 7, output_tokens: 3, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 },
+        }
+      },
     },
   },
-})
+  { contextWindow: WINDOW },
+)
 
-const brief = stage({
-  name: 'brief',
-  contextWindow: WINDOW,
-  compaction: {
-    at: 0.8,
-    keepTurns: 1,
-    model: scripted(
-      ({ messages }) => {
-        if (JSON.stringify(messages).length > 1_500) throw new ModelError('context_overflow', 'too long', { retryable: false })
-        return `calls ${[...JSON.stringify(messages).matchAll(/\[call t_1_(\d+)_0/g)].map(([, turn]) => turn).join(' and ')}`
-      },
-      { contextWindow: 1_000, name: 'summariser' },
-    ),
+const brief = stage(
+  {
+    name: 'brief',
+    compaction: {
+      at: 0.8,
+      keepTurns: 1,
+      model: scripted(
+        ({ messages }) => {
+          if (JSON.stringify(messages).length > 1_500) throw new ModelError('context_overflow', 'too long', { retryable: false })
+          return `calls ${[...JSON.stringify(messages).matchAll(/\[call t_1_(\d+)_0/g)].map(([, turn]) => turn).join(' and ')}`
+        },
+        { contextWindow: 1_000, name: 'summariser' },
+      ),
+    },
   },
-})
+  { contextWindow: WINDOW },
+)
 /** Its model is chosen by a function, and says nothing of its window. */
-const unsized = stage({ name: 'unsized', contextWindow: 1, compaction })
+const unsized = stage({ name: 'unsized', compaction }, { contextWindow: 1 })
 const unsizedAgent = {
   ...unsized.agent,
   model: () => ({ ...(unsized.agent.model as Model), contextWindow: undefined }),

@@ -68,6 +68,7 @@ function contextFor(shop: RunningShop, callId: string, idempotencyKey: string, s
     lastProgress: undefined,
     milestone: () => undefined,
     emit: () => undefined,
+    spend: () => undefined,
   }
 }
 

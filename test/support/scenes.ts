@@ -5,6 +5,7 @@ import {
   type AgentOptions,
   defineAgent,
   defineTool,
+  type Model,
   type ModelCallContext,
   type ModelRequest,
   type ToolContext,
@@ -71,8 +72,8 @@ export interface Stage {
 
 const RETRY = { maxRetries: 2, baseDelay: 10 }
 
-/** A stage; `options` are the agent's, apart from model and tools. */
-export function stage({ contextWindow, ...options }: Partial<AgentOptions> & { contextWindow?: number } = {}): Stage {
+/** A stage; `options` are the agent's, apart from model and tools, and `ofModel` what the model says of itself. */
+export function stage(options: Partial<AgentOptions> = {}, ofModel: Partial<Model> = {}): Stage {
   type Laid = Pick<Played, 'requests' | 'summaries' | 'entries'> & { scene: Scene }
   const scenes = new Map<string, Laid>()
 
@@ -102,15 +103,15 @@ export function stage({ contextWindow, ...options }: Partial<AgentOptions> & { c
     instructions: 'Play.',
     retry: RETRY,
     ...options,
-    model: scripted(
-      (request, ctx) => {
+    model: {
+      ...scripted((request, ctx) => {
         const { scene, requests, summaries } = played(request.sessionId)
         const isSummary = request.purpose === 'compaction'
         ;(isSummary ? summaries : requests).push(structuredClone(request))
         return isSummary ? (scene.summary?.(request, ctx) ?? 'the summary') : (scene.model?.(request, ctx) ?? 'done')
-      },
-      { ...(contextWindow !== undefined && { contextWindow }) },
-    ),
+      }),
+      ...ofModel,
+    },
     tools: [
       defineTool({ ...tool('look'), effect: 'read' }),
       defineTool({ ...tool('put'), effect: 'idempotent' }),

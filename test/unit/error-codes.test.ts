@@ -12,6 +12,7 @@ const INTERNAL = [
   'AttemptLost',
   'CannotLoad',
   'InvalidResult',
+  'NotAfforded',
   'StaleWatermark',
   'TargetRefused',
   'TryAgain',

@@ -64,6 +64,12 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
       return [note(`(session paused${byWhom(event.by)}${event.reason ? `: ${event.reason}` : ''}; messages wait until it is unpaused)`)]
     case 'session_unpaused':
       return [note(`(session unpaused${byWhom(event.by)})`)]
+    case 'budget_warning': {
+      const amount = (value: number): string => (event.unit === 'usd' ? `${value} USD` : `${value} tokens`)
+      return [note(`(${amount(event.spent)} of ${amount(event.limit)} are spent: the budget of the ${event.scope})`)]
+    }
+    case 'budget_raised':
+      return [note(`(budget of the ${event.scope} raised${byWhom(event.by)})`)]
     case 'session_closed':
       return [note('(session closed; the next message opens it again)')]
     default:

@@ -1,6 +1,7 @@
-// `pawl usage`: sums of tokens and US dollars.
+// `pawl usage`: sums of tokens and US dollars, and of one session what is left of its budgets.
 import { type Command, Option } from 'commander'
-import type { UsageBy, UsageSum } from '../../client/index.ts'
+import { PawlError } from '../../session/errors.ts'
+import type { SessionBudget, UsageBy, UsageSum } from '../../client/index.ts'
 import {
   askStore,
   dollarsOf,
@@ -9,12 +10,14 @@ import {
   pageOf,
   sessionIn,
   type SessionOptions,
+  showAll,
   showList,
   spanOf,
   type SpanOptions,
   withSession,
   withSpan,
 } from '../asking.ts'
+import { liveOrStored } from '../live-or-stored.ts'
 import type { Column } from '../table.ts'
 
 interface UsageOptions extends ListingOptions, SessionOptions, SpanOptions {
@@ -36,9 +39,41 @@ const columnsBy = (by: UsageBy): Column<UsageSum>[] => [
 export function usageCommand(): Command {
   return withSpan(withSession(listingCommand('usage', 'show sums of tokens and US dollars')))
     .addOption(new Option('--by <what>', 'how to group them').choices(['agent', 'day', 'model', 'session']).default('agent'))
-    .action((session: string | undefined, options: UsageOptions) => {
+    .action(async (session: string | undefined, options: UsageOptions) => {
       const { by } = options
-      const list = { by, ...pageOf(options), ...spanOf(options), ...sessionIn(session, options) }
-      return askStore(options, (asking) => showList(options, asking.usage(list), columnsBy(by)))
+      const one = sessionIn(session, options)
+      const list = { by, ...pageOf(options), ...spanOf(options), ...one }
+      const stored = await askStore(options, async (asking) => {
+        await showList(options, asking.usage(list), columnsBy(by))
+        return one.session === undefined ? [] : asking.session(one.session).budgets().catch(unlessUnknown)
+      })
+      if (one.session !== undefined && stored.length > 0) await showBudgets(one.session, options)
     })
 }
+
+const BUDGETS: Column<SessionBudget>[] = [
+  { name: 'budget of', of: (row) => row.scope },
+  { name: 'limit', of: (row) => amountOf(row, row.limit), right: true },
+  { name: 'spent', of: (row) => amountOf(row, row.spent), right: true },
+  { name: 'reserved', of: (row) => (row.reserved === null ? null : amountOf(row, row.reserved)), right: true },
+  { name: 'left', of: (row) => amountOf(row, row.left), right: true },
+  { name: 'assumed', of: (row) => (row.assumed > 0 ? amountOf(row, row.assumed) : null), right: true },
+]
+
+/** A session without rows has no usage either. */
+function unlessUnknown(error: unknown): SessionBudget[] {
+  if (error instanceof PawlError && error.code === 'session_not_found') return []
+  throw error
+}
+
+/** What is left of the session's budgets. What is set aside only Temporal knows. */
+async function showBudgets(session: string, options: UsageOptions): Promise<void> {
+  const budgets = await liveOrStored(
+    options,
+    (pawl) => pawl.session(session).budgets(),
+    (asking) => asking.session(session).budgets(),
+  )
+  showAll(options, budgets, BUDGETS)
+}
+
+const amountOf = ({ unit }: SessionBudget, value: number): string | null => (unit === 'usd' ? dollarsOf(value) : `${value} tokens`)

@@ -24,6 +24,7 @@ import {
   type UsageSum,
 } from '../../store/index.ts'
 import { SessionNotFound } from '../errors.ts'
+import { type SessionBudget, storedBudgets } from '../session/budget.ts'
 import { readMemory, readMemoryVersions, readPlans } from '../session/versions.ts'
 import { type FeedEvent, readFeed } from './feed.ts'
 import { type List, listOf } from './list.ts'
@@ -123,6 +124,7 @@ export interface StoredSession {
   plans(): Promise<PlanVersion[]>
   memory(): Promise<MemoryBlock[]>
   memoryVersions(): Promise<MemoryVersion[]>
+  budgets(): Promise<SessionBudget[]>
 }
 
 const PAGE_LIMIT = 1_000
@@ -243,6 +245,7 @@ export function openAsking(options: AskingOptions = {}): StoreAsking {
       plans: () => readPlans(sessionId, (after) => store.events(sessionId, { after })),
       memory: () => readMemory(sessionId, (after) => store.events(sessionId, { after })),
       memoryVersions: () => readMemoryVersions(sessionId, (after) => store.events(sessionId, { after })),
+      budgets: () => storedBudgets(sessionId, (after) => store.events(sessionId, { after })),
     }),
     close: () => store.close(),
   }

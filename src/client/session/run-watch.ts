@@ -90,6 +90,7 @@ export function watchRun(messageId: string): RunWatch {
     if (run === undefined && receivedAt === undefined) {
       return 'No event of the message has come yet: session.state() says what the session waits for.'
     }
+    if (paused?.code === 'budget_assumed') return `The session is paused: ${paused.reason ?? 'its budget may be exhausted.'}`
     if (paused) return `The session is paused${paused.by === undefined ? '' : ` by ${paused.by}`}: unpause it.`
     if (run === undefined || current?.run !== run) return 'The message waits for its turn.'
     if (status === 'error' && error) return `Run ${run} is held up by ${error.code}: ${error.reason}${nextIn(error)}`

@@ -1,4 +1,5 @@
-// Who asks for something, and why, checked before it is sent: the session would cut what is too long.
+// What a request says, checked before it is sent: the session would cut what is too long.
+import type { Budget } from '../../session/spend.ts'
 import { textProblem } from '../../session/texts.ts'
 import { RequestRefused } from '../errors.ts'
 
@@ -9,4 +10,14 @@ export function checkSaid<R extends { by?: unknown; reason?: unknown; note?: unk
     if (problem !== undefined) throw new RequestRefused('invalid_request', problem)
   }
   return request
+}
+
+/** The limits of a `raise`. JSON has no word for NaN: the session could not say what is wrong. @throws RequestRefused `invalid_raise`. */
+export function checkRaise<R extends Budget>(limits: R): R {
+  const { maxUsd, maxTotalTokens } = limits
+  const wrong = Object.entries({ maxUsd, maxTotalTokens }).find(
+    ([, value]) => value !== undefined && !(typeof value === 'number' && value > 0),
+  )
+  if (wrong) throw new RequestRefused('invalid_raise', `${wrong[0]} is ${String(wrong[1])}: give a number above 0.`)
+  return limits
 }

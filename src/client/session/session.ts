@@ -23,7 +23,8 @@ import { sessionAskingOf, transcriptOf } from '../queries/asking.ts'
 import { type Asked, ask } from './updates.ts'
 import { InvalidMessage, RecoveryRefused, RequestRefused, SessionNotFound } from '../errors.ts'
 import { fork, targetOf } from './forking.ts'
-import { checkSaid } from './said.ts'
+import { readBudgets } from './budget.ts'
+import { checkRaise, checkSaid } from './said.ts'
 import { checkStart, readBlob, signalOf } from './large-content.ts'
 import { inTurn } from './large-requests.ts'
 import { checkSend, type Opening } from './options.ts'
@@ -182,6 +183,11 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     answer: (callId, result, said = {}) => request(UPDATES.answer, { callId, result, ...said }),
     pause: ({ by, reason } = {}) => request(UPDATES.pause, defined({ by, reason })),
     unpause: ({ by, reason } = {}) => request(UPDATES.unpause, defined({ by, reason })),
+    async raise(limits) {
+      const { scope, maxUsd, maxTotalTokens, by, reason } = checkRaise(checkSaid(limits))
+      return request(UPDATES.raise, defined({ scope, maxUsd, maxTotalTokens, by, reason }))
+    },
+    budgets: () => readBudgets(source),
     interrupt: async (details = {}) => stop(SIGNALS.interrupt, checkSaid(details)),
     close: async (details = {}) => close(checkSaid(details)),
     async recover(recovery = {}) {

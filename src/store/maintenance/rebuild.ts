@@ -28,7 +28,7 @@ export async function adoptSession(database: Database, schema: Schema, sessionId
 }
 
 async function insertSession(tx: Queryable, schema: Schema, key: string, { epoch, state, digest }: Adopted): Promise<boolean> {
-  const { agent, context, tags, status, run, current, turns, error, paused, usage, createdAt, updatedAt, forkedFrom, checkpoint } =
+  const { agent, context, tags, status, run, current, turns, error, paused, usage, spend, createdAt, updatedAt, forkedFrom, checkpoint } =
     soundState(state)
   const { seq } = state
   const safe = sanitiser()
@@ -51,6 +51,8 @@ async function insertSession(tx: Queryable, schema: Schema, key: string, { epoch
     error_raw: failure && safeError.raw(failure),
     ...pausedColumns(paused ?? null),
     ...usage,
+    spent_tokens: spend?.tokens ?? 0,
+    spent_usd: spend?.usd ?? 0,
     parent: forkedFrom ? safeKey(forkedFrom.sessionId) : null,
     forked_seq: forkedFrom?.seq ?? null,
     checkpoint: checkpoint?.version ?? 0,

@@ -1,9 +1,9 @@
 // The projections: make the store's rows from a session's events. Pure, so that flushes and rebuilds share them.
 import { type EventOf, requestIdOf, type SessionEvent } from '../../session/events.ts'
-import { type Spent, spentIn } from '../../session/spent.ts'
+import { type PaidCall, paidCallIn } from '../../session/paid-call.ts'
 import { leavesTurns } from '../../session/recovery.ts'
 import { newestOf } from '../../session/transcript.ts'
-import { costOf, providerOf } from './prices.ts'
+import { costOf, providerOf } from '../../session/prices.ts'
 import { type ApprovalRows, projectApproval } from './approvals.ts'
 import { projectCall, type ToolCallRecord } from './calls.ts'
 import { projectError } from './errors.ts'
@@ -117,7 +117,7 @@ function projectCounted(projection: Projection, rows: Rows, event: SessionEvent)
   const error = projectError(event)
   if (error) rows.errors.push(error)
   projectRecovery(rows, event, projection.session.error)
-  const spent = spentIn(event)
+  const spent = paidCallIn(event)
   if (spent) rows.usage.push(usageRow(event as EventOf<'model_completed' | 'compacted'>, spent))
   if (event.type === 'emitted') rows.customEvents.push(customEventRow(event))
 }
@@ -143,7 +143,7 @@ function callIsOpen({ transcript: { open } }: Projection): (callId: string) => b
   }
 }
 
-function usageRow({ seq, run, turn }: EventOf<'model_completed' | 'compacted'>, spent: Spent): Rows['usage'][number] {
+function usageRow({ seq, run, turn }: EventOf<'model_completed' | 'compacted'>, spent: PaidCall): Rows['usage'][number] {
   const { model, usage, at, purpose = null } = spent
   const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
   const cost = costOf(spent)

@@ -1,5 +1,6 @@
 // The columns of a session's row, folded from its events: the part of the session's state that people query.
 import { addUsage, NO_USAGE, type Usage } from '../../session/content.ts'
+import { spentBy } from '../../session/budget.ts'
 import { callIdOf, type Effect, type EventOf, type Resolution, type SessionEvent, type SessionStatus } from '../../session/events.ts'
 import { isWaiting, waitForSomebody } from '../../session/fold-calls.ts'
 import { stayOpen } from '../../session/pause.ts'
@@ -8,8 +9,9 @@ import type { Json } from '../../session/json.ts'
 import { leavesTurns } from '../../session/recovery.ts'
 import type { CallState } from '../../session/state.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
-import { spentIn } from '../../session/spent.ts'
-import { costOf, exactUsd, providerOf } from './prices.ts'
+import { exactUsd } from '../../session/model-price.ts'
+import { costOf, providerOf } from '../../session/prices.ts'
+import { paidCallIn } from '../../session/paid-call.ts'
 import type { SessionRow } from '../rows.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -26,6 +28,8 @@ export interface SessionColumns {
   usage: Usage
   /** Null while no call's price is known. */
   usd: number | null
+  /** What counts towards its budget; what a fork inherits, too. */
+  spent: { tokens: number; usd: number }
   /** The model of the newest completed model call. */
   model: string | null
   provider: string | null
@@ -54,7 +58,17 @@ export interface OpenCall {
 
 /** The columns before any event of the session was applied. */
 export function newSessionColumns(): SessionColumns {
-  return { ...nothingSaid(), ...nothingSpent(), model: null, provider: null, checkpoint: 0, forkedFrom: null, run: 0, updatedAt: 0 }
+  return {
+    ...nothingSaid(),
+    ...nothingSpent(),
+    spent: { tokens: 0, usd: 0 },
+    model: null,
+    provider: null,
+    checkpoint: 0,
+    forkedFrom: null,
+    run: 0,
+    updatedAt: 0,
+  }
 }
 
 const nothingSaid = (): Pick<SessionColumns, 'status' | 'currentRun' | 'error' | 'paused' | 'calls'> => ({
@@ -86,12 +100,14 @@ export function waitingCalls({ calls }: SessionColumns): number {
 /** Applies one event, in place. It must agree with the fold in `src/session/fold.ts`, which a property test checks. */
 export function applyToSession(session: SessionColumns, event: SessionEvent): void {
   session.updatedAt = event.at
+  const cost = spentBy(event)
+  if (cost) session.spent = { tokens: session.spent.tokens + cost.tokens, usd: exactUsd(session.spent.usd + cost.usd) }
   // A resolution of an attempt whose call continues changes nothing.
   const goesOn = event.type === 'tool_resolved' && session.calls.get(event.callId)?.status === 'issued'
   trackCalls(session, event)
   switch (event.type) {
     case 'session_started':
-      Object.assign(session, nothingSaid(), nothingSpent(), { forkedFrom: null })
+      Object.assign(session, nothingSaid(), nothingSpent(), { forkedFrom: null, spent: { tokens: 0, usd: 0 } })
       session.run = event.after?.run ?? 0
       session.checkpoint = event.after?.checkpoint ?? 0
       return
@@ -164,8 +180,8 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
       session.forkedFrom = event.from
       return
     case 'session_paused': {
-      const { at, by, reason } = event
-      session.paused = { at, ...defined({ by, reason }) }
+      const { at, by, reason, code } = event
+      session.paused = { at, ...defined({ by, reason, code }) }
       stayOpen(session)
       return
     }
@@ -190,7 +206,7 @@ function errorOf(event: EventOf<'error_entered'>): NonNullable<SessionRow['error
 }
 
 function countCall(session: SessionColumns, event: SessionEvent): void {
-  const spent = spentIn(event)
+  const spent = paidCallIn(event)
   if (!spent || session.currentRun === null) return
   session.usage = addUsage(session.usage, spent.usage)
   const cost = costOf(spent)

@@ -107,6 +107,8 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     usage: USAGE,
     // Read by `costOf` only, which checks it.
     price: anything,
+    // Read by `spentBy` only, which checks it.
+    spent: anything,
     calls: list(RESOLUTION),
     metadata: anything,
     promptDigest: optional(text),
@@ -125,6 +127,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     model: optional(text),
     usage: optional(USAGE),
     price: anything,
+    spent: anything,
   },
   compaction_failed: { ...TURN, code: text, reason: text, tokens: large, window: large, forced: optional(flag) },
   hook_answered: {
@@ -183,6 +186,28 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     name: text,
     data: anything,
   },
+  // Amounts are read by `spentBy` only, which checks them.
+  spent: {
+    ...TURN,
+    callId: optional(text),
+    tool: optional(text),
+    on: optional(text),
+    hook: optional(text),
+    attempt: count,
+    tokens: anything,
+    usd: anything,
+    note: optional(text),
+    assumed: optional(flag),
+  },
+  budget_warning: { scope: text, unit: text, run: optional(count), limit: anything, spent: anything },
+  budget_raised: {
+    scope: text,
+    run: optional(count),
+    maxUsd: anything,
+    maxTotalTokens: anything,
+    by: optional(text),
+    reason: optional(text),
+  },
   approval_requested: { ...CALL, digest: text, reason: optional(text), expiresAt: time, onExpiry: text },
   approval_decided: {
     ...CALL,
@@ -217,7 +242,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     moreEffects: anything,
     keys: optional(text),
     removed: optional(list(text)),
-    again: optional(record({ messages: list(record({ messageId: text })), intent: count })),
+    again: optional(record({ messages: list(record({ messageId: text, seq: large })), intent: count })),
     restored: anything,
   },
   forked: {
@@ -266,7 +291,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     reason: optional(text),
   },
   recovery_ended: { run: optional(count), strategy: text },
-  session_paused: { by: optional(text), reason: optional(text) },
+  session_paused: { by: optional(text), reason: optional(text), code: optional(text) },
   session_unpaused: { by: optional(text), reason: optional(text) },
   session_closed: { reason: text, by: optional(text) },
 }
@@ -286,7 +311,7 @@ const STATE_MEMBERS: Members = {
   current: (value, member, adjusted) => (value === null ? value : record({ run: count, turn: count })(value, member, adjusted)),
   error: (value, member, adjusted) =>
     value === null ? value : record({ code: text, reason: text, run: optional(count) })(value, member, adjusted),
-  paused: optional(record({ at: time, by: optional(text), reason: optional(text) })),
+  paused: optional(record({ at: time, by: optional(text), reason: optional(text), code: optional(text) })),
   createdAt: time,
   updatedAt: time,
   lastMessageId: optional(text),

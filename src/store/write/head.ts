@@ -32,7 +32,7 @@ export async function lockSession(
     `select breaking.names as unknown, held.* from (${breakingMigrations(schema, '$2')}) breaking left join lateral (
        select agent, status, epoch, flushed_seq, digest, run, current_run, turns, open_seq, coalesce(error_raw, error::text) as error,
          coalesce(paused_raw, paused::text) as paused,
-         input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, usd, model, provider, checkpoint,
+         input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, usd, spent_tokens, spent_usd, model, provider, checkpoint,
          parent, forked_seq, (erased_at is not null)::text as erased
        from ${schema.table('sessions')} where session_id = $1 for update
      ) held on true`,
@@ -63,6 +63,7 @@ function lockedOf(row: TextRow): LockedSession {
         cache_read_input_tokens: Number(row.cache_read_input_tokens),
       },
       usd: row.usd == null ? null : Number(row.usd),
+      spent: { tokens: Number(row.spent_tokens), usd: Number(row.spent_usd) },
       model: row.model ?? null,
       provider: row.provider ?? null,
       checkpoint: Number(row.checkpoint),

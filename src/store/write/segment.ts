@@ -171,7 +171,7 @@ function commit(statement: Statement, schema: Schema, key: string, first: number
 
 function updateSession(statement: Statement, schema: Schema, { key, projection, head, executionId }: Segment): string {
   const { session, openTurn } = projection
-  const { status, run, currentRun, turns, error, paused, usage, usd, model, provider, checkpoint, forkedFrom, updatedAt } = session
+  const { status, run, currentRun, turns, error, paused, usage, usd, spent, model, provider, checkpoint, forkedFrom, updatedAt } = session
   const safe = sanitiser()
   const set: Record<string, unknown> = {
     status,
@@ -188,6 +188,8 @@ function updateSession(statement: Statement, schema: Schema, { key, projection, 
     ...pausedColumns(paused),
     ...usage,
     usd,
+    spent_tokens: spent.tokens,
+    spent_usd: spent.usd,
     model: model === null ? null : safeKey(model),
     provider,
     checkpoint,

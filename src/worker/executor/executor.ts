@@ -1,5 +1,6 @@
 // An executor: runs jobs with user code. When its orchestrator dies, it keeps its jobs and their results.
 import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Agent } from '../../agent/agent.ts'
 import type { AnyServices, Logger } from '../../agent/tool.ts'
 import type { JobLink, JobOrder, ModelAnswer, Outcome } from '../../jobs/contract.ts'
@@ -9,6 +10,7 @@ import { largeValues } from '../../jobs/large-values.ts'
 import type { JobNeeds } from '../../jobs/needs.ts'
 import { type ReadTarget, sessionViews } from '../../jobs/session-views.ts'
 import type { Json } from '../../session/json.ts'
+import type { Reservation } from '../../session/reservation.ts'
 import type { Channel } from '../channel.ts'
 import type { FromExecutor, Holding, ToExecutor } from '../protocol.ts'
 import { orchestratorLine } from './line.ts'
@@ -44,6 +46,8 @@ interface Held {
   begun: boolean
   entered?: { at: number; timeoutMs: number }
   progress?: Json
+  reserved?: Reservation
+  streamed?: number
   answer?: ModelAnswer
   outcome?: Outcome
   /** How long an outcome is still kept while an orchestrator is connected. Without one, it is kept. */
@@ -162,6 +166,13 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
         one.progress = value
         line.post({ type: 'progress', job, value })
       },
+      async reserve(reservation) {
+        // Before it is confirmed: the confirmation may be what this process dies of.
+        one.reserved = reservation
+        delete one.streamed
+        await confirmed(() => line.ask({ ask: 'reserve', job, reservation }), one.stop.signal)
+      },
+      streamed: reportStreamed(job, one),
       answered(answer) {
         one.answer = answer
         line.post({ type: 'answered', job, answer })
@@ -170,13 +181,27 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
     }
   }
 
+  /** Reports at most every few milliseconds: a stream has a piece for every other word. */
+  function reportStreamed(job: string, one: Held): (tokens: number) => void {
+    let isDue = false
+    return (tokens) => {
+      one.streamed = tokens
+      if (isDue) return
+      isDue = true
+      setTimeout(() => {
+        isDue = false
+        if (!one.outcome && one.streamed !== undefined) line.post({ type: 'streamed', job, tokens: one.streamed })
+      }, REPORT_EVERY_MS)
+    }
+  }
+
   function holdings(): Holding[] {
-    return [...held].map(([job, { order, begun, entered, progress, answer, outcome }]) => ({
+    return [...held].map(([job, { order, begun, entered, progress, reserved, streamed, answer, outcome }]) => ({
       job,
       order,
       begun,
       ...(entered && { entered: { agoMs: Date.now() - entered.at, timeoutMs: entered.timeoutMs } }),
-      ...defined({ progress, answer }),
+      ...defined({ progress, reserved, streamed, answer }),
       ...(outcome && { outcome }),
     }))
   }
@@ -190,6 +215,24 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
       for (const one of held.values()) one.keepMs = keepMsOf(one.order)
       line.connect(channel, { type: 'hello', executor: id, pid: process.pid, worker, models, hasSlices, holding: holdings() })
     },
+  }
+}
+
+/** What a killed executor has received and not reported yet is little. */
+const REPORT_EVERY_MS = 20
+const CONFIRM_RETRY_MS = 250
+
+/** Asks until the server has confirmed it: it may be away for a while. @throws AttemptLost, or the signal's reason. */
+async function confirmed(ask: () => Promise<unknown>, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    signal.throwIfAborted()
+    try {
+      await ask()
+      return
+    } catch (error) {
+      if (error instanceof AttemptLost) throw error
+      await sleep(CONFIRM_RETRY_MS, undefined, { signal })
+    }
   }
 }
 

@@ -1,7 +1,9 @@
 // Model calls whose executor ends after the model's answer was complete: another executor gets the answer and resolves its calls.
 import type { CallModelInput } from '../../activities/contract.ts'
 import type { JobOrder, ModelAnswer } from '../../jobs/contract.ts'
-import { fateOf, MAX_DEATHS } from '../../session/attempts.ts'
+import { type AttemptReport, fateOf, MAX_DEATHS } from '../../session/attempts.ts'
+import { type Cost, costOfUsage } from '../../session/spend.ts'
+import { brokenCost } from '../../session/reservation.ts'
 import type { AssignmentEnd, Executor } from './executors.ts'
 import { deadAttempt } from './failures.ts'
 
@@ -34,4 +36,26 @@ export function afterDeath(order: JobOrder, { cause, worker }: AssignmentEnd & {
   if (deaths >= MAX_DEATHS) return undefined
   const number = attempt.number + 1
   return { ...order, attempt: { ...attempt, number, failed }, ticket: { ...ticket, report: { ...ticket.report, attempt: number, failed } } }
+}
+
+/**
+ * The order of the next attempt of a call that was taken from its executor after its request may have been sent: what that has cost is part of
+ * a failed attempt. Undefined if it has cost nothing.
+ */
+export function afterMove(order: JobOrder, { spent, executor, worker }: AttemptReport): JobOrder | undefined {
+  if (!spent || order.answer) return undefined
+  const { attempt, ticket } = order
+  const failed = [...attempt.failed, { ...deadAttempt(order, executor ?? worker, 'neighbour'), spent }]
+  const number = attempt.number + 1
+  return { ...order, attempt: { ...attempt, number, failed }, ticket: { ...ticket, report: { ...ticket.report, attempt: number, failed } } }
+}
+
+/** What a model call under a budget has cost, as far as this process has seen it; undefined: nothing was set aside for it. */
+export function costSeen(
+  { answer }: Pick<JobOrder, 'answer'>,
+  { reserved }: Pick<AttemptReport, 'reserved'>,
+  assignment: { streamed?: number } | undefined,
+): Cost | undefined {
+  if (!reserved) return undefined
+  return answer ? (answer.spent ?? costOfUsage(answer.usage, answer.price)) : brokenCost(reserved, assignment?.streamed ?? 0)
 }

@@ -5,10 +5,11 @@ import type { JobListener } from '../../activities/needs.ts'
 import type { JobOrder } from '../../jobs/contract.ts'
 import type { Holding } from '../protocol.ts'
 import type { AssignmentEnd, Executor } from './executors.ts'
-import { afterDeath, answerIn, withAnswer } from './answered.ts'
+import { afterDeath, afterMove, answerIn, costSeen, withAnswer } from './answered.ts'
 import { failureOf, givenUpMoving, stoppedUnbegun, workerDied } from './failures.ts'
 import type { Lease, Leases } from './leases.ts'
 import type { Given, Placed, Pool } from './pool.ts'
+import type { AttemptReport } from '../../session/attempts.ts'
 import { defined } from '../../session/defined.ts'
 
 /** How often a job is assigned to executors that die or freeze before they accept it. */
@@ -65,8 +66,8 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
   }
 
   async function adopt(executor: Executor, held: Holding): Promise<Answer> {
-    const { begun, progress, outcome } = held
-    const ticket = { ...held.order.ticket, report: { ...held.order.ticket.report, begun, ...defined({ progress }) } }
+    const { begun, progress, reserved, outcome } = held
+    const ticket = { ...held.order.ticket, report: { ...held.order.ticket.report, begun, ...defined({ progress, reserved }) } }
     const job = setOut({ ...held.order, ticket })
     try {
       // The dead orchestrator's last heartbeat may be old, and this orchestrator may die before its next one, so send one now.
@@ -82,7 +83,7 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
   async function carry(job: Underway): Promise<Answer> {
     for (let placings = 0; placings < MOST_PLACINGS; placings++) {
       await someone(job)
-      if (job.isStopped) throw job.died ?? (job.mayHaveBegun ? workerDied(job.order, job.lease.report, 'neighbour') : stoppedUnbegun())
+      if (job.isStopped) throw job.died ?? (job.mayHaveBegun ? workerDied(job.order, reportOn(job), 'neighbour') : stoppedUnbegun())
       const placed = pool.give(job)
       if (!placed) {
         if (job.died) throw job.died
@@ -115,20 +116,36 @@ async function resultOf(how: AssignmentEnd, job: Underway): Promise<{ result: un
     case 'done':
       if (how.outcome.kind === 'answered') return { result: how.outcome.result }
       throw await failureOf(how.outcome, lease)
-    case 'moved':
+    case 'moved': {
+      const next = afterMove(order, reportOn(job))
+      if (next) await passOn(job, next)
       return 'again'
+    }
     case 'died': {
       if (!how.isAccepted) return 'again'
-      const died = workerDied(order, { ...lease.report, worker: how.worker }, how.cause)
+      const died = workerDied(order, { ...reportOn(job), worker: how.worker }, how.cause)
       const next = afterDeath(order, how)
       if (!next) throw died
       job.died = died
-      job.order = next
-      // Unrecorded, this death would be lost if the orchestrator died next.
-      await lease.record({ attempt: next.attempt.number, failed: next.attempt.failed }).catch(() => undefined)
+      await passOn(job, next)
       return 'again'
     }
     case 'stopped':
       throw stoppedUnbegun()
   }
+}
+
+/** The call continues with another attempt. Unrecorded, the one before would be lost if the orchestrator died next. */
+async function passOn(job: Underway, next: JobOrder): Promise<void> {
+  job.order = next
+  const { number: attempt, failed } = next.attempt
+  // What was set aside is part of a failed attempt now, unless it stands for an answer that only this process has.
+  const settled = next.answer ? {} : { reserved: undefined }
+  await job.lease.record({ attempt, failed, ...settled }).catch(() => undefined)
+}
+
+/** What is known of the attempt, with what it has cost. */
+function reportOn({ lease, order, at }: Underway): AttemptReport {
+  const spent = costSeen(order, lease.report, at?.assignment)
+  return { ...lease.report, ...defined({ spent }) }
 }

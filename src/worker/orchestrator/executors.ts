@@ -32,6 +32,8 @@ export interface Assignment {
   isAccepted: boolean
   /** When its body was entered, and how many milliseconds it may take. */
   entered?: { at: number; timeoutMs: number }
+  /** Of a model call under a budget: how many tokens of its answer its executor has received. */
+  streamed?: number
   /** Of a model call: the answer, once its executor has received it completely. */
   answer?: ModelAnswer
   stoppedAt?: number

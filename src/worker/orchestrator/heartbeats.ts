@@ -11,8 +11,11 @@ export type ToSender =
   | { type: 'start'; id: number; taskToken: Uint8Array; everyMs: number; details: Payload[] }
   /** Changes the details of the heartbeats; the next one is sent soon. */
   | { type: 'note'; id: number; details: Payload[] }
-  /** Sends a heartbeat now and reports the answer. `alone`: only if the fate of all earlier ones is known. */
-  | { type: 'tell'; id: number; request: number; details?: Payload[]; alone?: true }
+  /**
+   * Sends a heartbeat now and reports the answer. `alone`: only if the fate of all earlier ones is known. `last`: once all earlier ones have
+   * ended, so that none of them replaces its details.
+   */
+  | { type: 'tell'; id: number; request: number; details?: Payload[]; alone?: true; last?: true }
   | { type: 'end'; id: number }
   /** The event loop that runs the attempts is not blocked. */
   | { type: 'alive' }
@@ -91,7 +94,7 @@ export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender)
 
   const sendQuietly = (id: number, sending: Sending): void => void sendHeartbeat(id, sending).catch(() => undefined)
 
-  async function tell({ id, request, details, alone }: ToSender & { type: 'tell' }): Promise<void> {
+  async function tell({ id, request, details, alone, last }: ToSender & { type: 'tell' }): Promise<void> {
     const sending = sendings.get(id)
     if (!sending) return post({ type: 'told', request, answer: 'lost' })
     try {
@@ -99,9 +102,10 @@ export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender)
       const earlier = [...underWay]
       // Before the wait: heartbeats sent meanwhile must already carry the new details.
       if (details) sending.details = details
-      if (alone) {
+      if (alone || last) {
         const fates = await Promise.allSettled(earlier)
-        if (hasUnknown || fates.some(({ status }) => status === 'rejected')) throw new Error('an earlier heartbeat may still be under way')
+        if (alone && (hasUnknown || fates.some(({ status }) => status === 'rejected')))
+          throw new Error('an earlier heartbeat may still be under way')
       }
       post({ type: 'told', request, answer: await sendHeartbeat(id, sending) })
     } catch (error) {

@@ -20,13 +20,13 @@ export function effectIn({ activity, input, result }: GivenUp): LateResultSignal
   const { kind } = result as ExecuteToolResult
   const { run, turn, resolution } = input as ExecuteToolInput
   if (kind !== 'completed' || resolution.effect !== 'external') return undefined
-  const { attempt, startedAt, worker, value, content, blob, effectId, emitted } = result as ExecuteToolResult & { kind: 'completed' }
+  const { attempt, startedAt, worker, value, content, blob, effectId, emitted, spent } = result as ExecuteToolResult & { kind: 'completed' }
   return {
     callId: callIdOf(run, turn, resolution.index, resolution.generation),
     attempt,
     startedAt,
     worker,
-    ...defined({ value, content, blob, effectId, emitted }),
+    ...defined({ value, content, blob, effectId, emitted, spent }),
   }
 }
 

@@ -5,6 +5,7 @@ import type { Ticket } from '../../jobs/contract.ts'
 import type { AttemptReport } from '../../session/attempts.ts'
 import { PawlError } from '../../session/errors.ts'
 import type { Json } from '../../session/json.ts'
+import type { Reservation } from '../../session/reservation.ts'
 import type { FromSender, HeartbeatAnswer, ToSender } from './heartbeats.ts'
 
 /** A lease on one attempt. */
@@ -18,6 +19,8 @@ export interface Lease {
   /** Makes the server confirm now that the body is about to be entered. @throws AttemptLost, PawlError `heartbeat_failed`. */
   begin(): Promise<void>
   progress(value: Json): void
+  /** Makes the server record what is set aside for a model call: no earlier heartbeat replaces it. @throws AttemptLost, PawlError `heartbeat_failed`. */
+  reserve(reservation: Reservation): Promise<void>
   /** Sends changed details and waits for the confirmation. */
   record(change: Partial<AttemptReport>): Promise<void>
   stillMine(): Promise<boolean>
@@ -60,7 +63,7 @@ export function startLeases(
   let lastId = 0
   let lastRequest = 0
 
-  function ask(id: number, more: { details?: Payload[]; alone?: true }): Promise<HeartbeatAnswer> {
+  function ask(id: number, more: { details?: Payload[]; alone?: true; last?: true }): Promise<HeartbeatAnswer> {
     const request = ++lastRequest
     return new Promise((resolve, reject) => {
       requests.set(request, { resolve, reject })
@@ -128,7 +131,7 @@ export function startLeases(
     }
     startWhenEncoded()
 
-    const tell = async (details: Promise<Payload[]>, more: { alone?: true } = {}): Promise<void> => {
+    const tell = async (details: Promise<Payload[]>, more: { alone?: true; last?: true } = {}): Promise<void> => {
       if ((await ask(id, { details: await details, ...more })) === 'lost') throw new AttemptLost()
     }
 
@@ -173,6 +176,7 @@ export function startLeases(
             () => undefined,
           )
       },
+      reserve: (reserved) => tell(change({ reserved }), { last: true }),
       record: (next) => tell(change(next)),
       stillMine,
       release() {

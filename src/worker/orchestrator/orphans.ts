@@ -2,8 +2,9 @@
 // would wait for their heartbeat timeout.
 import { hostname } from 'node:os'
 import { ActivityNotFoundError, type Client } from '@temporalio/client'
-import type { ApplicationFailure, Payload } from '@temporalio/common'
+import type { ApplicationFailure } from '@temporalio/common'
 import type { Logger } from '../../agent/tool.ts'
+import { decoded } from '../../connect/decoded.ts'
 import type { JobKind } from '../../jobs/contract.ts'
 import { readReport } from '../../session/attempts.ts'
 import { sessionIdOf } from '../../session/protocol.ts'
@@ -68,13 +69,6 @@ export async function releaseOrphans(
 function deathIn(kind: JobKind, details: unknown, dead: ReadonlySet<string>): ApplicationFailure | undefined {
   const { report } = readReport(details)
   return report?.executor !== undefined && dead.has(report.executor) ? diedUnseen(kind, report, report.executor) : undefined
-}
-
-async function decoded(client: Client, details: Payload): Promise<unknown> {
-  const { payloadConverter, payloadCodecs } = client.options.loadedDataConverter
-  let payloads = [details]
-  for (const codec of payloadCodecs.toReversed()) payloads = await codec.decode(payloads)
-  return payloads[0] && payloadConverter.fromPayload(payloads[0])
 }
 
 const isJob = (name: string): name is JobKind => Object.hasOwn(JOBS, name)

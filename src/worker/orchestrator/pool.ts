@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from '../../agent/tool.ts'
 import type { JobOrder } from '../../jobs/contract.ts'
+import { defined } from '../../session/defined.ts'
 import type { SliceSnapshot } from '../../session/slices.ts'
 import type { Channel } from '../channel.ts'
 import type { FromExecutor, Holding, KillReason, ToExecutor } from '../protocol.ts'
@@ -149,6 +150,9 @@ export function startPool(needs: PoolNeeds): Pool {
         assignment.lease.progress(message.value)
         assignment.listener.progress?.(message.value)
         return
+      case 'streamed':
+        assignment.streamed = message.tokens
+        return
       case 'answered':
         assignment.answer = message.answer
         return
@@ -216,9 +220,9 @@ export function startPool(needs: PoolNeeds): Pool {
     return placed
   }
 
-  function keep(executor: Executor, { job: id, entered, answer, outcome }: Holding, job: Given): Placed {
+  function keep(executor: Executor, { job: id, entered, streamed, answer, outcome }: Holding, job: Given): Placed {
     const since = entered && { entered: { at: Date.now() - entered.agoMs, timeoutMs: entered.timeoutMs } }
-    const placed = place(executor, { id, ...job, isAccepted: true, ...since, ...(answer && { answer }) })
+    const placed = place(executor, { id, ...job, isAccepted: true, ...since, ...defined({ streamed, answer }) })
     if (outcome) end(executor, placed.assignment, { end: 'done', outcome })
     return placed
   }

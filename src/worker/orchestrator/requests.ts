@@ -33,6 +33,14 @@ export function requestsOver(reader: SessionReader, values: ValueStore, gates: P
         if (executor.assignments.get(ask.job) !== assignment) throw new AttemptLost()
         return true
       }
+      case 'reserve': {
+        const assignment = executor.assignments.get(ask.job)
+        if (!assignment) throw new AttemptLost()
+        delete assignment.streamed
+        await assignment.lease.reserve(ask.reservation)
+        if (executor.assignments.get(ask.job) !== assignment) throw new AttemptLost()
+        return true
+      }
       case 'still_mine':
         return (await executor.assignments.get(ask.job)?.lease.stillMine()) ?? false
       case 'entries':

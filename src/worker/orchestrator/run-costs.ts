@@ -2,8 +2,9 @@
 import { LRUCache } from 'lru-cache'
 import { addUsage, NO_USAGE, type Usage } from '../../session/content.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
-import { spentIn } from '../../session/spent.ts'
-import { costOf, exactUsd } from '../../store/project/prices.ts'
+import { exactUsd } from '../../session/model-price.ts'
+import { costOf } from '../../session/prices.ts'
+import { paidCallIn } from '../../session/paid-call.ts'
 
 const SESSIONS_KEPT = 10_000
 
@@ -28,7 +29,7 @@ export function startRunCosts(): RunCosts {
       if (type === 'run_started') runs.set(sessionId, { seq, usage: NO_USAGE, usd: 0 })
       const cost = runs.get(sessionId)
       // A replay brings events again.
-      const spent = spentIn(event)
+      const spent = paidCallIn(event)
       if (!spent || !cost || seq <= cost.seq) return
       const answer = costOf(spent)
       cost.seq = seq

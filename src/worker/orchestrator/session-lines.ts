@@ -6,7 +6,7 @@ import type { EventOf, EventType, FailedAttempt, SessionEvent } from '../../sess
 import type { Json } from '../../session/json.ts'
 import type { PlanChange } from '../../session/plan.ts'
 import type { Level } from '../../log/levels.ts'
-import { providerOf } from '../../store/project/prices.ts'
+import { providerOf } from '../../session/prices.ts'
 
 /** A line without what all lines of a session have. */
 interface Said {
@@ -60,7 +60,7 @@ const LINES: { [T in EventType]: (event: EventOf<T>, known: Known) => Said } = {
   recovery_started: ({ strategy, automatic, by, reason }) => info('recovery started', { strategy, automatic, by, reason }),
   recovery_refused: ({ strategy, code, message, by }) => warn('recovery refused', { strategy, code, reason: message, by }),
   recovery_ended: ({ strategy }) => info('recovery ended', { strategy }),
-  session_paused: ({ by, reason }) => info('session paused', { by, reason }),
+  session_paused: ({ by, reason, code }) => at(code ? 'warn' : 'info')('session paused', { by, reason, code }),
   session_unpaused: ({ by, reason }) => info('session unpaused', { by, reason }),
   rolled_back: ({ toSeq, target, by, reason, keys }) => info('session rolled back', { toSeq, target, by, reason, keys }),
 
@@ -96,6 +96,9 @@ const LINES: { [T in EventType]: (event: EventOf<T>, known: Known) => Said } = {
   plan_changed: ({ version, change }) => debug('plan changed', { plan: version, ...stepOf(change) }),
   memory_changed: ({ version, change }) => debug('memory changed', { memory: version, block: change.block, change: change.do }),
   emitted: ({ attempt, name, hook }) => debug('custom event', { attempt, event: name, hook }),
+  spent: ({ attempt, tokens, usd, note, hook, assumed }) => debug('spent', { attempt, tokens, usd, note, hook, assumed }),
+  budget_warning: ({ scope, unit, limit, spent: sum }) => warn('budget nearly spent', { scope, unit, limit, spent: sum }),
+  budget_raised: ({ scope, maxUsd, maxTotalTokens, by, reason }) => info('budget raised', { scope, maxUsd, maxTotalTokens, by, reason }),
   tool_completed: ({ attempt, effectId, replayOf, startedAt, worker, at }) =>
     debug('tool call completed', { attempt, effectId, replayOf, worker, ms: since(startedAt, at) }),
   tool_failed: ({ attempt, code, message }) => debug('tool call failed', { attempt, code, reason: message }),
@@ -130,8 +133,9 @@ const warn = at('warn')
 const error = at('error')
 
 function attemptFailed(message: string, failed: FailedAttempt): Said {
-  const { attempt, class: type, code, message: reason, retryable, nextDelayMs, worker, model } = failed
-  return warn(message, { attempt, type, code, reason, retryable, retryInMs: nextDelayMs, worker, ...modelOf(model) })
+  const { attempt, class: type, code, message: reason, retryable, nextDelayMs, worker, model, spent: cost } = failed
+  const lost = cost && { tokens: cost.tokens, usd: cost.usd, assumed: cost.assumed }
+  return warn(message, { attempt, type, code, reason, retryable, retryInMs: nextDelayMs, worker, ...modelOf(model), ...lost })
 }
 
 function modelOf(model: string | undefined): Fields {

@@ -3,8 +3,8 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from '../../agent/tool.ts'
 import type { Background } from '../../session/background.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
-import { spentIn } from '../../session/spent.ts'
-import { costOf } from '../../store/project/prices.ts'
+import { costOf } from '../../session/prices.ts'
+import { paidCallIn } from '../../session/paid-call.ts'
 import { mayCost, startRunCosts } from './run-costs.ts'
 import { type Known, sessionLine } from './session-lines.ts'
 
@@ -39,7 +39,7 @@ export function startSessionLog({ logger, modelOf }: SessionLogNeeds): (appended
   }
 
   function usdOf(sessionId: string, event: SessionEvent, { usage }: Background): number | undefined {
-    const spent = spentIn(event)
+    const spent = paidCallIn(event)
     if (spent) return costOf(spent)?.usd
     return usage && costs.of(sessionId, usage)
   }

@@ -9,6 +9,7 @@ import {
   ModelError,
   ToolError,
   type Message,
+  type Model,
   type ModelRequest,
   type ToolContext,
 } from 'pawl'
@@ -51,6 +52,9 @@ async function act({ how }: z.infer<typeof input>, ctx: ToolContext): Promise<st
       break
     case 'report':
       ctx.emit('reported', { attempt: ctx.attempt })
+      break
+    case 'costly':
+      ctx.spend({ usd: 0.3, note: 'a search' })
       break
     case 'endless':
       await sleep(3_600_000, undefined, { signal: ctx.signal })
@@ -211,12 +215,25 @@ const forgetful = scripted(
   { contextWindow: 1_000 },
 )
 
+/** Each answer has 1,000 tokens, of which each costs a ten-thousandth of a dollar. */
+const metered: Model = {
+  ...scripted((request, ctx) => {
+    const given = answer(request, ctx.attempt)
+    const content = typeof given === 'string' ? [{ type: 'text' as const, text: given }] : Array.isArray(given) ? given : given.content
+    return { content, usage: { input_tokens: 0, output_tokens: 1_000, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 } }
+  }),
+  price: { input: 0, output: 100 },
+  maxTokens: 2_000,
+}
+
 export const recorded = defineAgent({ ...agent, name: 'recorded' })
 /** Has little patience. */
 export const bounded = defineAgent({ ...agent, name: 'bounded', limits: { maxTurns: 2 } })
 export const hurried = defineAgent({ ...agent, name: 'hurried', limits: { deadline: '2s' } })
 /** Has every hook. */
 export const hooked = defineAgent({ ...agent, name: 'hooked', hooks })
+/** Has a budget. */
+export const budgeted = defineAgent({ ...agent, model: metered, name: 'budgeted', limits: { maxUsd: 1 }, sessionLimits: { maxUsd: 5 } })
 /** Makes its checkpoints otherwise. */
 export const careful = defineAgent({
   ...agent,
@@ -231,4 +248,4 @@ export const forgets = defineAgent({ ...agent, name: 'forgetful', model: forgetf
 export const late = defineAgent({ ...agent, name: 'late' })
 export const later = defineAgent({ ...agent, name: 'later' })
 
-export default defineWorker({ agents: [recorded, bounded, hurried, hooked, careful, timely, forgets] })
+export default defineWorker({ agents: [recorded, bounded, hurried, hooked, budgeted, careful, timely, forgets] })

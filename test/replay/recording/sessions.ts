@@ -267,6 +267,25 @@ export const SESSIONS: Record<string, Play> = {
     await say(session, 'hello')
   },
 
+  /** A budget is warned of, runs out, is raised, and goes with a restart; attempts fail and die. */
+  async budgeted(_id, _recorder, session) {
+    await say(session, 'look costly / look costly / die')
+    await say(session, 'look costly / look costly / look a')
+    await session.raise({ maxUsd: 2, by: 'a person' })
+    await seen(session, (event) => event.type === 'run_completed' && event.run === 2)
+    await say(session, 'look costly / fail')
+    await session.recover({ strategy: 'restart_run', by: 'a person' })
+    await seen(session, (event) => event.type === 'error_entered' && event.run === 4)
+    await session.recover({ strategy: 'abandon', by: 'a person' })
+    const held = await session.send('look hold / look hold')
+    await seen(session, (event) => event.type === 'tool_issued' && event.run === 5)
+    await session.raise({ scope: 'session', maxUsd: 9, by: 'a person' })
+    await session.interrupt({ by: 'a person' })
+    await ended(held)
+    await session.rollback({ run: 5, by: 'a person' })
+    await say(session, 'hello')
+  },
+
   async foreign(id, { temporal, taskQueue }, session) {
     const handle = await temporal.workflow.start('pawlSession', { workflowId: workflowIdOf(id), taskQueue, args: [] })
     await signalRaw(temporal, id, 'message', { metadata: { encoding: bytes('json/protobuf') }, data: bytes('{"no":"message"}') })
@@ -305,6 +324,7 @@ export const OPTIONS: Record<string, { agent: string; notServedAfter?: number }>
   turns: { agent: 'bounded' },
   hooked: { agent: 'hooked' },
   compacted: { agent: 'forgetful' },
+  budgeted: { agent: 'budgeted' },
   deadline: { agent: 'hurried' },
   not_served: { agent: 'late', notServedAfter: 500 },
   not_served_early: { agent: 'later', notServedAfter: 500 },

@@ -40,3 +40,30 @@ describe('an attempt', () => {
     expect(isGivenUp).toBe(true)
   })
 })
+
+describe('a lost attempt of a model call under a budget', () => {
+  const reserved = { inputTokens: 10, outputTokens: 90, inputUsd: 0.1, outputUsd: 0.9 }
+  const spentBy = (details: AttemptReport, earlier: object = {}) =>
+    countAttempt({ attempt: 2, heartbeatDetails: details }, earlier).attempt.failed.map(({ attempt, spent }) => [attempt, spent])
+
+  it('is assumed to have cost all that was set aside for it', () => {
+    expect(spentBy({ ...said(1), reserved })).toEqual([[1, { tokens: 100, usd: 1, assumed: true }]])
+  })
+
+  it('costs nothing if nothing was set aside', () => {
+    expect(spentBy(said(1))).toEqual([[1, undefined]])
+  })
+
+  it('keeps what attempts before it have cost', () => {
+    const before = { ...died(1), spent: { tokens: 5, usd: 0.5 } }
+    expect(spentBy({ ...said(2, [before]), reserved })).toEqual([
+      [1, { tokens: 5, usd: 0.5 }],
+      [2, { tokens: 100, usd: 1, assumed: true }],
+    ])
+  })
+
+  it('counts even where a lost attempt is none, because no worker had served the call', () => {
+    expect(spentBy({ ...said(1), reserved }, { uncounted: true })).toEqual([[1, { tokens: 100, usd: 1, assumed: true }]])
+    expect(spentBy(said(1), { uncounted: true })).toEqual([])
+  })
+})

@@ -123,13 +123,42 @@ describe('an agent', () => {
     ['a tool that defineTool has not seen', { tools: [TOOL] }],
     ['no tool where one should be', { tools: [undefined] }],
     ['an option that there is not', { maxTurns: 5 }],
-    ['a limit that there is not', { limits: { maxUsd: 5 } }],
+    ['a limit that there is not', { limits: { maxEuros: 5 } }],
+    ['a negative budget', { limits: { maxUsd: -1 } }],
+    ['a budget of nothing', { sessionLimits: { maxUsd: 0 } }],
+    ['a budget that is no number', { limits: { maxUsd: Number.NaN } }],
+    ['a budget without end', { limits: { maxUsd: Number.POSITIVE_INFINITY } }],
+    ['half a token', { limits: { maxTotalTokens: 0.5 } }],
+    ['a negative number of tokens', { sessionLimits: { maxTotalTokens: -1 } }],
     ['a checkpoint of nothing', { checkpoint: { every: 0 } }],
     ['a checkpoint with a unit in its name', { checkpoint: { everyMs: 60_000 } }],
   ])('is refused with %s', (_, change) => {
     const { code, message } = refusalOf(agentWith(change))
     expect(code).toBe('invalid_agent')
     expect(message).toMatch(/[.?]$/)
+  })
+
+  const priced = { name: 'my-own', price: { input: 1, output: 2 }, generate: () => Promise.reject() }
+  it.each<[string, object]>([
+    ['a model', { model: 'my-own', limits: { maxUsd: 1 } }],
+    ['a Model', { model: { ...priced, price: undefined }, sessionLimits: { maxUsd: 1 } }],
+    ['a Model whose price is none', { model: { ...priced, price: { input: -1, output: 2 } }, limits: { maxUsd: 1 } }],
+    ['a fallback', { model: priced, fallback: ['claude-opus-4-1', 'my-own'], limits: { maxUsd: 1 } }],
+  ])('is refused with a budget in US dollars and %s without a price', (_, change) => {
+    const { code, message } = refusalOf(agentWith(change))
+    expect(code).toBe('no_price')
+    expect(message).toMatch(/imits.maxUsd needs the price of every model, and that of "my-own" is not known: declare it/)
+  })
+
+  it('is accepted with a budget where all prices are known, or not needed, or known only at the call', () => {
+    expect(defineAgent({ ...AGENT, model: priced, limits: { maxUsd: 0.5, maxTotalTokens: 10 } } as never).limits).toEqual({
+      maxTurns: 50,
+      maxUsd: 0.5,
+      maxTotalTokens: 10,
+    })
+    expect(defineAgent({ ...AGENT, model: 'claude-opus-4-1', sessionLimits: { maxUsd: 1 } }).sessionLimits).toEqual({ maxUsd: 1 })
+    expect(defineAgent({ ...AGENT, model: 'my-own', limits: { maxTotalTokens: 10 } }).limits.maxTotalTokens).toBe(10)
+    expect(defineAgent({ ...AGENT, model: () => 'my-own', limits: { maxUsd: 1 } }).limits.maxUsd).toBe(1)
   })
 
   it('is refused with two tools of one name', () => {

@@ -39,6 +39,7 @@ function contextTelling(told: Told): ToolContext {
     lastProgress: undefined,
     milestone: () => undefined,
     emit: () => undefined,
+    spend: () => undefined,
   }
 }
 

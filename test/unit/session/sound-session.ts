@@ -3,6 +3,8 @@
 import fc from 'fast-check'
 import { idempotencyKeyOf, inputDigestOf } from '../../../src/agent/keys.ts'
 import type { AssistantBlock } from '../../../src/session/content.ts'
+import { spentBy, warningsDue } from '../../../src/session/budget.ts'
+import { type Cost, LIMIT_NAMES } from '../../../src/session/spend.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { checkpointAt, checkpointDue } from '../../../src/session/checkpointing.ts'
 import { admit, decide, type Decision, dueAt } from '../../../src/session/decide.ts'
@@ -135,6 +137,11 @@ const LISTS: Record<CallState['status'], readonly ('keep' | 'skip' | 'redo' | 'n
   failed: ['redo', 'skip', 'keep', 'none'],
   unknown: ['redo', 'skip', 'keep'],
 }
+/** What a failed attempt may have cost. */
+function costOf(attempt: number): { spent?: Cost } {
+  return attempt % 2 === 0 ? {} : { spent: { tokens: 40, usd: 0.01, ...(attempt > 2 && { assumed: true }) } }
+}
+
 /** What a hook makes of arguments. */
 const CHANGED: JsonObject = { id: 3 }
 const INPUTS: Json[] = [{ id: 1 }, { id: 2 }, { note: 'ü', id: 1 }]
@@ -168,6 +175,13 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     if (event.type === 'message_received') accepted.push(event.messageId)
     const due = moving ? checkpointDue(now(), event, clock >= (checkpointAt(now()) ?? Number.POSITIVE_INFINITY)) : undefined
     if (due !== undefined) checkpoint(due)
+    if (moving && spentBy(event)) for (const warning of warningsDue(now())) append(warning)
+    if (event.type === 'budget_warning' && event.seq % 2 === 0) raiseLimit(event)
+  }
+
+  /** Somebody has seen the warning. */
+  function raiseLimit({ scope, run, unit, limit }: EventOf<'budget_warning'>): void {
+    append({ type: 'budget_raised', scope, ...(run !== undefined && { run }), [LIMIT_NAMES[unit]]: limit * 2, by: 'ann' })
   }
 
   function checkpoint(reason: string): void {
@@ -662,7 +676,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
             type: 'model_attempt_failed',
             run,
             turn,
-            error: { attempt, class: 'ModelError', message: 'overloaded', retryable: true },
+            error: { attempt, class: 'ModelError', message: 'overloaded', retryable: true, ...(moving && costOf(attempt)) },
           })
           continue
         case 4:
@@ -782,9 +796,10 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
   /** Another build may serve the session at any time. */
   function declare(): void {
     if (now().facts && !chance(5)) return
-    const limits = { maxTurns: MAX_TURNS, ...(chance(10) && { deadlineMs: 1 + pick(60) }) }
+    const budget = moving && { maxTotalTokens: 60, maxUsd: 0.05 }
+    const limits = { maxTurns: MAX_TURNS, ...(chance(10) && { deadlineMs: 1 + pick(60) }), ...budget }
     const checkpoint = (moving ? POLICIES[pick(POLICIES.length)] : undefined) ?? 'turn'
-    const sessionLimits = moving && chance(10) && { sessionLimits: { deadlineMs: 300 + pick(400) } }
+    const sessionLimits = moving && chance(10) && { sessionLimits: { deadlineMs: 300 + pick(400), maxTotalTokens: 500 } }
     const builtIn = moving && { plan: true as const, memory: BLOCKS, ...(chance(2) && { endHooks: true as const }) }
     append({
       type: 'agent_declared',
@@ -913,6 +928,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       if (moving && chance(3)) append({ type: 'tool_progress', ...where, attempt, value: { done: attempt } })
       if (moving && chance(3)) append({ type: 'milestone_reached', ...where, name: `m${attempt}` })
       if (moving && chance(3)) append({ type: 'emitted', ...where, attempt, name: `e${attempt}`, ...(chance(2) && { data: { attempt } }) })
+      if (moving && last.seq % 3 === 0) append({ type: 'spent', ...where, attempt, usd: 0.02, tokens: 5, note: 'a search' })
       const ends = pick(5)
       if (ends <= 1) {
         append({

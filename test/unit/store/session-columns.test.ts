@@ -10,7 +10,7 @@ import { newSessionColumns, type SessionColumns, waitingCalls } from '../../../s
 import { movedSessions } from '../session/sound-session.ts'
 
 /** The columns as the state has them. */
-function columnsOf({ status, run, current, turns, error, paused, usage, checkpoint, forkedFrom, updatedAt }: SessionState) {
+function columnsOf({ status, run, current, turns, error, paused, usage, spend, checkpoint, forkedFrom, updatedAt }: SessionState) {
   return {
     status,
     run,
@@ -21,6 +21,7 @@ function columnsOf({ status, run, current, turns, error, paused, usage, checkpoi
     usage,
     checkpoint: checkpoint?.version ?? 0,
     forkedFrom: forkedFrom ?? null,
+    spent: { tokens: spend?.tokens ?? 0, usd: spend?.usd ?? 0 },
     updatedAt,
     waiting: current?.calls.filter(isWaiting).length ?? 0,
   }

@@ -162,3 +162,32 @@ describe('the heartbeat that lets an external body be entered', () => {
     expect(posted).toEqual([{ type: 'told', request: 7, answer: 'mine' }])
   })
 })
+
+describe('the heartbeat that records what is set aside', () => {
+  const reserve: ToSender = { type: 'tell', id: 1, request: 8, details: details('set aside'), last: true }
+
+  it('is sent after all earlier ones have ended, well or not, so that none of them replaces its details', async () => {
+    const { sent, posted, tell, says } = sending()
+    await tell(start('before'))
+    await vi.advanceTimersByTimeAsync(6_000)
+    await tell(reserve)
+    sent[0]?.failed()
+    await settled()
+    expect(says()).toEqual(['before', 'before'])
+    sent[1]?.answered()
+    await settled()
+    expect(says().at(-1)).toBe('set aside')
+    sent[2]?.answered()
+    await settled()
+    expect(posted).toEqual([{ type: 'told', request: 8, answer: 'mine' }])
+  })
+
+  it('has its details in those that go out meanwhile', async () => {
+    const { tell, says } = sending()
+    await tell(start('before'))
+    await vi.advanceTimersByTimeAsync(3_000)
+    await tell(reserve)
+    await vi.advanceTimersByTimeAsync(3_000)
+    expect(says()).toEqual(['before', 'set aside'])
+  })
+})

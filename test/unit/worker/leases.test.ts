@@ -207,6 +207,18 @@ describe('what a lease asks', () => {
     await begun
   })
 
+  it('before a request under a budget is sent: that the server records what is set aside, which stays in every later heartbeat', async () => {
+    const { leases, posted, answer, asked } = leasesWith()
+    const lease = leases.take(TICKET, () => undefined)
+    const reserved = { inputTokens: 1, outputTokens: 2, inputUsd: 0.1, outputUsd: 0.2 }
+    const reserving = lease.reserve(reserved)
+    await turns()
+    expect(posted.at(-1)).toEqual({ type: 'tell', id: 1, request: 1, details: encoded({ ...REPORT, reserved }), last: true })
+    answer({ type: 'told', request: asked(), answer: 'mine' })
+    await reserving
+    expect(lease.report.reserved).toEqual(reserved)
+  })
+
   it('a body is not entered for an attempt that is lost, nor while the server cannot be reached', async () => {
     const { leases, answer, asked } = leasesWith()
     const lease = leases.take(TICKET, () => undefined)

@@ -251,6 +251,24 @@ const LINES: { [T in EventType]: Row<T> } = {
     'memory changed',
     { ...OF_CALL, memory: 3, block: 'customer', change: 'append' },
   ],
+  spent: [
+    { type: 'spent', ...CALL, attempt: 1, usd: 0.5, note: 'search' },
+    'debug',
+    'spent',
+    { ...OF_CALL, attempt: 1, usd: 0.5, note: 'search' },
+  ],
+  budget_warning: [
+    { type: 'budget_warning', scope: 'session', unit: 'usd', limit: 1, spent: 0.8 },
+    'warn',
+    'budget nearly spent',
+    { ...TURN, scope: 'session', unit: 'usd', limit: 1, spent: 0.8 },
+  ],
+  budget_raised: [
+    { type: 'budget_raised', scope: 'run', run: 2, maxUsd: 2, by: 'ann', reason: 'a large order' },
+    'info',
+    'budget raised',
+    { ...TURN, scope: 'run', maxUsd: 2, by: 'ann', reason: 'a large order' },
+  ],
   emitted: [
     { type: 'emitted', ...CALL, attempt: 1, name: 'paid', data: TEXT },
     'debug',

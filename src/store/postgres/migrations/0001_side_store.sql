@@ -31,6 +31,8 @@ create table {schema}.sessions (
   model text,                               -- of the newest model call that completed
   provider text,
   usd numeric,                              -- of all calls whose price is known; null: none is
+  spent_tokens bigint not null default 0,   -- towards its budget: failed attempts, tools, hooks, and what a fork inherits, too
+  spent_usd numeric not null default 0,
   checkpoint integer not null default 0,    -- version of the newest checkpoint
   waiting integer not null default 0,       -- calls that wait for a person or a client
   origin_seq bigint not null default 0,     -- what lies up to there is not in `events`: it could be had nowhere
@@ -38,7 +40,7 @@ create table {schema}.sessions (
   erased_at timestamptz,
   raw text,                                 -- of agent, context, tags
   error_raw text,
-  paused jsonb,                             -- {"at", "by", "reason"}: it takes no step until it is unpaused; null: not paused
+  paused jsonb,                             -- {"at", "by", "reason", "code"}: it takes no step until it is unpaused; null: not paused
   paused_raw text
 ) with (fillfactor = 70);                   -- the row is updated by every flush: room for it on its page
 

@@ -128,6 +128,10 @@ function leaseOf(first: AttemptReport, leases: Map<string, Leased>, call: string
     progress(value) {
       report = { ...report, progress: value }
     },
+    async reserve(reserved) {
+      leased.recorded.push({ reserved })
+      report = { ...report, reserved }
+    },
     async record(change) {
       leased.recorded.push(change)
       report = { ...report, ...change }

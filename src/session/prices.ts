@@ -1,7 +1,7 @@
 // Cost of model calls: dated list prices, and the price of one call by its usage.
-import type { Usage } from '../../session/content.ts'
-import { type ModelPrice, modelPrice } from '../../session/model-price.ts'
-import type { Spent } from '../../session/spent.ts'
+import type { Usage } from './content.ts'
+import { type ModelPrice, modelPrice, usdOf } from './model-price.ts'
+import type { PaidCall } from './paid-call.ts'
 
 /** `cacheWrite`: of Anthropic's five-minute cache, the only one that pawl's adapter uses; absent where writes are charged as input. */
 interface Rates extends ModelPrice {
@@ -172,32 +172,31 @@ export function providerOf(model: string): string | null {
 }
 
 /** The cost of an answer: at the price that its Model declared, otherwise by the table. `since`: of the table's price. */
-export function costOf(answer: Spent): { usd: number; since?: string } | undefined {
+export function costOf(answer: PaidCall): { usd: number; since?: string } | undefined {
   const declared = modelPrice(answer.price)
   return declared ? { usd: usdOf(declared, answer.usage) } : priceOf(answer.model, answer.usage, answer.at)
 }
 
 /** The cost of a call at `at` (milliseconds since 1970), and the first day of its price; undefined without a known price. */
 export function priceOf(model: string, usage: Usage, at: number): { usd: number; since: string } | undefined {
+  const price = listPrice(model, at)
+  if (!price) return undefined
+  const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
+  const prompt = input_tokens + cache_creation_input_tokens + cache_read_input_tokens
+  return { usd: usdOf(ratesFor(price, prompt), usage), since: price.since }
+}
+
+/** The list price of a model at `at`; undefined if it has none. */
+export function listPrice(model: string, at: number): Price | undefined {
   const day = new Date(at).toISOString().slice(0, 10)
   const name = model.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, '')
   const entries = PRICES.filter((price) => price.model === name)
   // A call before the first entry's day comes from a wrong clock: the price is the same.
-  const price = entries.findLast(({ since }) => since <= day) ?? entries[0]
-  if (!price) return undefined
-  const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
-  const prompt = input_tokens + cache_creation_input_tokens + cache_read_input_tokens
-  return { usd: usdOf(price.above && prompt > price.above.tokens ? price.above : price, usage), since: price.since }
+  return entries.findLast(({ since }) => since <= day) ?? entries[0]
 }
 
-function usdOf({ input, output, cacheWrite = input, cacheRead = input }: ModelPrice, usage: Usage): number {
-  const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
-  const perMillion =
-    input_tokens * input + output_tokens * output + cache_creation_input_tokens * cacheWrite + cache_read_input_tokens * cacheRead
-  return exactUsd(perMillion / 1_000_000)
-}
-
-/** Prices have at most three decimals per million tokens, so nine decimals hold every sum. */
-export function exactUsd(usd: number): number {
-  return Number(usd.toFixed(10))
+/** What a call with so many tokens in its prompt, cached or not, is charged. */
+export function ratesFor(price: Price, prompt: number): ModelPrice {
+  const { input, output, cacheRead, cacheWrite } = price.above && prompt > price.above.tokens ? price.above : price
+  return { input, output, cacheRead, ...(cacheWrite !== undefined && { cacheWrite }) }
 }

@@ -5,7 +5,7 @@ import type { SessionEvent } from './events.ts'
 import type { ModelPrice } from './model-price.ts'
 
 /** A call of a model that was paid for. */
-export interface Spent {
+export interface PaidCall {
   model: string
   usage: Usage
   at: number
@@ -15,7 +15,7 @@ export interface Spent {
 }
 
 /** The call that the event records; undefined if it records none. */
-export function spentIn(event: SessionEvent): Spent | undefined {
+export function paidCallIn(event: SessionEvent): PaidCall | undefined {
   if (event.type === 'model_completed') {
     const { model, usage, at, price } = event
     return { model, usage, at, ...defined({ price }) }

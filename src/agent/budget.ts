@@ -1,0 +1,39 @@
+// Budgets as agents declare them, and the prices that a budget in US dollars needs.
+import { integer, where } from '../options/check.ts'
+import { type Budget, isUsdLimit, LIMIT_NAMES } from '../session/spend.ts'
+import { type ModelPrice, modelPrice } from '../session/model-price.ts'
+import { listPrice, type Price } from '../session/prices.ts'
+import type { ModelChoice } from './model-choice.ts'
+import { DeclarationError } from './errors.ts'
+import type { Model } from './model.ts'
+
+/** The members of a budget. */
+export const BUDGET = {
+  maxTotalTokens: integer(1).optional(),
+  maxUsd: where<number>(isUsdLimit, 'US dollars, above 0 and at most 1,000,000').optional(),
+}
+
+/** What a model costs: as it declares, or by the price table. Undefined if that is not known. */
+export function priceOfModel({ name, price }: Pick<Model, 'name' | 'price'>, at: number): ModelPrice | Price | undefined {
+  return modelPrice(price) ?? listPrice(String(name), at)
+}
+
+/**
+ * Refuses a budget in US dollars with a model whose price is not known. A model that a function chooses is looked at when it is called.
+ * @throws DeclarationError `no_price`.
+ */
+export function refuseUnpriced(agent: string, models: readonly ModelChoice[], budgets: Record<'limits' | 'sessionLimits', Budget>): void {
+  const limit = (['limits', 'sessionLimits'] as const).find((name) => budgets[name].maxUsd !== undefined)
+  if (!limit) return
+  for (const model of models) {
+    if (typeof model === 'function') continue
+    const known = typeof model === 'string' ? { name: model } : model
+    if (!priceOfModel(known, Date.now())) throw new DeclarationError('no_price', `Agent "${agent}": ${noPrice(known.name, limit)}`)
+  }
+}
+
+/** What is wrong, and what to do about it. */
+export function noPrice(model: string, limit: string): string {
+  const name = `${limit}.${LIMIT_NAMES.usd}`
+  return `${name} needs the price of every model, and that of "${model}" is not known: declare it (\`price\`), or limit tokens (${LIMIT_NAMES.tokens}).`
+}

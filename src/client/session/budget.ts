@@ -1,0 +1,79 @@
+// The budgets of a session: what is spent of each limit, what is set aside for the model call in progress, and what is left.
+import { decoded } from '../../connect/decoded.ts'
+import { readReport } from '../../session/attempts.ts'
+import { budgetLines } from '../../session/budget.ts'
+import type { BudgetScope, BudgetUnit } from '../../session/spend.ts'
+import type { SessionEvent } from '../../session/events.ts'
+import { fold } from '../../session/fold.ts'
+import { exactUsd } from '../../session/model-price.ts'
+import { workflowIdOf } from '../../session/protocol.ts'
+import { wholeCost } from '../../session/reservation.ts'
+import type { SessionState } from '../../session/state.ts'
+import { SessionNotFound } from '../errors.ts'
+import type { EventSource } from './events.ts'
+import { readAll } from './past.ts'
+import { readState } from './state.ts'
+
+/** One limit of a session or of its run. */
+export interface SessionBudget {
+  /** Whose limit it is: of the run in progress or the one that failed, or of the session. */
+  scope: BudgetScope
+  /** Tokens, or US dollars. */
+  unit: BudgetUnit
+  /** The limit: as declared, or as raised. */
+  limit: number
+  /** What was spent of it. */
+  spent: number
+  /** How much of that is assumed: the most that lost attempts can have cost. */
+  assumed: number
+  /** What is set aside for the model call in progress; null if Temporal cannot be asked. */
+  reserved: number | null
+  /** What is left, without what is set aside; negative if more was spent than the limit. */
+  left: number
+}
+
+type Reserved = Record<BudgetUnit, number>
+
+/** The budgets as they are now. @throws SessionNotFound, SessionUnavailable. */
+export async function readBudgets(source: EventSource): Promise<SessionBudget[]> {
+  const [state, reserved] = await Promise.all([readState(source), readReserved(source)])
+  return budgetsOf(state, reserved)
+}
+
+/** The budgets as the store knows them. @throws SessionNotFound. */
+export async function storedBudgets(sessionId: string, read: (after: number) => Promise<SessionEvent[]>): Promise<SessionBudget[]> {
+  const state = fold(undefined, await readAll(read))
+  if (!state) throw new SessionNotFound(sessionId, { where: 'store' })
+  return budgetsOf(state, null)
+}
+
+function budgetsOf(state: SessionState, reserved: Reserved | null): SessionBudget[] {
+  return budgetLines(state).map(({ scope, unit, limit, spent, assumed, left }) => ({
+    scope,
+    unit,
+    limit,
+    spent,
+    assumed,
+    reserved: reserved && reserved[unit],
+    left: exactUsd(left - (reserved?.[unit] ?? 0)),
+  }))
+}
+
+/** What the heartbeats of the model call in progress say; null if the server does not answer. */
+const MODEL_ACTIVITIES: ReadonlySet<string> = new Set(['callModel', 'compact'])
+
+async function readReserved({ client, sessionId }: EventSource): Promise<Reserved | null> {
+  const none = { tokens: 0, usd: 0 }
+  try {
+    const { raw } = await client.workflow.getHandle(workflowIdOf(sessionId)).describe()
+    for (const { activityType, heartbeatDetails } of raw.pendingActivities ?? []) {
+      const [details] = heartbeatDetails?.payloads ?? []
+      if (!MODEL_ACTIVITIES.has(activityType?.name ?? '') || !details) continue
+      const { reserved } = readReport(await decoded(client, details)).report ?? {}
+      if (reserved) return wholeCost(reserved)
+    }
+    return none
+  } catch {
+    return null
+  }
+}

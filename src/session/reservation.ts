@@ -1,0 +1,93 @@
+// Reservations: the most that a model call can cost, set aside before its request is sent, and what it has cost if it never ends.
+import type { Cost } from './spend.ts'
+import { exactUsd, type ModelPrice } from './model-price.ts'
+
+/** What is set aside for one model call. */
+export interface Reservation {
+  /** The most input tokens that it can have. */
+  inputTokens: number
+  /** The most output tokens: its `max_tokens`. */
+  outputTokens: number
+  /** The cost of that input in US dollars; 0 without a price. */
+  inputUsd: number
+  /** The cost of that output in US dollars; 0 without a price. */
+  outputUsd: number
+}
+
+/** What is known of a call before it is made. */
+export interface CallSize {
+  /** The most input tokens that it can have. */
+  inputTokens: number
+  /** The `max_tokens` that the call would have without a budget. */
+  mostOutput: number
+  /** The `max_tokens` below which it is not made. */
+  leastOutput: number
+  /** The highest rate of its input, in US dollars per million tokens: cached or not. */
+  inputRate: number
+  /** The rate of its output. */
+  outputRate: number
+}
+
+/** What a budget leaves for a call; a member that is absent has no limit. */
+export interface Left {
+  tokens?: number
+  usd?: number
+}
+
+/** Output that may be under way from the provider, unseen, when a call breaks off. */
+const UNSEEN_TOKENS = 256
+
+/** The highest rates of a price. */
+export function worstRates(prices: readonly ModelPrice[]): Pick<CallSize, 'inputRate' | 'outputRate'> {
+  const inputs = prices.flatMap(({ input, cacheRead = input, cacheWrite = input }) => [input, cacheRead, cacheWrite])
+  return { inputRate: Math.max(0, ...inputs), outputRate: Math.max(0, ...prices.map(({ output }) => output)) }
+}
+
+/** The reservation with so many output tokens. */
+export function reservationFor({ inputTokens, inputRate, outputRate }: CallSize, outputTokens: number): Reservation {
+  return { inputTokens, outputTokens, inputUsd: usdAt(inputRate, inputTokens), outputUsd: usdAt(outputRate, outputTokens) }
+}
+
+/** Sets aside what the budget affords; undefined if that is less than the call needs. */
+export function reserve(call: CallSize, left: Left): Reservation | undefined {
+  const { inputTokens, mostOutput, outputRate } = call
+  const least = Math.min(call.leastOutput, mostOutput)
+  if (!fits(reservationFor(call, least), left)) return undefined
+  let outputTokens = Math.min(mostOutput, Math.floor((left.tokens ?? Number.POSITIVE_INFINITY) - inputTokens))
+  if (left.usd !== undefined && outputRate > 0) {
+    const forOutput = left.usd - usdAt(call.inputRate, inputTokens)
+    outputTokens = Math.min(outputTokens, Math.floor((forOutput * 1_000_000) / outputRate))
+  }
+  // Sums of dollars are rounded: it may be a token or two less.
+  while (outputTokens > least && !fits(reservationFor(call, outputTokens), left)) outputTokens -= 1
+  return reservationFor(call, Math.max(least, outputTokens))
+}
+
+/** Whether the budget affords it. */
+export function fits(reservation: Reservation, { tokens = Number.POSITIVE_INFINITY, usd = Number.POSITIVE_INFINITY }: Left): boolean {
+  const cost = wholeCost(reservation)
+  return cost.tokens <= tokens && cost.usd <= usd
+}
+
+/** The most that the call can cost. */
+export function wholeCost({ inputTokens, outputTokens, inputUsd, outputUsd }: Reservation): Cost {
+  return { tokens: inputTokens + outputTokens, usd: exactUsd(inputUsd + outputUsd) }
+}
+
+/** What a call has cost that broke off after `streamed` tokens of its answer, at most: its input, what was seen, and what was under way. */
+export function brokenCost(reservation: Reservation, streamed: number): Cost {
+  const { inputTokens, outputTokens, inputUsd, outputUsd } = reservation
+  const seen = Math.min(outputTokens, streamed + UNSEEN_TOKENS)
+  const ofOutput = outputTokens > 0 ? (outputUsd * seen) / outputTokens : 0
+  return { tokens: inputTokens + seen, usd: exactUsd(inputUsd + ofOutput) }
+}
+
+/** What a call is assumed to have cost if nothing is left of what was seen of it. */
+export function assumedCost(reservation: Reservation): Cost {
+  return { ...wholeCost(reservation), assumed: true }
+}
+
+/** Rounded up, so that it is never too little. */
+function usdAt(rate: number, tokens: number): number {
+  return Math.ceil(exactUsd((rate * tokens) / 1_000_000) * 1e9 - 1e-3) / 1e9
+}

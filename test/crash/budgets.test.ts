@@ -1,0 +1,209 @@
+// Budgets while processes die in the middle of answers: what a metered provider bills is never more than the budget.
+import { randomUUID } from 'node:crypto'
+import type { SessionHandle } from 'pawl/client'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { seededRandom } from '../retail/random.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { type MeteredProvider, meteredProvider, type Piece } from '../support/metered-provider.ts'
+import { seed, size } from '../support/sizes.ts'
+import { gate, until } from '../support/until.ts'
+import { type Compiled, compile } from './support/build.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
+
+let rig: Rig
+let fixtures: Compiled
+let workers: Supervised
+let provider: MeteredProvider
+
+beforeAll(async () => {
+  provider = await meteredProvider()
+  process.env.PROVIDER_URL = provider.url
+  fixtures = await compile(['test/crash/fixtures/spenders.ts'])
+  rig = await startRig()
+  workers = await rig.supervise({ module: fixtures.path('spenders'), processes: 3 })
+})
+beforeEach(async () => {
+  provider.beforePiece = () => undefined
+  await workers.serving(2)
+})
+afterAll(async () => {
+  await rig?.close()
+  await fixtures?.remove()
+  await provider?.close()
+})
+
+/** US dollars of one token of an answer. */
+const TOKEN = 0.0001
+/** What is set aside for an answer, at most. */
+const RESERVED = 1_500 * TOKEN
+/** What is counted beyond what was seen of an answer that broke off, and what is sent. */
+const UNSEEN = 256 * TOKEN + 0.02
+
+const start = (agent: string): SessionHandle => rig.pawl.session(`budgets-${randomUUID()}`, { agent }) as SessionHandle
+const orchestrator = (): number => workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator')
+
+/** Kills once the first call of the session has sent so many tokens. */
+function killAt(session: string, tokens: number, kill: (piece: Piece) => void): void {
+  let isDone = false
+  provider.beforePiece = (piece) => {
+    if (isDone || piece.session !== session || piece.sent < tokens) return
+    isDone = true
+    kill(piece)
+  }
+}
+
+describe('a process that dies while a model answers', () => {
+  it('has what was seen of its answer counted, and what may have been under way', async () => {
+    const session = start('once')
+    killAt(session.id, 300, ({ pid }) => process.kill(pid, 'SIGKILL'))
+    await (await session.send('look')).result()
+    const [failed] = ofType(await eventsOf(session), 'model_attempt_failed')
+    expect(failed?.error).toMatchObject({ class: 'WorkerDied', spent: { usd: expect.any(Number) } })
+    expect(failed?.error.spent?.assumed).toBeUndefined()
+    const { usd } = failed?.error.spent ?? expect.fail('nothing was spent')
+    expect(usd).toBeGreaterThanOrEqual(300 * TOKEN)
+    expect(usd).toBeLessThanOrEqual(320 * TOKEN + UNSEEN)
+    const { spend } = await session.state()
+    expect(spend?.usd).toBeGreaterThanOrEqual(provider.bill(session.id).usd)
+    expect(provider.bill(session.id).calls).toBe(2)
+  })
+
+  it('costs nothing more if it is the orchestrator: the answer is counted once', async () => {
+    const session = start('once')
+    killAt(session.id, 200, () => process.kill(orchestrator(), 'SIGKILL'))
+    await (await session.send('look')).result()
+    expect(ofType(await eventsOf(session), 'model_attempt_failed')).toEqual([])
+    expect((await session.state()).spend?.usd).toBeCloseTo(provider.bill(session.id).usd, 9)
+    expect(provider.bill(session.id).calls).toBe(1)
+  })
+
+  it('and its executor after the orchestrator: what was seen before still counts', async () => {
+    const session = start('once')
+    const door = gate()
+    let asker = 0
+    provider.beforePiece = async ({ session: of, sent, pid }) => {
+      if (of !== session.id || sent !== 200 || asker !== 0) return
+      asker = pid
+      await door.pass()
+    }
+    const run = await session.send('look')
+    await door.reached
+    const from = workers.events.length
+    process.kill(orchestrator(), 'SIGKILL')
+    await until('another one serves', () => workers.events.slice(from).some(({ event }) => event === 'orchestrator_ready'))
+    await until('it has adopted the call', async () => (await rig.startedActivities(session.id)).includes('callModel'))
+    process.kill(asker, 'SIGKILL')
+    door.open()
+    await run.result()
+    const [failed] = ofType(await eventsOf(session), 'model_attempt_failed')
+    expect(failed?.error.spent?.usd).toBeGreaterThanOrEqual(200 * TOKEN)
+    expect((await session.state()).spend?.usd).toBeGreaterThanOrEqual(provider.bill(session.id).usd)
+  })
+
+  it('together with the orchestrator is assumed to have cost all that was set aside', async () => {
+    const session = start('once')
+    killAt(session.id, 100, ({ pid }) => {
+      process.kill(pid, 'SIGKILL')
+      process.kill(orchestrator(), 'SIGKILL')
+    })
+    await (await session.send('look')).result()
+    const [failed] = ofType(await eventsOf(session), 'model_attempt_failed')
+    expect(failed?.error.spent).toMatchObject({ assumed: true, usd: expect.any(Number) })
+    expect(failed?.error.spent?.usd).toBeGreaterThanOrEqual(RESERVED)
+    expect((await session.state()).spend?.assumed?.usd).toBe(failed?.error.spent?.usd)
+  })
+
+  it('together with the orchestrator pauses a session that this leaves too little: it continues once the limit is raised', async () => {
+    const session = start('tight')
+    killAt(session.id, 100, ({ pid }) => {
+      process.kill(pid, 'SIGKILL')
+      process.kill(orchestrator(), 'SIGKILL')
+    })
+    const run = await session.send('look')
+    const state = await until('it is paused', async () => {
+      const now = await session.state()
+      return now.paused && now
+    })
+    expect(state).toMatchObject({ status: 'running', error: null, paused: { by: 'pawl', code: 'budget_assumed' } })
+    expect(provider.bill(session.id).usd).toBeLessThan(0.2)
+    await session.raise({ maxUsd: 1, by: 'ann' })
+    expect((await run.result()).run).toBe(1)
+    expect((await session.state()).paused).toBeUndefined()
+  })
+})
+
+const SESSIONS = size(6, 200)
+const AT_ONCE = 6
+
+it(`never overspends 1 USD in ${SESSIONS} sessions whose executors and orchestrator are killed at random (seed ${seed}, again with PAWL_SEED)`, async () => {
+  const random = seededRandom(seed)
+  const below = (n: number): number => Math.floor(random() * n)
+  /** By session: at which of its calls, after how many tokens, and who. */
+  const kills = new Map<string, { call: number; tokens: number; whom: 'executor' | 'orchestrator' | 'both' }[]>()
+  let killed = 0
+  provider.beforePiece = ({ session, call, sent, pid }) => {
+    const [next, ...later] = kills.get(session) ?? []
+    if (!next || call < next.call || (call === next.call && sent < next.tokens)) return
+    kills.set(session, later)
+    killed += 1
+    if (next.whom !== 'orchestrator') kill(pid)
+    if (next.whom !== 'executor') kill(workers.supervisor.orchestratorPid())
+  }
+
+  async function spendAll(): Promise<{ killedHere: number; assumed: number; left: number }> {
+    const session = start('on-and-on')
+    const plan = Array.from({ length: 1 + below(3) }, () => ({
+      call: 1 + below(14),
+      tokens: 20 * below(30),
+      whom: below(10) === 0 ? ('both' as const) : below(3) === 0 ? ('orchestrator' as const) : ('executor' as const),
+    }))
+    kills.set(
+      session.id,
+      plan.toSorted((one, other) => one.call - other.call || one.tokens - other.tokens),
+    )
+    await session.send('look')
+    const state = await until(
+      'the budget is exhausted',
+      async () => {
+        const now = await session.state()
+        return (now.error?.code === 'budget_exhausted' || now.paused) && now
+      },
+      240_000,
+    )
+    const { usd: billed } = provider.bill(session.id)
+    const { usd: counted, assumed } = state.spend ?? expect.fail('nothing was spent')
+    const failed = ofType(await eventsOf(session), 'model_attempt_failed')
+    const about = `${session.id}: ${billed} billed, ${counted} counted, ${failed.length} failed attempts`
+    expect(billed, about).toBeLessThanOrEqual(1)
+    expect(counted, about).toBeLessThanOrEqual(1)
+    expect(counted, about).toBeGreaterThanOrEqual(billed - 1e-9)
+    // Another call would not have fitted, and what was counted too much is no more than what each lost attempt may have had.
+    expect(1 - counted, about).toBeLessThan(RESERVED)
+    expect(counted - billed, about).toBeLessThanOrEqual((assumed?.usd ?? 0) + failed.length * UNSEEN)
+    if (state.paused) expect(assumed, about).toBeDefined()
+    return { killedHere: plan.length, assumed: assumed?.usd ?? 0, left: 1 - billed }
+  }
+
+  const outcomes: Awaited<ReturnType<typeof spendAll>>[] = []
+  let begun = 0
+  await Promise.all(
+    Array.from({ length: Math.min(AT_ONCE, SESSIONS) }, async () => {
+      while (begun++ < SESSIONS) outcomes.push(await spendAll())
+    }),
+  )
+  const most = Math.max(...outcomes.map(({ left }) => left))
+  const assumed = outcomes.filter((one) => one.assumed > 0).length
+  console.log(
+    `budgets: ${SESSIONS} sessions, ${killed} kills, ${assumed} with assumed costs, at most ${most.toFixed(3)} USD left, seed ${seed}`,
+  )
+  expect(killed).toBeGreaterThan(0)
+})
+
+/** It may be dead already. */
+function kill(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(pid, 'SIGKILL')
+  } catch {
+    // It was killed for another session.
+  }
+}

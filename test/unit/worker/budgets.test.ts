@@ -1,0 +1,96 @@
+// What a model call under a budget has cost whose executor dies, or loses the job: as far as its orchestrator has seen it.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { ModelAnswer } from '../../../src/jobs/contract.ts'
+import type { Holding } from '../../../src/worker/protocol.ts'
+import { order, type Played, settled, startCrew, watched } from './support/crew.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const reservation = { inputTokens: 100, outputTokens: 1_000, inputUsd: 0.1, outputUsd: 1 }
+const call = () => order('model:1:1', { kind: 'callModel' })
+
+/** The executor has accepted its newest job, and what it sets aside is recorded. */
+async function reserves(executor: Played): Promise<string> {
+  const job = executor.jobs().at(-1) ?? expect.fail('no job')
+  await executor.accept(job)
+  expect(await executor.ask({ ask: 'reserve', job, reservation })).toMatchObject({ type: 'answer', value: true })
+  return job
+}
+
+describe('an executor that dies', () => {
+  it('has what it had streamed counted, and what was under way', async () => {
+    const { pool, executor, leases } = startCrew()
+    const one = await executor(1)
+    const seen = watched(pool.dispatch(call()))
+    await settled()
+    const job = await reserves(one)
+    expect(leases.get('model:1:1')?.recorded).toEqual([{ reserved: reservation }])
+    await one.say({ type: 'streamed', job, tokens: 40 })
+    await one.say({ type: 'streamed', job, tokens: 144 })
+    await one.die()
+    expect(seen.error).toMatchObject({ type: 'WorkerDied', details: [{ attempt: 1, spent: { tokens: 500, usd: 0.5 } }] })
+  })
+
+  it('costs nothing if it had set nothing aside', async () => {
+    const { pool, executor } = startCrew()
+    const one = await executor(1)
+    const seen = watched(pool.dispatch(call()))
+    await settled()
+    await one.accept(one.jobs()[0] ?? '')
+    await one.die()
+    expect(seen.error).toMatchObject({ type: 'WorkerDied' })
+    expect((seen.error as { details: object[] }).details[0]).not.toHaveProperty('spent')
+  })
+
+  it('leaves what it had set aside to the attempt that uses its answer: only this process has that', async () => {
+    const { pool, executor, leases } = startCrew()
+    const [one, two] = [await executor(1), await executor(2)]
+    void pool.dispatch(call())
+    await settled()
+    const job = await reserves(one)
+    const answer: ModelAnswer = {
+      content: [{ type: 'tool_use', id: 'x', name: 'look', input: {} }],
+      stopReason: 'tool_use',
+      usage: { input_tokens: 1, output_tokens: 2, cache_creation_input_tokens: 3, cache_read_input_tokens: 4 },
+      model: 'm',
+      price: { input: 0, output: 1_000_000 },
+    }
+    await one.say({ type: 'answered', job, answer })
+    await one.die()
+    const [, death] = leases.get('model:1:1')?.recorded ?? []
+    expect(death).toMatchObject({ attempt: 2, failed: [{ attempt: 1, class: 'WorkerDied' }] })
+    expect(death).not.toHaveProperty('reserved')
+    expect(death?.failed?.[0]).not.toHaveProperty('spent')
+    expect(two.received.at(-1)).toMatchObject({ type: 'job', order: { answer } })
+  })
+
+  it('after another orchestrator: what it had brought along counts', async () => {
+    const { executor, adopted } = startCrew()
+    const holding: Holding[] = [{ job: 'j', order: call(), begun: false, reserved: reservation, streamed: 144 }]
+    const one = await executor(1, { holding })
+    await one.die()
+    await expect(adopted[0]?.running).rejects.toMatchObject({
+      type: 'WorkerDied',
+      details: [{ reserved: reservation, spent: { tokens: 500, usd: 0.5 } }],
+    })
+  })
+})
+
+it('a call that is taken from its executor has cost something: a failed attempt says what, and the next one sets aside anew', async () => {
+  const { pool, executor, leases } = startCrew()
+  const one = await executor(1)
+  void pool.dispatch(order('overdue', { once: true })).catch(() => undefined)
+  void pool.dispatch(call())
+  await settled()
+  await one.accept(one.jobs()[0] ?? '')
+  const job = await reserves(one)
+  await one.say({ type: 'streamed', job, tokens: 144 })
+  const two = await executor(2)
+  const [held] = pool.executors()
+  pool.endFor(held ?? expect.fail('no executor'), new Set([one.jobs()[0] ?? '']))
+  await settled()
+  const failed = [{ attempt: 1, class: 'WorkerDied', code: 'neighbour', spent: { tokens: 500, usd: 0.5 } }]
+  expect(leases.get('model:1:1')?.recorded.at(-1)).toMatchObject({ attempt: 2, failed, reserved: undefined })
+  expect(two.received.at(-1)).toMatchObject({ type: 'job', order: { attempt: { number: 2, failed } } })
+})
