@@ -75,12 +75,24 @@ const unsizedAgent = {
 const warned: string[] = []
 const logger = { ...SILENT, warn: (_fields: unknown, message?: string) => void warned.push(message ?? '') }
 
+/** A ten-thousandth of a dollar for each token of an answer or a summary, of which each may have 2,000. */
+const thrifty = stage(
+  { name: 'thrifty', compaction, limits: { maxUsd: 1 }, recovery: { automatic: [] } },
+  { contextWindow: WINDOW, price: { input: 0, output: 100 }, maxTokens: 2_000 },
+)
+const costing = (tokens: number) => ({
+  usage: { input_tokens: 0, output_tokens: tokens, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 },
+})
+
 let deployment: Deployment
 let sql: pg.Client
 
 beforeAll(async () => {
   deployment = await deploy()
-  await deployment.startWorker({ agents: [small.agent, roomy.agent, hooked.agent, own.agent, brief.agent, unsizedAgent], logger })
+  await deployment.startWorker({
+    agents: [thrifty.agent, small.agent, roomy.agent, hooked.agent, own.agent, brief.agent, unsizedAgent],
+    logger,
+  })
   sql = new pg.Client(deployment.stack.databaseUrl)
   await sql.connect()
 })
@@ -160,6 +172,27 @@ describe('a conversation that fills its window', () => {
       'assistant',
     ])
     expect(JSON.stringify(all[2]?.content)).toContain(RESULT)
+  })
+
+  it('counts its summaries towards the budget, which refuses one that it cannot afford; raised, the run continues with it', async () => {
+    const { session, summaries } = thrifty.play(deployment.pawl, {
+      model: ({ turn }) => (turn <= 4 ? { content: [use('look', `at ${turn}`, turn)], ...costing(2_300) } : 'done'),
+      look,
+      summary: () => ({ content: [{ type: 'text', text: 'what was seen' }], ...costing(1_500) }),
+    })
+    const run = await session.send('go')
+    expect(await run.settled({ timeout: '60s' })).toMatchObject({ status: 'failed', code: 'budget_exhausted' })
+    expect(summaries).toHaveLength(0)
+    expect(await session.state()).toMatchObject({ spend: { usd: 0.92 }, error: { reason: expect.stringContaining('session.raise') } })
+    expect(await session.budgets()).toMatchObject([{ scope: 'run', unit: 'usd', limit: 1, spent: 0.92, reserved: 0 }])
+    await session.raise({ maxUsd: 2, by: 'ann' })
+    expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ text: 'done' })
+    const events = await eventsOf(session)
+    expect(ofType(events, 'compaction_failed')).toEqual([])
+    expect(ofType(events, 'compacted')).toMatchObject([{ usage: { output_tokens: 1_500 }, price: { output: 100 } }])
+    const { spend } = await session.state()
+    const answers = ofType(events, 'model_completed').reduce((sum, { usage }) => sum + usage.output_tokens, 0)
+    expect(spend?.usd).toBeCloseTo((answers + 1_500) / 10_000)
   })
 
   it('is paid for: its tokens are in the run, the session and `token_usage`, with their purpose', async () => {
