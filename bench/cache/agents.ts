@@ -6,7 +6,7 @@ import { z } from 'zod'
 
 const RESULT = 'What there is to see. '.repeat(100)
 
-/** One without anything; one with plan, memory, sections and hooks. */
+/** One without anything; one with plan, memory, sections and hooks; one whose conversation is compacted. */
 export function agentsOf(client: Anthropic): Agent[] {
   const look = defineTool({
     name: 'look',
@@ -34,5 +34,11 @@ export function agentsOf(client: Anthropic): Agent[] {
       }),
     ],
   }
-  return [defineAgent({ name: 'plain', ...common }), defineAgent({ name: 'mind', ...common, ...mind })]
+  // Some twenty turns fill three quarters of it.
+  const small = { model: anthropic('claude-sonnet-5-5', { client, contextWindow: 24_000 }), compaction: { at: 0.75, keepTurns: 4 } }
+  return [
+    defineAgent({ name: 'plain', ...common }),
+    defineAgent({ name: 'mind', ...common, ...mind }),
+    defineAgent({ name: 'compacting', ...common, ...small }),
+  ]
 }

@@ -16,17 +16,20 @@ export interface ScriptedClaude {
 
 type Call = [tool: string, input: object]
 
-/** Looks at one thing a turn. Every fifth turn it writes down what it has seen, if it has a memory, and ticks a step off, if it can plan. */
+/** Looks at one thing a turn, and summarises if it is asked without tools. Every fifth turn it writes down what it has seen, if it has a memory, and ticks a step off, if it can plan. */
 export function scriptedClaude(turns: number): ScriptedClaude {
   let sent: Sent[] = []
+  let turn = 0
   const client = new Anthropic({
     apiKey: 'none',
     maxRetries: 0,
     fetch: (_url, init) => {
       const request = JSON.parse(init?.body as string) as Sent
-      const turn = sent.push(request)
-      const calls = turn > turns ? [] : callsOf(turn, turns, new Set((request.tools as { name: string }[]).map(({ name }) => name)))
-      return Promise.resolve(answerOf(calls))
+      const tools = new Set(((request.tools ?? []) as { name: string }[]).map(({ name }) => name))
+      const isSummary = tools.size === 0
+      sent.push(request)
+      turn += isSummary ? 0 : 1
+      return Promise.resolve(answerOf(isSummary || turn > turns ? [] : callsOf(turn, turns, tools)))
     },
   })
   return {
@@ -36,6 +39,7 @@ export function scriptedClaude(turns: number): ScriptedClaude {
     },
     begin() {
       sent = []
+      turn = 0
     },
   }
 }
@@ -55,7 +59,8 @@ function callsOf(turn: number, turns: number, tools: ReadonlySet<string>): Call[
 }
 
 function answerOf(calls: readonly Call[]): Response {
-  const usage = { input_tokens: 1, output_tokens: 1 }
+  // Without usage, pawl measures requests by their bytes.
+  const usage = { input_tokens: 0, output_tokens: 1 }
   const message = { id: 'msg', type: 'message', role: 'assistant', model: 'claude-sonnet-5-5', content: [], stop_reason: null, usage }
   const blocks = calls.map(([name, input], index) => [
     { type: 'content_block_start', index, content_block: { type: 'tool_use', id: `toolu_${index}`, name, input: {} } },
