@@ -107,10 +107,18 @@ async function isContinued(id: string): Promise<boolean> {
 
 /** The server's word for a queue of one worker. */
 const STICKY = 2
-/** Whether its newest workflow task is done or open to any worker: one kept for the worker that had the session cached soon times out. */
+/**
+ * Whether its newest workflow task is done or open to any worker. One kept for the worker that had the session cached, or begun by it, soon
+ * times out, which changes the history; events that arrived meanwhile may lie behind it.
+ */
 async function waitsForAnyWorker(id: string): Promise<boolean> {
   const { events } = await here.temporal.workflow.getHandle(`pawl:${id}`).fetchHistory()
-  return events?.at(-1)?.workflowTaskScheduledEventAttributes?.taskQueue?.kind !== STICKY
+  const newest = events?.findLast(
+    (event) =>
+      event.workflowTaskScheduledEventAttributes || event.workflowTaskStartedEventAttributes || event.workflowTaskCompletedEventAttributes,
+  )
+  if (newest?.workflowTaskStartedEventAttributes) return false
+  return newest?.workflowTaskScheduledEventAttributes?.taskQueue?.kind !== STICKY
 }
 
 /** A preflight in this process, and what it told of each session. */
