@@ -25,6 +25,11 @@ describe('an orchestrator that is killed', () => {
     await until(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_ready'))
   }
 
+  /** Whether the server has had a heartbeat of its call since then, or the call has ended. */
+  async function hasSpoken(sessionId: string, since: number): Promise<boolean> {
+    return (await rig.lastHeartbeat(sessionId)) > since || (await rig.pendingActivities(sessionId)).length === 0
+  }
+
   it('leaves the bodies that its executors run alone: each one finishes once, and is answered for once', async () => {
     const tools = ['look', 'put', 'charge', 'post'] as const
     const held = []
@@ -95,7 +100,7 @@ describe('an orchestrator that is killed', () => {
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })
 
-  it('again half a second after another one serves, for longer than any heartbeat timeout, costs no attempt', async () => {
+  it('again half a second after another one serves and has spoken for its calls, for longer than any heartbeat timeout, costs no attempt', async () => {
     const plans = [call('dawdle', 20_000), call('dawdle', 20_000)]
     const runs = []
     for (const plan of plans) {
@@ -103,9 +108,13 @@ describe('an orchestrator that is killed', () => {
       runs.push(run)
       await rig.ledger.reached({ session: run.sessionId, stage: 'entered' })
     }
-    for (const until = Date.now() + 15_000; Date.now() < until; ) {
+    for (const end = Date.now() + 15_000; Date.now() < end; ) {
+      const killedAt = Date.now()
       await replaced()
-      await new Promise((resolve) => setTimeout(resolve, 500))
+      await Promise.all([
+        new Promise((resolve) => setTimeout(resolve, 500)),
+        ...runs.map(({ sessionId }) => until(() => hasSpoken(sessionId, killedAt))),
+      ])
     }
     for (const [index, run] of runs.entries()) {
       expect((await run.result()).text).toBe(peacefulAnswer(plans[index] ?? []))

@@ -56,6 +56,8 @@ export interface Rig {
   errors(sessionId: string, count: number): Promise<ErrorRow[]>
   /** Names of the activities that the session's workflow waits for, as the server sees it. */
   pendingActivities(sessionId: string): Promise<string[]>
+  /** When the server had the newest heartbeat of its pending activities, in milliseconds since 1970; 0: none. */
+  lastHeartbeat(sessionId: string): Promise<number>
   /** Those of them that a worker has been given. */
   startedActivities(sessionId: string): Promise<string[]>
   pawl: Pawl
@@ -126,6 +128,13 @@ export async function startRig(connecting: Pick<ConnectOptions, 'dataConverter'>
         return rows.length >= count ? rows : undefined
       })
     },
+    lastHeartbeat: async (sessionId) =>
+      Math.max(
+        0,
+        ...(await pendingOf(sessionId)).map(
+          ({ lastHeartbeatTime }) => Number(lastHeartbeatTime?.seconds ?? 0) * 1_000 + (lastHeartbeatTime?.nanos ?? 0) / 1e6,
+        ),
+      ),
     pendingActivities: async (sessionId) => (await pendingOf(sessionId)).map(nameOf),
     startedActivities: async (sessionId) => (await pendingOf(sessionId)).filter(({ state }) => state === STARTED).map(nameOf),
     async close() {
