@@ -1,5 +1,6 @@
 // What pawl needs of a model: one call, streaming or not, in the shapes of Anthropic's Messages API.
 import type { AssistantBlock, Message, StopReason, Usage } from '../session/content.ts'
+import type { ModelDelta } from '../session/deltas.ts'
 import type { JsonObject } from '../session/json.ts'
 import type { ModelPrice } from '../session/model-price.ts'
 
@@ -49,12 +50,6 @@ export interface ModelResponse {
   /** The exact model that answered, where it says so; default: the Model's `name`. */
   model?: string
 }
-
-/** A piece of a streamed answer. */
-export type ModelDelta =
-  | { type: 'text'; index: number; text: string }
-  | { type: 'thinking'; index: number; thinking: string }
-  | { type: 'tool_input'; index: number; partialJson: string }
 
 /** What a model call is given besides the request. */
 export interface ModelCallContext {

@@ -22,6 +22,8 @@ export type { Budget, BudgetScope, BudgetUnit, Cost, RunBudget, Spend } from '..
 export type { SessionBudget } from './session/budget.ts'
 export type { Moved, PauseAnswer, RaiseAnswer, ResolveRequest, SessionSummary, UnpauseAnswer } from '../session/protocol.ts'
 export type { LastCall, Paused, SessionError, SessionState } from '../session/state.ts'
+export type { ModelDelta } from '../session/deltas.ts'
+export type { WatchItem } from '../session/watching.ts'
 export { InvalidOption } from '../options/errors.ts'
 export { StoreError } from '../store/index.ts'
 export type {

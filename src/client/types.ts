@@ -13,6 +13,7 @@ import type { Plan } from '../session/plan.ts'
 import type { PlanVersion } from '../session/plan-history.ts'
 import type { Moved, PauseAnswer, RaiseAnswer, ResolveRequest, SessionSummary, UnpauseAnswer } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
+import type { WatchItem } from '../session/watching.ts'
 import type { MessageRow } from '../store/rows.ts'
 import type { SessionAsking } from './queries/asking.ts'
 import type { SessionBudget } from './session/budget.ts'
@@ -155,6 +156,8 @@ export interface RunHandle<O = unknown> {
   settled(options?: WaitOptions): Promise<RunSettled<O>>
   /** The session's events from this message on, until its run has ended. */
   events(options?: { signal?: AbortSignal }): AsyncIterable<SessionEvent>
+  /** The same, and between the events what the run's model is saying: see `session.watch`. */
+  stream(options?: { signal?: AbortSignal }): AsyncIterable<Exclude<WatchItem, { type: 'status' }>>
 }
 
 /** Who asks for something, and why: recorded with it. */
@@ -324,6 +327,13 @@ export interface SessionHandle<O = unknown> extends SessionAsking {
    * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable` (neither with `follow`).
    */
   events(options?: { after?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<SessionEvent>
+  /**
+   * What happens in the session after the event `after` (default 0: from its beginning): every event once and in order, between them what the
+   * model is saying, from the first piece of the answer in progress, and how the session stands. Until the session closes or `signal` aborts.
+   * It is read as fast as the iterator is asked: a watcher that waits costs nothing and misses no event, but may miss pieces of an answer
+   * that is recorded meanwhile. Without Postgres, events still arrive; pieces do not.
+   */
+  watch(options?: { after?: number; signal?: AbortSignal }): AsyncIterable<WatchItem>
   /**
    * Stops the run that is going on; its outcome is `interrupted`. The signals of its model call and its tools abort. Messages not yet seen
    * open the next run. @throws RequestRefused `invalid_request`; SessionNotFound `session_not_found` if no workflow of the session is open.

@@ -6,6 +6,7 @@ import type { Model, ModelRequest, ModelResponse } from '../agent/model.ts'
 import { nextDelayMs } from '../agent/retry.ts'
 import type { AgentContext } from '../agent/tool.ts'
 import { defined } from '../session/defined.ts'
+import { type ModelDelta, soundDelta } from '../session/deltas.ts'
 import type { Cost } from '../session/spend.ts'
 import type { FailedAttempt } from '../session/events.ts'
 import { cutText } from '../session/texts.ts'
@@ -56,10 +57,15 @@ export interface Asking {
   check?(model: Model): void
   /** Of the agent, if it has one: the call is made only if that affords it. */
   budget: CallBudget | undefined
+  /** Takes the pieces of the answer. Default: nobody watches it. */
+  onDelta?(piece: ModelDelta): void
 }
 
 /** The checked answer of the model whose turn it is. @throws an error for `afterFailure`. */
-export async function askModel(agent: AsksModel, { request, attempt, ctx, signal, gates, check, budget }: Asking): Promise<ModelAnswer> {
+export async function askModel(
+  agent: AsksModel,
+  { request, attempt, ctx, signal, gates, check, budget, onDelta }: Asking,
+): Promise<ModelAnswer> {
   let name: string | undefined
   let gate: string | undefined
   let call: BudgetedCall | undefined
@@ -77,8 +83,14 @@ export async function askModel(agent: AsksModel, { request, attempt, ctx, signal
     call = budget && (await unlessAborted(signal, reserveFor(model, readable, budget)))
     signal.throwIfAborted()
     call?.sent()
-    const { request: sent = readable, onDelta = () => undefined } = call ?? {}
-    response = await unlessAborted(signal, model.generate(sent, { signal, attempt: attempt.number, onDelta }))
+    const heard = (piece: ModelDelta): void => {
+      // Pieces come from any Model: what is none, or comes too late, is of no matter.
+      const sound = soundDelta(piece)
+      if (!sound || response || signal.aborted) return
+      call?.onDelta(sound)
+      onDelta?.(sound)
+    }
+    response = await unlessAborted(signal, model.generate(call?.request ?? readable, { signal, attempt: attempt.number, onDelta: heard }))
     const { notes, content, ...answered } = checkResponse(response, model)
     for (const note of notes) ctx.log.warn({ agent: agent.name }, note)
     return { ...answered, ...call?.recorded(answered, response), content: thoughtBy(provider, content) }

@@ -2,7 +2,8 @@
 import type { Agent } from '../agent/agent.ts'
 import { noPrice, priceOfModel } from '../agent/budget.ts'
 import { isModelError } from '../agent/errors.ts'
-import type { Model, ModelDelta, ModelRequest, ModelResponse } from '../agent/model.ts'
+import type { Model, ModelRequest, ModelResponse } from '../agent/model.ts'
+import { type ModelDelta, textOfDelta } from '../session/deltas.ts'
 import { type BudgetLine, budgetLines, lineAfter } from '../session/budget.ts'
 import { type Cost, costOfUsage, hasBudget, LIMIT_NAMES } from '../session/spend.ts'
 import type { Message, Usage } from '../session/content.ts'
@@ -128,7 +129,8 @@ function follow(
       isSent = true
     },
     onDelta(delta) {
-      streamed += tokensOf(delta)
+      // A token has at least one byte.
+      streamed += Buffer.byteLength(textOfDelta(delta))
       link.streamed(streamed)
     },
     lost(error, response) {
@@ -202,11 +204,6 @@ function bytesOf(messages: readonly Message[]): number {
     return null
   })
   return Buffer.byteLength(withoutImages) + images * IMAGE_TOKENS
-}
-
-function tokensOf(delta: ModelDelta): number {
-  const text = delta.type === 'text' ? delta.text : delta.type === 'thinking' ? delta.thinking : delta.partialJson
-  return Buffer.byteLength(String(text))
 }
 
 /** Whether the provider, or the Model itself, has refused the request: such a request costs nothing. */

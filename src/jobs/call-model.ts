@@ -118,6 +118,7 @@ async function newAnswer(agent: Agent, view: SessionView, { job, ctx, signal, ga
       gates,
       check: size.check,
       budget: budget && continuing(budget, view, request, prompt),
+      onDelta: (piece) => job.link.delta(piece),
     }),
   )
   const answer = { ...asked, promptDigest: prompt.digest, ...(hooks.length > 0 && { hooks }) }

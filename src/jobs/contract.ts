@@ -1,6 +1,7 @@
 // Jobs, as an orchestrator dispatches them and an executor answers them: the types that both sides share.
 import type { CallModelResult, Fallback, PawlActivities } from '../activities/contract.ts'
 import type { AttemptReport } from '../session/attempts.ts'
+import type { ModelDelta } from '../session/deltas.ts'
 import type { FailedAttempt, LogEntry, Watermark } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { Reservation } from '../session/reservation.ts'
@@ -86,6 +87,8 @@ export interface JobLink {
   reserve(reservation: Reservation): Promise<void>
   /** Reports how many tokens of the answer have come so far: what the call has cost if this executor dies. */
   streamed(tokens: number): void
+  /** Tells watchers of a piece of a model call's answer. */
+  delta(piece: ModelDelta): void
   /** Hands over the model's complete answer: if this executor dies, the next one need not request it again. */
   answered(answer: ModelAnswer): void
   /** Reports progress: shown in `tool_calls`, and passed to the next attempt if this one dies. */

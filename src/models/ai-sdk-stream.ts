@@ -1,5 +1,6 @@
 // Assembles the parts of a streamed answer of the AI SDK into one ModelResponse. Parts are read with care: they come from any provider.
-import type { ModelDelta, ModelResponse } from '../agent/model.ts'
+import type { ModelResponse } from '../agent/model.ts'
+import type { ModelDelta } from '../session/deltas.ts'
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
 import { NO_USAGE } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
@@ -82,7 +83,11 @@ export function assembleParts(onDelta: (delta: ModelDelta) => void): PartAssembl
     if (draft.pieces === '' && draft.input !== '') onDelta({ type: 'tool_input', index: drafts.indexOf(draft), partialJson: draft.input })
   }
 
-  const newCall = (id: unknown, name: string): CallDraft => began({ type: 'tool_use', id, name, pieces: '' })
+  function newCall(id: unknown, name: string): CallDraft {
+    const draft = began<CallDraft>({ type: 'tool_use', id, name, pieces: '' })
+    if (name !== '') onDelta({ type: 'tool_input', index: drafts.indexOf(draft), partialJson: '', name })
+    return draft
+  }
 
   return {
     accept(given) {

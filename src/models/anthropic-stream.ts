@@ -1,6 +1,7 @@
 // Assembles the events of a streamed answer of Anthropic's API into one ModelResponse.
 import type { RawContentBlockDelta, RawContentBlockStartEvent, RawMessageStreamEvent } from '@anthropic-ai/sdk/resources/messages'
-import type { ModelDelta, ModelResponse } from '../agent/model.ts'
+import type { ModelResponse } from '../agent/model.ts'
+import type { ModelDelta } from '../session/deltas.ts'
 import type { AssistantBlock, RedactedThinkingBlock, StopReason, TextBlock, ThinkingBlock, Usage } from '../session/content.ts'
 import { NO_USAGE } from '../session/content.ts'
 import type { Json } from '../session/json.ts'
@@ -55,7 +56,9 @@ export function assemble(onDelta: (delta: ModelDelta) => void): Assembly {
           const draft = draftOf(event.content_block)
           if (!draft) break
           drafts.set(event.index, draft)
-          if (draft.type === 'text' && draft.text !== '') onDelta({ type: 'text', index: event.index, text: draft.text })
+          const { index } = event
+          if (draft.type === 'text' && draft.text !== '') onDelta({ type: 'text', index, text: draft.text })
+          if (draft.type === 'tool_use') onDelta({ type: 'tool_input', index, partialJson: '', name: draft.name })
           break
         }
         case 'content_block_delta': {

@@ -1,6 +1,7 @@
 // `pawl/models`: pawl's models, and the types for adapters.
 export { ModelError } from '../agent/errors.ts'
-export type { Model, ModelCallContext, ModelDelta, ModelRequest, ModelResponse, ToolDefinition } from '../agent/model.ts'
+export type { Model, ModelCallContext, ModelRequest, ModelResponse, ToolDefinition } from '../agent/model.ts'
+export type { ModelDelta } from '../session/deltas.ts'
 export type {
   AnswerTextBlock,
   AssistantBlock,

@@ -13,6 +13,8 @@ import { listsOf } from './read/lists/index.ts'
 import { migrate, migrationNames, pendingMigrations } from './postgres/migrate.ts'
 import { notifierOn } from './postgres/notifier.ts'
 import type { WatchWhen } from './postgres/outages.ts'
+import { lastCallEnd, liveReader } from './read/deltas.ts'
+import { saveDeltas, sweepDeltas, tidyDeltas } from './write/deltas.ts'
 import { locateMessage, readEntries, readEvents, readHead, readMessages } from './read/reader.ts'
 import { readSnapshot } from './read/slice-snapshots.ts'
 import { lastExecution, readStoredState, resume } from './read/resume.ts'
@@ -100,6 +102,8 @@ export function openStore(options: StoreOptions): Store {
     }
   }
 
+  const live = liveReader(database, schema)
+
   /** With `check`, a store with missing migrations may still be read. */
   const reading = <T>(work: () => Promise<T>): Promise<T> => (mode === 'check' ? work() : prepared(work))
 
@@ -117,6 +121,11 @@ export function openStore(options: StoreOptions): Store {
     entries: (sessionId, page) => reading(() => readEntries(database, schema, sessionId, page)),
     messages: (sessionId) => reading(() => readMessages(database, schema, sessionId)),
     locateMessage: (sessionId, messageId) => reading(() => locateMessage(database, schema, sessionId, messageId)),
+    saveDeltas: (parts) => prepared(() => saveDeltas(database, schema, parts)),
+    tidyDeltas: (streams) => prepared(() => tidyDeltas(database, schema, streams)),
+    sweepDeltas: () => prepared(() => sweepDeltas(database, schema)),
+    live: (sessionId, cursor) => reading(() => live(sessionId, cursor)),
+    lastCallEnd: (sessionId, upTo) => reading(() => lastCallEnd(database, schema, sessionId, upTo)),
     lists: listsOf(database, schema, reading),
     blobs: blobsOf(database, schema, prepared, reading),
     upkeep: upkeepOf(database, schema, prepared),

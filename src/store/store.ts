@@ -1,15 +1,18 @@
 // The interface of the side store: flushing events and reading rows.
+import type { DeltaCursor } from '../session/deltas.ts'
 import type { LogEntry, SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { Blobs } from './blobs.ts'
 import type { SliceSnapshot } from '../session/slices.ts'
 import type { SessionState } from '../session/state.ts'
+import type { LiveSession } from './read/deltas.ts'
+import type { SessionDeltaPart, SessionStream, TidiedDeltas } from './write/deltas.ts'
 import type { Lists } from './read/lists/index.ts'
 import type { Watched } from './postgres/listener.ts'
 import type { Upkeep } from './maintenance/upkeep.ts'
 import type { MessageRow, StoredHead } from './rows.ts'
 
-export type { Watched }
+export type { LiveSession, SessionDeltaPart, SessionStream, TidiedDeltas, Watched }
 
 /** Options of a flush. */
 export interface FlushOptions {
@@ -86,6 +89,17 @@ export interface Store {
    * neither is stored, the session's head; 0 for a session that the store does not know.
    */
   locateMessage(sessionId: string, messageId: string): Promise<number>
+
+  /** Stores parts of what models are saying, and wakes those who watch them. Parts that are there already are left alone. */
+  saveDeltas(parts: readonly SessionDeltaPart[]): Promise<void>
+  /** Deletes those of the ended streams whose end the events tell, and says which of the others Postgres has lost the beginning of. */
+  tidyDeltas(streams: { ended: readonly SessionStream[]; going: readonly SessionStream[] }): Promise<TidiedDeltas>
+  /** Deletes what dead processes have left of ended streams; returns how many parts. */
+  sweepDeltas(): Promise<number>
+  /** How far the session's events are stored, and what its model says behind `cursor`, both of one moment. */
+  live(sessionId: string, cursor: DeltaCursor): Promise<LiveSession>
+  /** The newest event up to `upTo` that ended a model call; 0: none. */
+  lastCallEnd(sessionId: string, upTo: number): Promise<number>
 
   /** Lists over sessions. */
   readonly lists: Lists

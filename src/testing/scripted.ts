@@ -1,7 +1,8 @@
 // A model that is a function: deterministic, for tests and demos.
 import { randomUUID } from 'node:crypto'
 import { ModelError } from '../agent/errors.ts'
-import type { Model, ModelCallContext, ModelDelta, ModelRequest, ModelResponse } from '../agent/model.ts'
+import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
+import type { ModelDelta } from '../session/deltas.ts'
 import type { AssistantBlock, ToolUseBlock } from '../session/content.ts'
 import { NO_USAGE } from '../session/content.ts'
 import type { Json } from '../session/json.ts'
@@ -12,7 +13,7 @@ export type ScriptedAnswer = string | AssistantBlock[] | (Partial<ModelResponse>
 /**
  * A `Model` from a function of the request. It must depend on the request alone, so that a repeated call gets the same answer.
  * Without a `stopReason`, an answer with tool_use blocks stops with `tool_use`, any other with `end_turn`; without `usage` it used nothing.
- * Each block is streamed as one delta. Errors of the function are rethrown: a `ModelError` says whether the call may be retried.
+ * Each block is streamed as one delta, unless the function calls `ctx.onDelta` itself. Errors of the function are rethrown: a `ModelError` says whether the call may be retried.
  * `generate` throws ModelError `invalid_script` for any other answer.
  */
 export function scripted(
@@ -27,9 +28,14 @@ export function scripted(
     ...(contextWindow !== undefined && { contextWindow }),
     async generate(request, ctx) {
       ctx.signal.throwIfAborted()
-      const response = responseOf(await answer(request, ctx), name)
+      let hasStreamed = false
+      const onDelta = (delta: ModelDelta): void => {
+        hasStreamed = true
+        ctx.onDelta(delta)
+      }
+      const response = responseOf(await answer(request, { ...ctx, onDelta }), name)
       ctx.signal.throwIfAborted()
-      for (const [index, block] of response.content.entries()) {
+      if (!hasStreamed) for (const [index, block] of response.content.entries()) {
         const delta = deltaOf(block, index)
         if (delta) ctx.onDelta(delta)
       }
@@ -61,6 +67,6 @@ function responseOf(given: ScriptedAnswer, name: string): Partial<ModelResponse>
 function deltaOf(block: AssistantBlock, index: number): ModelDelta | undefined {
   if (block.type === 'text') return { type: 'text', index, text: block.text }
   if (block.type === 'thinking') return { type: 'thinking', index, thinking: block.thinking }
-  if (block.type === 'tool_use') return { type: 'tool_input', index, partialJson: JSON.stringify(block.input) }
+  if (block.type === 'tool_use') return { type: 'tool_input', index, partialJson: JSON.stringify(block.input), name: block.name }
   return undefined
 }

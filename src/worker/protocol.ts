@@ -4,6 +4,7 @@ import type { EventsAlong, JobOrder, ModelAnswer, Outcome } from '../jobs/contra
 import type { ReadTarget } from '../jobs/session-views.ts'
 import type { SliceSnapshot } from '../session/slices.ts'
 import type { BlobRef, LogEntry, Resolution, Watermark } from '../session/events.ts'
+import type { DeltaPart } from '../session/deltas.ts'
 import type { Json } from '../session/json.ts'
 import type { Reservation } from '../session/reservation.ts'
 import type { CallState } from '../session/state.ts'
@@ -48,6 +49,8 @@ export type FromExecutor =
   | { type: 'progress'; job: string; value: Json }
   /** So many tokens of the model's answer have come, of a call under a budget. */
   | { type: 'streamed'; job: string; tokens: number }
+  /** What a model has said since the last part. */
+  | { type: 'deltas'; job: string; part: AnswerPart }
   /** The model's answer is complete; its calls are being resolved. */
   | { type: 'answered'; job: string; answer: ModelAnswer }
   | { type: 'done'; job: string; outcome: Outcome }
@@ -81,6 +84,9 @@ export interface Answers {
   get_values: Map<string, string>
 }
 
+/** Pieces of a streamed answer, from a position of it. */
+export type AnswerPart = Pick<DeltaPart, 'begunAt' | 'from' | 'until' | 'pieces'>
+
 /** A job that an executor holds when it connects to a new orchestrator. */
 export interface Holding {
   job: string
@@ -93,6 +99,8 @@ export interface Holding {
   /** Of a model call under a budget: what is set aside for it, and how many tokens of its answer have come. */
   reserved?: Reservation
   streamed?: number
+  /** What the model has said so far, if it streams. */
+  said?: AnswerPart
   /** The model's answer, if it is complete. */
   answer?: ModelAnswer
   /** Its outcome, if it has ended. */

@@ -1,7 +1,8 @@
 // Language models of the AI SDK as Models: the published packages of two providers, by both specifications, over HTTP.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { ModelError } from '../../src/agent/errors.ts'
-import type { ModelCallContext, ModelDelta, ModelRequest, ModelResponse } from '../../src/agent/model.ts'
+import type { ModelCallContext, ModelRequest, ModelResponse } from '../../src/agent/model.ts'
+import type { ModelDelta } from '../../src/session/deltas.ts'
 import { type AiSdkOptions, aiSdk, type LanguageModel } from '../../src/models/index.ts'
 import { readableBy, thoughtBy } from '../../src/jobs/thinking.ts'
 import type { AssistantBlock, Message } from '../../src/session/content.ts'

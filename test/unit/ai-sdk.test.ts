@@ -1,7 +1,8 @@
 // What a model of the AI SDK may do that its provider's package does not: anything.
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { ModelError } from '../../src/agent/errors.ts'
-import type { ModelDelta, ModelRequest } from '../../src/agent/model.ts'
+import type { ModelRequest } from '../../src/agent/model.ts'
+import type { ModelDelta } from '../../src/session/deltas.ts'
 import { checkResponse } from '../../src/jobs/check-response.ts'
 import { type AiSdkOptions, aiSdk, type LanguageModel, type LanguageModelCall } from '../../src/models/index.ts'
 

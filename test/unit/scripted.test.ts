@@ -1,7 +1,8 @@
 // The scripted model: what a script answers becomes a whole response, the same one every time.
 import { describe, expect, it } from 'vitest'
 import { ModelError } from '../../src/agent/errors.ts'
-import type { ModelCallContext, ModelDelta, ModelRequest } from '../../src/agent/model.ts'
+import type { ModelCallContext, ModelRequest } from '../../src/agent/model.ts'
+import type { ModelDelta } from '../../src/session/deltas.ts'
 import { NO_USAGE } from '../../src/session/content.ts'
 import { scripted, toolUse } from '../../src/testing/scripted.ts'
 

@@ -22,7 +22,7 @@ const QUERY_TIMEOUT_MS = 5_000
 const POLL_STORE_MS = 1_000
 /** … and if notifications of other sessions arrive: then polling only has to replace one that was lost. */
 const POLL_TALKING_STORE_MS = 5_000
-const TALKS_WITHIN_MS = 10_000
+export const TALKS_WITHIN_MS = 10_000
 /** How long a follower waits for the store before it asks the workflow. */
 export const STORE_PATIENCE_MS = 1_000
 /** How often the workflow is asked while the store is away. */
@@ -75,15 +75,24 @@ export async function* allEvents(source: EventSource, after = 0): AsyncGenerator
   }
 }
 
+/** A look at the store: the events above `after`, and more where a follower wants it. */
+export interface Looked {
+  events: SessionEvent[]
+  /** There is more to be read at once. */
+  more?: boolean
+  /** The longest wait until the next look. */
+  withinMs?: number
+}
+
 /**
  * Reads the store for a follower, whom one that hangs must not hold up: a read that takes long is left to end by itself, and until then
  * the store counts as away. Undefined: it is, or there is none.
  */
-function impatientReader(source: EventSource): (after: number) => Promise<SessionEvent[] | undefined> {
+function impatientReader<L>(source: EventSource, look: (store: Store) => Promise<L>): () => Promise<L | undefined> {
   let slow = false
-  return async (after) => {
+  return async () => {
     if (slow) return undefined
-    const reading = readStored(source, (store) => store.events(source.sessionId, { after })).finally(() => {
+    const reading = readStored(source, look).finally(() => {
       slow = false
     })
     const read = await inTime(reading, STORE_PATIENCE_MS)
@@ -143,13 +152,33 @@ export async function* followBatches(
   signal: AbortSignal,
   which?: Watched,
 ): AsyncGenerator<SessionEvent[]> {
+  const { sessionId } = source
+  const look = async (store: Store, cursor: number): Promise<Looked> => ({ events: await store.events(sessionId, { after: cursor }) })
+  for await (const { events } of follow(source, { after, signal, bells: [which ?? 'everything'], look })) yield events
+}
+
+/** What a follower wants to know, and of what it is told at once. */
+export interface Following<L extends Looked> {
+  after: number
+  signal: AbortSignal
+  bells: readonly Watched[]
+  look(store: Store, after: number): Promise<L>
+  /** Whether a look without events has something for the follower. Default: it has not. */
+  hasMore?(looked: L): boolean
+}
+
+/** Looks at the store, or where that is away or behind at the workflow, as often as there may be something new. */
+export async function* follow<L extends Looked>(
+  source: EventSource,
+  { after, signal, bells, look, hasMore }: Following<L>,
+): AsyncGenerator<{ events: SessionEvent[]; looked: L | undefined }> {
   const { store, sessionId } = source
   const bell = startBell(signal)
-  const unwatch = store?.watch(sessionId, bell.ring, which)
-  const askStore = impatientReader(source)
+  const unwatch = bells.map((which) => store?.watch(sessionId, bell.ring, which))
   let cursor = after
+  const ask = impatientReader(source, (from) => look(from, cursor))
   let doubtAfter = DOUBT_STORE_AFTER_MS
-  /** When an event of the session last arrived, or its workflow was last queried. */
+  /** When something of the session last arrived, or its workflow was last queried. */
   let heardAt = performance.now()
   const isDoubtful = (): boolean => {
     const after = store?.hasHeardWithin(DOUBT_STORE_AFTER_MS) ? Math.max(doubtAfter, DOUBT_TALKING_STORE_AFTER_MS) : doubtAfter
@@ -158,23 +187,25 @@ export async function* followBatches(
   const pollMs = (): number => (store?.hasHeardWithin(TALKS_WITHIN_MS) ? POLL_TALKING_STORE_MS : POLL_STORE_MS)
   try {
     while (!signal.aborted) {
-      const fromStore = await askStore(cursor)
-      let events = fromStore ?? []
-      if (events.length > 0) {
+      const looked = await ask()
+      const isNews = looked !== undefined && (looked.events.length > 0 || hasMore?.(looked) === true)
+      let events = looked?.events ?? []
+      if (isNews) {
         heardAt = performance.now()
         doubtAfter = DOUBT_STORE_AFTER_MS
-      } else if (fromStore === undefined || isDoubtful()) {
+      } else if (looked === undefined || isDoubtful()) {
         events = await queryLive(source, cursor).catch(() => [])
         heardAt = performance.now()
         doubtAfter = events.length > 0 ? DOUBT_STORE_AFTER_MS : Math.min(doubtAfter * 2, DOUBT_AT_MOST_MS)
       }
       const batch = events.filter((event) => event.seq > cursor)
       cursor = batch.at(-1)?.seq ?? cursor
-      if (batch.length > 0 && !signal.aborted) yield batch
-      if (events.length === 0) await bell.wait(fromStore === undefined ? POLL_WORKFLOW_MS : pollMs())
+      if ((batch.length > 0 || isNews) && !signal.aborted) yield { events: batch, looked }
+      if (events.length > 0 || looked?.more) continue
+      await bell.wait(looked === undefined ? POLL_WORKFLOW_MS : Math.min(looked.withinMs ?? pollMs(), pollMs()))
     }
   } finally {
-    unwatch?.()
+    for (const end of unwatch) end?.()
     bell.close()
   }
 }

@@ -16,10 +16,12 @@ export type RunEnd = Exclude<RunSettled, RunWaiting>
 
 /** Watches for one message's run. */
 export interface RunWatch {
-  /** Takes the next events; gives how the run has settled, once it has, and the index of the event that says so. */
-  take(events: readonly SessionEvent[]): { settled: RunEnd; at: number } | undefined
+  /** Takes the next events; gives how the run has settled, once it has, and the event that says so. */
+  take(events: readonly SessionEvent[]): { settled: RunEnd; seq: number } | undefined
   /** Whether, by the events so far, the run waits for somebody; by `state`, where one is given. */
   waiting(state?: SessionState): RunWaiting | undefined
+  /** The run's number; undefined: no run has taken the message yet. */
+  run(): number | undefined
   /** How the run stands by the events so far: a sentence. */
   standing(): string
 }
@@ -59,11 +61,11 @@ export function watchRun(messageId: string): RunWatch {
 
   return {
     take(events) {
-      let end: { settled: RunEnd; at: number } | undefined
-      for (const [at, event] of events.entries()) {
+      let end: { settled: RunEnd; seq: number } | undefined
+      for (const event of events) {
         const settled = settledBy(event)
         foldIn(event)
-        if (settled) end ??= { settled, at }
+        if (settled) end ??= { settled, seq: event.seq }
         // A run that is started again from its messages has not settled after all.
         else if (event.type === 'recovery_started' && event.run === run && event.strategy !== 'abandon') {
           end = undefined
@@ -75,6 +77,7 @@ export function watchRun(messageId: string): RunWatch {
       return end
     },
     waiting: (state) => waitingRun(state ? withCallsOf(watched, state) : watched, run),
+    run: () => run,
     standing,
   }
 

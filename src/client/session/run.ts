@@ -8,6 +8,7 @@ import { type RunEnd, type RunWatch, watchRun } from './run-watch.ts'
 import { type EventSource, followBatches, STORE_PATIENCE_MS } from './events.ts'
 import type { RunHandle, RunResult, WaitOptions } from '../types.ts'
 import type { Watched } from '../../store/store.ts'
+import { watchBatches } from './watch.ts'
 import { checkWait } from './options.ts'
 import type { RunWaiting } from './waiting.ts'
 
@@ -35,8 +36,21 @@ export function runHandle(source: EventSource, messageId: string, after?: number
     const signal = options.signal ?? new AbortController().signal
     for await (const batch of followBatches(source, await begin(), signal)) {
       const end = watch.take(batch)
-      yield* end ? batch.slice(0, end.at + 1) : batch
+      yield* end ? batch.filter(({ seq }) => seq <= end.seq) : batch
       if (end) return
+    }
+  }
+
+  async function* stream(options: { signal?: AbortSignal } = {}): ReturnType<RunHandle['stream']> {
+    const watch = watchRun(messageId)
+    const signal = options.signal ?? new AbortController().signal
+    for await (const batch of watchBatches(source, await begin(), signal)) {
+      const end = watch.take(batch.flatMap((item) => (item.type === 'event' ? [item.event] : [])))
+      for (const item of batch) {
+        if (item.type === 'status') continue
+        if (item.type === 'event' || item.run === watch.run()) yield item
+        if (item.type === 'event' && item.event.seq === end?.seq) return
+      }
     }
   }
 
@@ -104,7 +118,7 @@ export function runHandle(source: EventSource, messageId: string, after?: number
     }
   }
 
-  return { sessionId, messageId, result, settled, events }
+  return { sessionId, messageId, result, settled, events, stream }
 }
 
 /** Rejects with the signal's reason when it aborts. */

@@ -35,6 +35,7 @@ import { allEvents, type EventSource, followBatches, readEvents, readMessages } 
 import { readRunReport } from './run-report.ts'
 import { readState } from './state.ts'
 import { checkReading, readMoments, readSlice } from './slice.ts'
+import { watchBatches } from './watch.ts'
 import { readReport } from './status.ts'
 import type { RunHandle, SendOptions, SessionHandle } from '../types.ts'
 import { defined } from '../../session/defined.ts'
@@ -161,6 +162,13 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
         return
       }
       yield* allEvents(source, after)
+    },
+    async *watch({ after = 0, signal } = {}) {
+      for await (const batch of watchBatches(source, after, signal ?? new AbortController().signal)) {
+        yield* batch
+        const last = batch.findLast((item) => item.type === 'event')
+        if (last?.event.type === 'session_closed') return
+      }
     },
     resume: () => ask(asked, UPDATES.resume),
     checkpoint: (reason, { by } = {}) => request(UPDATES.checkpoint, { reason, ...defined({ by }) }),

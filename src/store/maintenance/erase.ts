@@ -41,6 +41,7 @@ const CONTENT = [
   'slices',
   'commits',
   'blobs',
+  'deltas',
 ] as const
 
 /** In one transaction, deletes the session's rows and leaves a tombstone and an audit row; null for a session that never existed. */

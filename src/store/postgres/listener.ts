@@ -2,10 +2,15 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Client } from 'pg'
 import type { Logger } from '../../agent/tool.ts'
-import { bellOf, bellsIn, newsBellOf } from './notifier.ts'
+import { bellOf, bellsIn, liveBellOf, newsBellOf } from './notifier.ts'
 
-/** All commits, or only those with more than the steps of a run: its start, its end, a request to a person. */
-export type Watched = 'everything' | 'news'
+/**
+ * All commits of events, or only those with more than the steps of a run (its start, its end, a request to a person), or what a model is
+ * saying.
+ */
+export type Watched = 'everything' | 'news' | 'live'
+
+const BELL_OF = { everything: bellOf, news: newsBellOf, live: liveBellOf } satisfies Record<Watched, (key: string) => string>
 
 /** The shared listener. */
 export interface Listener {
@@ -110,7 +115,7 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
       if (closed) return () => {}
       // A separate function per watcher, because the same `wake` may be passed twice.
       const own = (): void => wake()
-      const bell = which === 'news' ? newsBellOf(key) : bellOf(key)
+      const bell = BELL_OF[which](key)
       const wakes = watchers.get(bell) ?? new Set()
       watchers.set(bell, wakes.add(own))
       if (client) clearTimeout(timer)

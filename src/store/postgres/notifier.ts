@@ -28,6 +28,17 @@ export function newsBellOf(key: string): string {
   return shortHash(`news\n${key}`)
 }
 
+/** The hash that a notification carries when a model has said more. */
+export function liveBellOf(key: string): string {
+  return shortHash(`live\n${key}`)
+}
+
+/** Hashes as the payloads of notifications. */
+export function bellsFor(hashes: Iterable<string>): string[] {
+  const all = [...hashes]
+  return Array.from({ length: Math.ceil(all.length / BELLS) }, (_, n) => all.slice(n * BELLS, (n + 1) * BELLS).join(' '))
+}
+
 /** The hashes in a notification. */
 export function bellsIn(payload: string): string[] {
   return payload.split(' ')
@@ -43,10 +54,10 @@ export function notifierOn(database: Pick<Database, 'query'>, channel: string, l
 
   async function send(): Promise<void> {
     while (rung.size > 0) {
-      const bells = [...rung]
+      const payloads = bellsFor(rung)
       rung.clear()
       try {
-        for (let at = 0; at < bells.length; at += BELLS) await notify(bells.slice(at, at + BELLS))
+        for (const payload of payloads) await notify(payload)
       } catch (err) {
         logger?.debug({ err }, 'a notification could not be sent; watchers poll')
       }
@@ -66,8 +77,8 @@ export function notifierOn(database: Pick<Database, 'query'>, channel: string, l
   }
 
   /** A lost notification does no harm, so the commit need not wait for the disk while it holds the lock. */
-  async function notify(bells: readonly string[]): Promise<void> {
-    await database.query(`select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`, [channel, bells.join(' ')])
+  async function notify(payload: string): Promise<void> {
+    await database.query(`select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`, [channel, payload])
   }
 
   return {

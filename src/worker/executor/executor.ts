@@ -13,6 +13,7 @@ import type { Json } from '../../session/json.ts'
 import type { Reservation } from '../../session/reservation.ts'
 import type { Channel } from '../channel.ts'
 import type { FromExecutor, Holding, ToExecutor } from '../protocol.ts'
+import { type AnswerStream, streamAnswer } from './answer-stream.ts'
 import { orchestratorLine } from './line.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -49,6 +50,7 @@ interface Held {
   reserved?: Reservation
   streamed?: number
   answer?: ModelAnswer
+  said?: AnswerStream
   outcome?: Outcome
   /** How long an outcome is still kept while an orchestrator is connected. Without one, it is kept. */
   keepMs: number
@@ -146,6 +148,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
         order.input,
       ),
     )
+    one.said?.end()
     one.outcome = outcome
     line.post({ type: 'done', job, outcome })
     if (!ownProcess) held.delete(job)
@@ -173,7 +176,12 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
         await confirmed(() => line.ask({ ask: 'reserve', job, reservation }), one.stop.signal)
       },
       streamed: reportStreamed(job, one),
+      delta(piece) {
+        one.said ??= streamAnswer((part) => line.post({ type: 'deltas', job, part }))
+        one.said.add(piece)
+      },
       answered(answer) {
+        one.said?.end()
         one.answer = answer
         line.post({ type: 'answered', job, answer })
       },
@@ -196,12 +204,13 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
   }
 
   function holdings(): Holding[] {
-    return [...held].map(([job, { order, begun, entered, progress, reserved, streamed, answer, outcome }]) => ({
+    return [...held].map(([job, { order, begun, entered, progress, reserved, streamed, said, answer, outcome }]) => ({
       job,
       order,
       begun,
       ...(entered && { entered: { agoMs: Date.now() - entered.at, timeoutMs: entered.timeoutMs } }),
       ...defined({ progress, reserved, streamed, answer }),
+      ...(said && !outcome && { said: said.soFar() }),
       ...(outcome && { outcome }),
     }))
   }

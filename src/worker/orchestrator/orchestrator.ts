@@ -16,6 +16,7 @@ import type { Channel } from '../channel.ts'
 import { adoptionBy } from './adoption.ts'
 import { ACTIVATION_TIMEOUT, workflowCode } from './bundle.ts'
 import { eventsFrom } from './events-along.ts'
+import { deltaWriter } from './delta-writer.ts'
 import { detailsBy } from './details.ts'
 import { dispatcherTo } from './dispatch.ts'
 import { memoryLog } from './event-log.ts'
@@ -100,7 +101,9 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
   const { kill, onDrained, onReady, onJob, onDeath } = parts
   const worker = `${hostname()}:${process.pid}`
   const gates = keepGates({ store, executors: () => pool.executors(), logger, worker })
+  const deltas = deltaWriter(store, logger)
   const pool = startPool({
+    deltas,
     eventsFor: eventsFrom(log),
     answerRequest: requestsOver(reader, shelf, gates, client),
     onRefused: (key, forMs) => gates.refused(key, forMs),
@@ -174,6 +177,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
       endWatch()
       gates.end()
       await flusher.idle()
+      await deltas.settle()
     },
   }
 }

@@ -7,6 +7,7 @@ import type { SliceSnapshot } from '../../session/slices.ts'
 import type { Channel } from '../channel.ts'
 import type { FromExecutor, Holding, KillReason, ToExecutor } from '../protocol.ts'
 import { type Assignment, type AssignmentEnd, causeOfDeath, type Executor, heardOf, newExecutor, takesJobs, viewKey } from './executors.ts'
+import type { DeltaWriter } from './delta-writer.ts'
 import type { EventsFor } from './events-along.ts'
 import { startQuarantine } from './quarantine.ts'
 import type { AnswerRequest } from './requests.ts'
@@ -27,6 +28,8 @@ export interface PoolNeeds {
   onRefused?(key: string, forMs: number): void
   /** Takes what slices are at checkpoints. */
   onSnapshots?(sessionId: string, snapshots: readonly SliceSnapshot[]): void
+  /** Takes what the model of a job says, and that the job has ended. */
+  deltas?: Pick<DeltaWriter, 'said' | 'ended'>
   /** Makes the parent kill the executor; absent if executors have no process of their own. */
   kill?(executor: number, why: KillReason): void
   /** An executor that must end no longer holds any job. */
@@ -124,6 +127,7 @@ export function startPool(needs: PoolNeeds): Pool {
       executor,
       held.map(({ order }) => order),
     )
+    for (const { id } of held) needs.deltas?.ended(id)
     for (const one of held)
       one.settle({ end: 'died', isAccepted: one.isAccepted, cause: causeOfDeath(executor, one), worker: executor.worker })
   }
@@ -153,6 +157,9 @@ export function startPool(needs: PoolNeeds): Pool {
       case 'streamed':
         assignment.streamed = message.tokens
         return
+      case 'deltas':
+        needs.deltas?.said(assignment.id, assignment.order, message.part)
+        return
       case 'answered':
         assignment.answer = message.answer
         return
@@ -163,6 +170,7 @@ export function startPool(needs: PoolNeeds): Pool {
 
   function end(executor: Executor, assignment: Assignment, how: AssignmentEnd): void {
     if (!executor.assignments.delete(assignment.id)) return
+    needs.deltas?.ended(assignment.id)
     assignment.settle(how)
     quarantine.ended(assignment.order, how.end === 'done')
     finishDraining(executor)
@@ -220,9 +228,10 @@ export function startPool(needs: PoolNeeds): Pool {
     return placed
   }
 
-  function keep(executor: Executor, { job: id, entered, streamed, answer, outcome }: Holding, job: Given): Placed {
+  function keep(executor: Executor, { job: id, entered, streamed, said, answer, outcome }: Holding, job: Given): Placed {
     const since = entered && { entered: { at: Date.now() - entered.agoMs, timeoutMs: entered.timeoutMs } }
     const placed = place(executor, { id, ...job, isAccepted: true, ...since, ...defined({ streamed, answer }) })
+    if (said) needs.deltas?.said(id, job.order, said)
     if (outcome) end(executor, placed.assignment, { end: 'done', outcome })
     return placed
   }

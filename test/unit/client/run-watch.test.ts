@@ -74,7 +74,7 @@ describe('the run of a message', () => {
           const batch = events.slice(from, from + size)
           const end = watch.take(batch)
           if (!end) continue
-          const last = batch[end.at]
+          const last = batch.find(({ seq }) => seq === end.seq)
           // Read piece by piece, a failure may be told before its run is restarted; a completion never is.
           if (end.settled.status === 'completed') expect(last).toMatchObject({ type: 'run_completed', run: end.settled.run })
           return

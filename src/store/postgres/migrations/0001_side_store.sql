@@ -451,6 +451,21 @@ create table {schema}.slices (
 );
 create index slices_by_name on {schema}.slices (slice, created_at desc);
 
+-- What models are saying now: parts of answers that are not recorded yet. Not logged, so a crash of Postgres empties it; deleted once the
+-- answer is recorded.
+create unlogged table {schema}.deltas (
+  session_id text not null,
+  seq bigint not null,                      -- of the last event that the model call has seen
+  attempt integer not null,
+  begun_at bigint not null,                 -- milliseconds since 1970, by the clock of the executor
+  until integer not null,                   -- position behind the part: characters, and one for each tool's name
+  from_position integer not null,
+  run integer not null,
+  turn integer not null,
+  pieces json not null,
+  primary key (session_id, seq, attempt, begun_at, until)
+);
+
 -- Providers that refused a call and asked to wait: their calls wait on all workers.
 create table {schema}.gates (
   key text primary key,                     -- provider and account

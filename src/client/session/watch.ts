@@ -1,0 +1,57 @@
+// A session as it happens: its events, and what its model is saying now.
+import type { SessionStatus } from '../../session/events.ts'
+import { startWatching, type WatchItem } from '../../session/watching.ts'
+import type { DeltaPart } from '../../session/deltas.ts'
+import type { Store } from '../../store/store.ts'
+import { type EventSource, follow, type Looked, STORE_PATIENCE_MS, TALKS_WITHIN_MS } from './events.ts'
+import { inTime } from './in-time.ts'
+
+/** How often a running session is looked at whose notifications do not arrive, as behind a pooler. */
+const POLL_RUNNING_MS = 100
+/** As many parts as the store gives at once. */
+const FULL_PAGE = 500
+
+interface LookedLive extends Looked {
+  parts: DeltaPart[]
+  /** Of the same moment as the parts, if the events are not behind it. */
+  status?: SessionStatus
+}
+
+/** What happens in the session after event `after`, in batches, until `signal` aborts. */
+export async function* watchBatches(source: EventSource, after: number, signal: AbortSignal): AsyncGenerator<WatchItem[]> {
+  const { sessionId, store } = source
+  const watching = startWatching(after, await lastCallEnd(source, after))
+  let lastStatus: SessionStatus | undefined
+
+  async function look(from: Store, cursor: number): Promise<LookedLive> {
+    const live = await from.live(sessionId, watching.cursor)
+    const events = live.head > cursor ? await from.events(sessionId, { after: cursor }) : []
+    // The parts belong to a moment; what came before it comes first.
+    if ((events.at(-1)?.seq ?? cursor) < live.head) return { events, parts: [], more: true }
+    const isSilent = live.status === 'running' && store?.hasHeardWithin(TALKS_WITHIN_MS) === false
+    return {
+      events,
+      parts: live.parts,
+      more: live.parts.length >= FULL_PAGE,
+      ...(live.status !== null && { status: live.status }),
+      ...(isSilent && { withinMs: POLL_RUNNING_MS }),
+    }
+  }
+
+  const hasMore = ({ parts, status }: LookedLive): boolean => parts.length > 0 || (status !== undefined && status !== lastStatus)
+  for await (const { events, looked } of follow(source, { after, signal, bells: ['everything', 'live'], look, hasMore })) {
+    const items = watching.events(events)
+    if (looked) items.push(...watching.parts(looked.parts))
+    if (looked?.status !== undefined) {
+      lastStatus = looked.status
+      items.push(...watching.status(looked.status))
+    }
+    if (items.length > 0) yield items
+  }
+}
+
+/** Before this event, no model call goes on. Without the store there is nothing to see of one. */
+async function lastCallEnd({ sessionId, store }: EventSource, after: number): Promise<number> {
+  const found = store?.lastCallEnd(sessionId, after).catch(() => after)
+  return (found && (await inTime(found, STORE_PATIENCE_MS))) ?? after
+}

@@ -1,0 +1,170 @@
+// Writes what models are saying to the side store, for watchers: one statement for all sessions, a few milliseconds apart. A copy is kept of
+// each answer that goes on, because the table does not survive a crash of Postgres.
+import type { CallModelInput } from '../../activities/contract.ts'
+import type { Logger } from '../../agent/tool.ts'
+import type { JobOrder } from '../../jobs/contract.ts'
+import { addDelta, type ModelDelta, withoutFirst } from '../../session/deltas.ts'
+import type { SessionDeltaPart, SessionStream, Store } from '../../store/store.ts'
+import type { AnswerPart } from '../protocol.ts'
+
+/** Writes what the models of a worker say. */
+export interface DeltaWriter {
+  /** A job's model has said more; the position of a part may lie before what is known already. */
+  said(job: string, order: JobOrder, part: AnswerPart): void
+  /** The job has ended, whether its model has answered or not. */
+  ended(job: string): void
+  /** Writes what is left, and deletes what is recorded. Never rejects. */
+  settle(): Promise<void>
+}
+
+/** An answer that a model is giving. */
+interface Stream extends SessionStream {
+  all: ModelDelta[]
+  until: number
+  /** What the next statement saves: the pieces from this position on. */
+  unsaved: ModelDelta[]
+  from: number
+  isStored: boolean
+  endedAt?: number
+}
+
+/** From the beginning of a statement to that of the next one. */
+const BETWEEN_MS = 12
+const FIRST_RETRY_MS = 250
+const LAST_RETRY_MS = 4_000
+const TIDY_MS = 1_000
+/** How long the parts of an answer stay that is never recorded; what is left then is a stray. */
+const GIVE_UP_MS = 10 * 60_000
+/** Until strays are looked for, after the start and while there is something to write. */
+const SWEEP_MS = 90_000
+const GOODBYE_MS = 1_000
+
+/** A writer over a store. */
+export function deltaWriter(store: Pick<Store, 'saveDeltas' | 'tidyDeltas' | 'sweepDeltas'>, logger: Logger): DeltaWriter {
+  const streams = new Map<string, Stream>()
+  /** Streams with something to save. */
+  const due = new Set<Stream>()
+  let writing: Promise<void> | undefined
+  let begunAt = Number.NEGATIVE_INFINITY
+  let failures = 0
+  let isClosing = false
+  let tidying: NodeJS.Timeout | undefined
+  let sweeping: NodeJS.Timeout | undefined
+
+  function wake(): void {
+    writing ??= write().finally(() => {
+      writing = undefined
+      if (due.size > 0 && !isClosing) wake()
+    })
+  }
+
+  async function write(): Promise<void> {
+    const pause = failures > 0 ? Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS) : BETWEEN_MS
+    const waitMs = begunAt + pause - performance.now()
+    if (waitMs > 0 && !isClosing) await new Promise((resolve) => setTimeout(resolve, waitMs).unref())
+    begunAt = performance.now()
+    const saved = [...due]
+    due.clear()
+    const parts = saved.map(partOf)
+    try {
+      await store.saveDeltas(parts)
+      failures = 0
+      for (const stream of saved) stream.isStored = true
+    } catch (err) {
+      if (failures++ === 0) logger.debug({ err }, 'what models say could not be stored; watchers see their answers once they are recorded')
+      // What was stored before may be gone, too.
+      for (const stream of saved) if (stream.endedAt === undefined) rewrite(stream)
+    }
+    tidying ??= later(() => void tidy(), TIDY_MS)
+    sweeping ??= later(() => void sweep(), SWEEP_MS)
+  }
+
+  /** What is new of a stream: it counts as saved. */
+  function partOf(stream: Stream): SessionDeltaPart {
+    const { sessionId, seq, run, turn, attempt, begunAt, from, until, unsaved: pieces } = stream
+    stream.unsaved = []
+    stream.from = until
+    return { sessionId, seq, run, turn, attempt, begunAt, from, until, pieces }
+  }
+
+  function rewrite(stream: Stream): void {
+    stream.unsaved = [...stream.all]
+    stream.from = 0
+    due.add(stream)
+  }
+
+  async function tidy(): Promise<void> {
+    tidying = undefined
+    const stored = [...streams].filter(([, { isStored }]) => isStored)
+    const ended = stored.filter(([, { endedAt }]) => endedAt !== undefined)
+    const going = stored.filter(([, stream]) => stream.endedAt === undefined && !due.has(stream))
+    if (stored.length > 0) {
+      try {
+        const { deleted, emptied } = await store.tidyDeltas({ ended: streamsOf(ended), going: streamsOf(going) })
+        for (const [at, [job]] of ended.entries()) if (deleted.has(at)) streams.delete(job)
+        for (const [at, [, stream]] of going.entries()) if (emptied.has(at)) rewrite(stream)
+        if (due.size > 0) wake()
+      } catch (err) {
+        logger.debug({ err }, 'what models have said could not be deleted; tried again')
+      }
+    }
+    const now = performance.now()
+    for (const [job, { endedAt = now, isStored }] of streams) if (now - endedAt > (isStored ? GIVE_UP_MS : TIDY_MS)) streams.delete(job)
+    if (streams.size > 0 && !isClosing) tidying ??= later(() => void tidy(), TIDY_MS)
+  }
+
+  async function sweep(): Promise<void> {
+    sweeping = undefined
+    try {
+      await store.sweepDeltas()
+    } catch (err) {
+      logger.debug({ err }, 'strays could not be deleted; the next time')
+      sweeping ??= later(() => void sweep(), SWEEP_MS)
+    }
+  }
+  sweeping = later(() => void sweep(), SWEEP_MS)
+
+  function begin(order: JobOrder, { begunAt }: AnswerPart): Stream {
+    const { run, turn, watermark } = order.input as CallModelInput
+    const { ticket, attempt } = order
+    const { sessionId } = ticket
+    const empty = { all: [], until: 0, unsaved: [], from: 0, isStored: false }
+    return { sessionId, seq: watermark.seq, run, turn, attempt: attempt.number, begunAt, ...empty }
+  }
+
+  return {
+    said(job, order, part) {
+      let stream = streams.get(job)
+      if (!stream) streams.set(job, (stream = begin(order, part)))
+      for (const piece of withoutFirst(part.pieces, stream.until - part.from)) {
+        addDelta(stream.all, piece)
+        addDelta(stream.unsaved, piece)
+      }
+      stream.until = Math.max(stream.until, part.until)
+      due.add(stream)
+      wake()
+    },
+    ended(job) {
+      const stream = streams.get(job)
+      if (stream) stream.endedAt ??= performance.now()
+    },
+    async settle() {
+      isClosing = true
+      clearTimeout(tidying)
+      clearTimeout(sweeping)
+      const rest = async (): Promise<void> => {
+        await writing
+        await tidy()
+      }
+      await Promise.race([rest(), new Promise((resolve) => setTimeout(resolve, GOODBYE_MS).unref())])
+    },
+  }
+}
+
+function streamsOf(streams: readonly (readonly [string, Stream])[]): SessionStream[] {
+  return streams.map(([, { sessionId, seq, run, turn, attempt, begunAt }]) => ({ sessionId, seq, run, turn, attempt, begunAt }))
+}
+
+function later(what: () => void, ms: number): NodeJS.Timeout {
+  return setTimeout(what, ms).unref()
+}
