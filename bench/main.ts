@@ -11,6 +11,7 @@ const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<vo
   lists: () => import('./lists.ts'),
   store: () => import('./store.ts'),
   flushes: () => import('./flushes.ts'),
+  stream: () => import('./stream.ts'),
 }
 
 // What is measured prints nothing.

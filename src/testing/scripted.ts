@@ -35,10 +35,11 @@ export function scripted(
       }
       const response = responseOf(await answer(request, { ...ctx, onDelta }), name)
       ctx.signal.throwIfAborted()
-      if (!hasStreamed) for (const [index, block] of response.content.entries()) {
-        const delta = deltaOf(block, index)
-        if (delta) ctx.onDelta(delta)
-      }
+      if (!hasStreamed)
+        for (const [index, block] of response.content.entries()) {
+          const delta = deltaOf(block, index)
+          if (delta) ctx.onDelta(delta)
+        }
       return {
         stopReason: response.content.some((block) => block.type === 'tool_use') ? 'tool_use' : 'end_turn',
         usage: NO_USAGE,

@@ -49,8 +49,8 @@ export type FromExecutor =
   | { type: 'progress'; job: string; value: Json }
   /** So many tokens of the model's answer have come, of a call under a budget. */
   | { type: 'streamed'; job: string; tokens: number }
-  /** What a model has said since the last part. */
-  | { type: 'deltas'; job: string; part: AnswerPart }
+  /** What models have said since their last parts. */
+  | { type: 'deltas'; parts: { job: string; part: AnswerPart }[] }
   /** The model's answer is complete; its calls are being resolved. */
   | { type: 'answered'; job: string; answer: ModelAnswer }
   | { type: 'done'; job: string; outcome: Outcome }

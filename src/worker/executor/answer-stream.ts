@@ -1,69 +1,74 @@
-// What a model says while it says it: passed on in parts, the first piece at once. All of it is kept, for an orchestrator that comes later.
+// What models say while they say it: passed on in parts, those of all jobs together, the first piece at once. All of it is kept until the job
+// has ended, for an orchestrator that comes later.
 import { addDelta, type ModelDelta, sizeOf } from '../../session/deltas.ts'
 import type { AnswerPart } from '../protocol.ts'
 
 /** The answer of one attempt of a model call. */
 export interface AnswerStream {
   add(piece: ModelDelta): void
-  /** Passes on what is left; later pieces are dropped. */
+  /** The answer is complete, or broken off: later pieces are dropped. */
   end(): void
   /** Everything up to now; it counts as passed on. */
   soFar(): AnswerPart
 }
 
-/** Between two parts: together with the pause of the orchestrator's writer, a piece is at most so much later at a watcher. */
+/** Between two messages: with the pause of the orchestrator's writer, it is what a piece waits for at most on its way to a watcher. */
 const BETWEEN_MS = 8
 /** A longer answer is not streamed to its end: it arrives when it is recorded. */
 const MOST_CHARACTERS = 4_000_000
 
-/** A stream that begins with the first piece. */
-export function streamAnswer(post: (part: AnswerPart) => void): AnswerStream {
-  const begunAt = Date.now()
-  const all: ModelDelta[] = []
-  let unsent: ModelDelta[] = []
-  let sentUntil = 0
-  let until = 0
+/** The streams of an executor. */
+export function answerStreams(post: (parts: { job: string; part: AnswerPart }[]) => void): (job: string) => AnswerStream {
+  /** What is new, by job. */
+  const due = new Map<string, () => AnswerPart>()
   let timer: NodeJS.Timeout | undefined
-  let hasEnded = false
 
   function send(): void {
-    if (unsent.length === 0) return
-    post({ begunAt, from: sentUntil, until, pieces: unsent })
-    unsent = []
-    sentUntil = until
-  }
-
-  function pause(): void {
+    const parts = [...due].map(([job, take]) => ({ job, part: take() }))
+    due.clear()
+    post(parts)
     timer = setTimeout(() => {
       timer = undefined
-      if (unsent.length === 0) return
-      send()
-      pause()
+      if (due.size > 0) send()
     }, BETWEEN_MS)
   }
 
-  return {
-    add(piece) {
-      if (hasEnded || until + sizeOf(piece) > MOST_CHARACTERS) {
-        hasEnded = true
-        return
-      }
-      addDelta(all, piece)
-      addDelta(unsent, piece)
-      until += sizeOf(piece)
-      if (timer) return
-      send()
-      pause()
-    },
-    end() {
-      clearTimeout(timer)
-      send()
-      hasEnded = true
-    },
-    soFar() {
+  return (job) => {
+    const begunAt = Date.now()
+    const all: ModelDelta[] = []
+    let unsent: ModelDelta[] = []
+    let from = 0
+    let until = 0
+    let hasEnded = false
+
+    function take(): AnswerPart {
+      const part = { begunAt, from, until, pieces: unsent }
       unsent = []
-      sentUntil = until
-      return { begunAt, from: 0, until, pieces: [...all] }
-    },
+      from = until
+      return part
+    }
+
+    return {
+      add(piece) {
+        hasEnded ||= until + sizeOf(piece) > MOST_CHARACTERS
+        if (hasEnded) return
+        addDelta(all, piece)
+        addDelta(unsent, piece)
+        until += sizeOf(piece)
+        due.set(job, take)
+        if (!timer) send()
+      },
+      end() {
+        hasEnded = true
+        // Its end is told next.
+        if (due.has(job)) post([{ job, part: take() }])
+        due.delete(job)
+      },
+      soFar() {
+        due.delete(job)
+        take()
+        return { begunAt, from: 0, until, pieces: [...all] }
+      },
+    }
   }
 }

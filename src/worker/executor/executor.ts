@@ -13,7 +13,7 @@ import type { Json } from '../../session/json.ts'
 import type { Reservation } from '../../session/reservation.ts'
 import type { Channel } from '../channel.ts'
 import type { FromExecutor, Holding, ToExecutor } from '../protocol.ts'
-import { type AnswerStream, streamAnswer } from './answer-stream.ts'
+import { type AnswerStream, answerStreams } from './answer-stream.ts'
 import { orchestratorLine } from './line.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -70,6 +70,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
     },
     logger,
   )
+  const streamOf = answerStreams((parts) => line.post({ type: 'deltas', parts }))
   let shut: ReadonlySet<string> = new Set()
   const byName = new Map(agents.map((agent) => [agent.name, agent]))
   const needs: JobNeeds = {
@@ -177,7 +178,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
       },
       streamed: reportStreamed(job, one),
       delta(piece) {
-        one.said ??= streamAnswer((part) => line.post({ type: 'deltas', job, part }))
+        one.said ??= streamOf(job)
         one.said.add(piece)
       },
       answered(answer) {

@@ -138,6 +138,7 @@ export function startPool(needs: PoolNeeds): Pool {
     if (message.type === 'request') return void needs.answerRequest(executor, message)
     if (message.type === 'refused') return needs.onRefused?.(message.key, message.forMs)
     if (message.type === 'snapshots') return needs.onSnapshots?.(message.sessionId, message.snapshots)
+    if (message.type === 'deltas') return takeDeltas(executor, message.parts)
     const assignment = executor.assignments.get(message.job)
     // Withdrawn or stopped: nobody waits for it.
     if (!assignment)
@@ -157,14 +158,18 @@ export function startPool(needs: PoolNeeds): Pool {
       case 'streamed':
         assignment.streamed = message.tokens
         return
-      case 'deltas':
-        needs.deltas?.said(assignment.id, assignment.order, message.part)
-        return
       case 'answered':
         assignment.answer = message.answer
         return
       case 'done':
         return end(executor, assignment, { end: 'done', outcome: message.outcome })
+    }
+  }
+
+  function takeDeltas({ assignments }: Executor, parts: (FromExecutor & { type: 'deltas' })['parts']): void {
+    for (const { job, part } of parts) {
+      const assignment = assignments.get(job)
+      if (assignment) needs.deltas?.said(job, assignment.order, part)
     }
   }
 

@@ -1,0 +1,151 @@
+// `npm run bench -- stream`: how long a word takes from a model's `onDelta` to a watcher, with many streams at once; beside it, the same words
+// by one notification of Postgres each.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { loadavg } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { Pawl } from 'pawl/client'
+import { startStack } from 'pawl/testing'
+import { superviseWorkers } from 'pawl/worker'
+import pg from 'pg'
+import { cpuByPart } from './proc.ts'
+import { quantile } from './statistics.ts'
+import { now, type StreamOrder } from './stream/clock.ts'
+
+const TASK_QUEUE = 'bench-stream'
+const here = (name: string): string => fileURLToPath(new URL(`./stream/${name}`, import.meta.url))
+
+/** Milliseconds that each word took, and that the first one of each stream took; CPU by process, as a part of one core. */
+interface Measured {
+  words: number[]
+  first: number[]
+  expected: number
+  cores: Map<string, number>
+}
+
+/** Runs the benchmark. */
+export async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      streams: { type: 'string', default: '100' },
+      words: { type: 'string', default: '500' },
+      'per-second': { type: 'string', default: '50' },
+      'first-after': { type: 'string', default: '300' },
+      executors: { type: 'string', default: '2' },
+      floor: { type: 'boolean', default: true },
+    },
+    allowNegative: true,
+  })
+  const order: StreamOrder = {
+    words: Number(values.words),
+    perSecond: Number(values['per-second']),
+    firstAfterMs: Number(values['first-after']),
+  }
+  const stack = await startStack()
+  const { temporalAddress: address, namespace, databaseUrl } = stack
+  const supervisor = await superviseWorkers({
+    module: here('agent.ts'),
+    processes: Number(values.executors),
+    temporal: { address, namespace },
+    taskQueue: TASK_QUEUE,
+    postgres: databaseUrl,
+  })
+  await supervisor.ready()
+  const pawl = await Pawl.connect({ temporal: { address, namespace }, taskQueue: TASK_QUEUE, postgres: databaseUrl })
+  const database = new pg.Client(databaseUrl)
+  await database.connect()
+  try {
+    await overPawl(pawl, 5, { ...order, words: 20 })
+    for (const streams of values.streams.split(',').map(Number)) {
+      const before = await workOf(database)
+      say(`${streams} streams`, await overPawl(pawl, streams, order), order)
+      const after = await workOf(database)
+      console.log(
+        `       Postgres: ${((after.commits - before.commits) / (order.words / order.perSecond)).toFixed(0)} transactions/s; ${await leftIn(database)} parts left`,
+      )
+      if (values.floor) say('  floor', await overNotifications(databaseUrl, streams, order), order)
+    }
+    console.log(`load average ${loadavg()[0]?.toFixed(1)}`)
+  } finally {
+    await database.end()
+    await pawl.close()
+    await supervisor.shutdown()
+    await stack.stop()
+  }
+}
+
+async function overPawl(pawl: Pawl, streams: number, order: StreamOrder): Promise<Measured> {
+  const words: number[] = []
+  const first: number[] = []
+  return measured({ words, first, expected: streams * order.words }, order, async () => {
+    await Promise.all(
+      Array.from({ length: streams }, async () => {
+        // Sessions are not opened all in one moment.
+        await sleep(Math.random() * 2_000)
+        const run = await pawl.session(undefined, { agent: 'speaker' }).send(JSON.stringify(order))
+        let said = ''
+        let count = 0
+        for await (const item of run.stream()) {
+          if (item.type !== 'delta' || item.delta.type !== 'text') continue
+          const arrivedAt = now()
+          const times = (said + item.delta.text).split(' ')
+          said = times.pop() ?? ''
+          for (const time of times) {
+            if (count++ === 0) first.push(arrivedAt - Number(time))
+            words.push(arrivedAt - Number(time))
+          }
+        }
+      }),
+    )
+  })
+}
+
+async function overNotifications(databaseUrl: string, streams: number, order: StreamOrder): Promise<Measured> {
+  const words: number[] = []
+  const listener = new pg.Client(databaseUrl)
+  await listener.connect()
+  listener.on('notification', ({ payload }) => words.push(now() - Number(payload)))
+  await listener.query('listen floor')
+  try {
+    return await measured({ words, first: [], expected: streams * order.words }, order, async () => {
+      const args = ['--import', 'tsx', here('floor-worker.ts'), databaseUrl, String(streams), JSON.stringify(order)]
+      await once(spawn(process.execPath, args, { stdio: 'inherit' }), 'exit')
+      await sleep(500)
+    })
+  } finally {
+    await listener.end()
+  }
+}
+
+async function measured(into: Omit<Measured, 'cores'>, { words, perSecond }: StreamOrder, work: () => Promise<unknown>): Promise<Measured> {
+  const before = await cpuByPart()
+  await work()
+  const after = await cpuByPart()
+  const ms = (words / perSecond) * 1_000
+  return { ...into, cores: new Map([...after].map(([part, used]) => [part, (used - (before.get(part) ?? 0)) / ms])) }
+}
+
+async function workOf(database: pg.Client): Promise<{ commits: number }> {
+  await database.query('select pg_stat_force_next_flush()')
+  const { rows } = await database.query('select xact_commit from pg_stat_database where datname = current_database()')
+  return { commits: Number(rows[0]?.xact_commit) }
+}
+
+/** Once those that wrote them have had the time to delete them. */
+async function leftIn(database: pg.Client): Promise<number> {
+  await sleep(3_000)
+  const { rows } = await database.query('select count(*) as parts from pawl.deltas')
+  return Number(rows[0]?.parts)
+}
+
+function say(what: string, { words, first, expected, cores }: Measured, { perSecond }: StreamOrder): void {
+  const text = (ms: number): string => `${ms.toFixed(1)} ms`
+  const all = [0.5, 0.9, 0.99].map((q) => `p${q * 100} ${text(quantile(words, q))}`).join(', ')
+  const firsts = first.length > 0 ? `; first word: p50 ${text(quantile(first, 0.5))}, p99 ${text(quantile(first, 0.99))}` : ''
+  console.log(`${what}, ${perSecond} words/s each: ${all}${firsts}; ${((words.length / expected) * 100).toFixed(1)} % of the words seen`)
+  const shown = [...cores].filter(([, part]) => part >= 0.01).map(([part, used]) => `${part} ${used.toFixed(2)}`)
+  console.log(`       cores: ${shown.join(', ')}`)
+}
