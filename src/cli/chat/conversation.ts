@@ -1,10 +1,12 @@
 // A conversation with one agent in the terminal, from its first line to its end.
 import type { SessionHandle, SessionOptions } from '../../client/types.ts'
+import { textOf } from '../../session/content.ts'
 import { PawlError } from '../../session/errors.ts'
 import type { Json } from '../../session/json.ts'
 import { type Command, commandOf, HELP } from './slash-commands.ts'
 import { CliError, describeError } from '../errors.ts'
-import { type Follower, followRuns } from './follow.ts'
+import { type Follower, type FollowOptions, followRuns } from './follow.ts'
+import { type LiveAnswer, liveAnswer } from './live-answer.ts'
 import { lastSeqOf, linesOfEvent, linesOfMessages, linesOfState, note, problem } from './lines.ts'
 import { openScreen, type Screen } from './screen.ts'
 import { paint } from '../terminal.ts'
@@ -166,14 +168,33 @@ function enter(talk: Talk, session: SessionHandle, agent: string, shownUpTo: num
   talk.interrupting = false
   const own = new Set<string>()
   const speakers = { agent, isOwn: (id: string) => own.has(id) }
+  const { screen } = talk
+  const answer = liveAnswer(`${agent} › `, () => screen.columns())
   const follower = followRuns({
     shownUpTo,
-    onEvent: (event) => talk.screen.print(linesOfEvent(event, speakers)),
+    onEvent(event) {
+      if (event.type !== 'model_completed') return screen.print(linesOfEvent(event, speakers))
+      screen.live('')
+      screen.print(answer.complete(textOf(event.content)) ?? linesOfEvent(event, speakers))
+    },
+    ...(screen.interactive && { onLive: (item) => showLive(screen, answer, item) }),
     onSilence: (isSilent) => void saySilence(talk, session, isSilent),
     onError: (error) => fail(talk, error),
   })
   talk.current = { session, agent, follower, own, shown: Promise.resolve() }
   return talk.current
+}
+
+/** Shows the answer in progress. */
+function showLive(screen: Screen, answer: LiveAnswer, item: Parameters<NonNullable<FollowOptions['onLive']>>[0]): void {
+  if (item.type === 'reset') {
+    screen.live('')
+    if (answer.reset()) screen.print([note('(the answer broke off here; it begins again)')])
+  } else if (item.delta.type === 'text') {
+    const { rows, growing } = answer.add(item.delta.text)
+    screen.print(rows)
+    screen.live(growing)
+  }
 }
 
 /** Says what the session waits for, if nothing has come of the message meanwhile. */

@@ -1,6 +1,7 @@
 // Shows the runs of one session as their events become durable: one run after another, each event once.
 import type { RunHandle } from '../../client/types.ts'
 import type { SessionEvent } from '../../session/events.ts'
+import type { WatchItem } from '../../session/watching.ts'
 
 /** How following a run ended. */
 export type Followed = 'answered' | 'failed' | 'left'
@@ -20,6 +21,8 @@ export interface FollowOptions {
   /** `seq` of the last event that is shown already. */
   shownUpTo: number
   onEvent(event: SessionEvent): void
+  /** The model has said more of its answer, or what it has said is void. Default: only complete answers are shown. */
+  onLive?(item: Exclude<WatchItem, { type: 'event' | 'status' }>): void
   /** No event has arrived for a while after the message. `isSilent` returns whether that is still true. */
   onSilence(isSilent: () => boolean): void
   onError(error: unknown): void
@@ -41,9 +44,14 @@ export function followRuns(options: FollowOptions): Follower {
     let silent = true
     const silence = setTimeout(() => options.onSilence(() => silent && !signal.aborted), SILENCE_MS)
     try {
-      for await (const event of run.events({ signal })) {
+      for await (const item of run.stream({ signal })) {
         silent = false
         clearTimeout(silence)
+        if (item.type !== 'event') {
+          options.onLive?.(item)
+          continue
+        }
+        const { event } = item
         // A steering message joins the run that is being shown: its events are shown already.
         if (event.seq <= shown) continue
         shown = event.seq

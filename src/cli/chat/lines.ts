@@ -171,7 +171,11 @@ function userLines(content: string | readonly ContentBlock[]): string[] {
 }
 
 function agentLines(agent: string, text: string): string[] {
-  return text.trim() === '' ? [] : [`${paint(['bold', 'green'], `${agent} ›`)} ${printable(text)}`]
+  return text.trim() === '' ? [] : [`${speakerOf(agent)} ${printable(text)}`]
+}
+
+function speakerOf(agent: string): string {
+  return paint(['bold', 'green'], `${agent} ›`)
 }
 
 function callLines(content: MessageRow['content'], tools: Map<string, string>): string[] {

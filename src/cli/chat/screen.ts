@@ -1,5 +1,5 @@
 // The terminal of a chat: input lines, output lines, Ctrl-C. Also works with a pipe.
-import { clearLine, createInterface, cursorTo } from 'node:readline'
+import { clearScreenDown, createInterface, cursorTo, moveCursor } from 'node:readline'
 
 /** Input and output of a conversation. */
 export interface Screen {
@@ -9,6 +9,10 @@ export interface Screen {
   readonly lines: AsyncIterable<string>
   /** Prints above the line that is being typed. */
   print(lines: readonly string[]): void
+  /** Shows a row above the line that is being typed, until the next one or the next print. Without a person at the terminal, nothing. */
+  live(row: string): void
+  /** How many columns a row has. */
+  columns(): number
   /** Prompts for the next line. */
   prompt(): void
   /** Ends `lines`. */
@@ -35,15 +39,28 @@ export function openScreen(options: { prompt: string; onInterrupt: () => void; o
   const prompt = () => {
     if (interactive && open) reader.prompt(true)
   }
+  let isLive = false
+  /** Moves to where the next line goes: over the live row, if there is one, and the line that is being typed. */
+  const rewind = () => {
+    moveCursor(output, 0, -reader.getCursorPos().rows - (isLive ? 1 : 0))
+    cursorTo(output, 0)
+    clearScreenDown(output)
+    isLive = false
+  }
   return {
     interactive,
+    columns: () => output.columns ?? 80,
+    live(row) {
+      if (!interactive || !open) return
+      rewind()
+      isLive = row !== ''
+      if (isLive) output.write(`${row}\n`)
+      prompt()
+    },
     lines: { [Symbol.asyncIterator]: () => lines },
     print(texts) {
       if (texts.length === 0) return
-      if (interactive) {
-        cursorTo(output, 0)
-        clearLine(output, 0)
-      }
+      if (interactive) rewind()
       for (const text of texts) output.write(`${text}\n`)
       prompt()
     },

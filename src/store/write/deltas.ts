@@ -22,9 +22,6 @@ export interface TidiedDeltas {
   emptied: Set<number>
 }
 
-/** Strays are looked at after so long: the process that wrote them should have deleted them. */
-const STRAY_AFTER_MS = 60_000
-
 /**
  * See `Store.saveDeltas`. The notification is part of the statement: nothing of an unlogged table waits for the disk, so the commit holds the
  * lock of notifications for no longer than one of their own would.
@@ -85,10 +82,7 @@ export async function tidyDeltas(
 
 /** See `Store.sweepDeltas`. */
 export async function sweepDeltas(database: Queryable, schema: Schema): Promise<number> {
-  const rows = await database.query(
-    `delete from ${schema.table('deltas')} as stream where begun_at < $1 and ${isEnded(schema, 'stream')} returning 1 as one`,
-    [Date.now() - STRAY_AFTER_MS],
-  )
+  const rows = await database.query(`delete from ${schema.table('deltas')} as stream where ${isEnded(schema, 'stream')} returning 1 as one`)
   return rows.length
 }
 

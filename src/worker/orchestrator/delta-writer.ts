@@ -35,7 +35,9 @@ const LAST_RETRY_MS = 4_000
 const TIDY_MS = 1_000
 /** How long the parts of an answer stay that is never recorded; what is left then is a stray. */
 const GIVE_UP_MS = 10 * 60_000
-/** Until strays are looked for, after the start and while there is something to write. */
+/** Until strays are looked for: what the orchestrator before this one has left, */
+const FIRST_SWEEP_MS = 5_000
+/** … and while there is something to write, what those of other workers have. */
 const SWEEP_MS = 90_000
 const GOODBYE_MS = 1_000
 
@@ -122,7 +124,7 @@ export function deltaWriter(store: Pick<Store, 'saveDeltas' | 'tidyDeltas' | 'sw
       sweeping ??= later(() => void sweep(), SWEEP_MS)
     }
   }
-  sweeping = later(() => void sweep(), SWEEP_MS)
+  sweeping = later(() => void sweep(), FIRST_SWEEP_MS)
 
   function begin(order: JobOrder, { begunAt }: AnswerPart): Stream {
     const { run, turn, watermark } = order.input as CallModelInput

@@ -1,0 +1,91 @@
+// An answer in the terminal while the model gives it: rows that are full are printed for good, the last one grows above the prompt.
+import { printable } from '../terminal.ts'
+
+/** Rows to print, and the one that still grows. */
+export interface Shown {
+  rows: string[]
+  growing: string
+}
+
+/** An answer that is being given. */
+export interface LiveAnswer {
+  /** The model has said more. */
+  add(text: string): Shown
+  /** The rows that are missing of the whole answer; undefined: what was shown is not its beginning, so all of it is to be shown. */
+  complete(text: string): string[] | undefined
+  /** Forgets what was said; whether rows of it were printed for good. */
+  reset(): boolean
+}
+
+/** An answer that begins with `speaker`, in rows of fewer than `columns()` columns. */
+export function liveAnswer(speaker: string, columns: () => number): LiveAnswer {
+  let said = ''
+  let growing = speaker
+  let printed = 0
+
+  function add(text: string): Shown {
+    said += text
+    // A line of the terminal ends where the text's does.
+    const [first = '', ...others] = printable(text).split('\n')
+    const rows: string[] = []
+    growing += first
+    for (const line of others) {
+      rows.push(...full(), growing)
+      growing = line
+    }
+    rows.push(...full())
+    printed += rows.length
+    return { rows, growing }
+  }
+
+  /** Takes the full rows off the growing one. */
+  function full(): string[] {
+    const rows: string[] = []
+    for (const room = Math.max(20, columns()) - 1; widthOf(growing) > room; ) {
+      const cut = breakOf(growing, room)
+      rows.push(growing.slice(0, cut).trimEnd())
+      growing = growing.slice(cut)
+    }
+    return rows
+  }
+
+  function reset(): boolean {
+    const wasPrinted = printed > 0
+    said = ''
+    growing = speaker
+    printed = 0
+    return wasPrinted
+  }
+
+  return {
+    add,
+    complete(text) {
+      if (said === '' || !text.startsWith(said)) return undefined
+      const { rows, growing: last } = add(text.slice(said.length))
+      reset()
+      return last.trim() === '' ? rows : [...rows, last]
+    },
+    reset,
+  }
+}
+
+/** Behind the last space that fits, or where the room ends. */
+function breakOf(text: string, room: number): number {
+  let width = 0
+  let end = 0
+  let space = 0
+  for (const character of text) {
+    width += widthOf(character)
+    if (width > room) break
+    end += character.length
+    if (character === ' ') space = end
+  }
+  return space > 0 ? space : end
+}
+
+/** At most so many columns: what may be wide counts as wide. */
+function widthOf(text: string): number {
+  let width = 0
+  for (const character of text) width += character === '\t' ? 8 : (character.codePointAt(0) ?? 0) < 0x11_00 ? 1 : 2
+  return width
+}
