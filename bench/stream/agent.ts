@@ -8,7 +8,8 @@ const speaker = defineAgent({
   name: 'speaker',
   instructions: '',
   model: scripted(async ({ messages }, ctx) => {
-    const { words, perSecond, firstAfterMs } = JSON.parse(String(messages[0]?.content)) as StreamOrder
+    const content = messages[0]?.content
+    const { words, perSecond, firstAfterMs } = JSON.parse(typeof content === 'string' ? content : '{}') as StreamOrder
     await sleep(firstAfterMs)
     const begunAt = performance.now()
     for (let word = 0; word < words; word++) {

@@ -30,6 +30,8 @@ interface Stream extends SessionStream {
 
 /** From the beginning of a statement to that of the next one. */
 const BETWEEN_MS = 12
+/** Before the first one: an answer that is complete by then was not streamed at all, and is recorded as soon. */
+const FIRST_MS = 2
 const FIRST_RETRY_MS = 250
 const LAST_RETRY_MS = 4_000
 const TIDY_MS = 1_000
@@ -62,11 +64,12 @@ export function deltaWriter(store: Pick<Store, 'saveDeltas' | 'tidyDeltas' | 'sw
 
   async function write(): Promise<void> {
     const pause = failures > 0 ? Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS) : BETWEEN_MS
-    const waitMs = begunAt + pause - performance.now()
-    if (waitMs > 0 && !isClosing) await new Promise((resolve) => setTimeout(resolve, waitMs).unref())
-    begunAt = performance.now()
-    const saved = [...due]
+    const waitMs = Math.max(FIRST_MS, begunAt + pause - performance.now())
+    if (!isClosing) await new Promise((resolve) => setTimeout(resolve, waitMs).unref())
+    const saved = [...due].filter(({ endedAt, isStored }) => endedAt === undefined || isStored)
     due.clear()
+    if (saved.length === 0) return
+    begunAt = performance.now()
     const parts = saved.map(partOf)
     try {
       await store.saveDeltas(parts)
@@ -148,7 +151,10 @@ export function deltaWriter(store: Pick<Store, 'saveDeltas' | 'tidyDeltas' | 'sw
     },
     ended(job) {
       const stream = streams.get(job)
-      if (stream) stream.endedAt ??= performance.now()
+      if (!stream) return
+      stream.endedAt ??= performance.now()
+      // One of which a statement is under way is deleted with the others.
+      if (!stream.isStored && stream.from === 0) streams.delete(job)
     },
     async settle() {
       isClosing = true
