@@ -92,9 +92,11 @@ describe('the stream of a model of the AI SDK', () => {
       { type: 'tool_use', id: 'x', name: 'find_order', input: { id: 'A7' } },
       { type: 'tool_use', id: 'b', name: 'find_order', input: { id: 'B8' } },
     ])
-    expect(deltas.map((delta) => delta.type === 'tool_input' && [delta.index, delta.partialJson])).toEqual([
+    expect(deltas.map((delta) => delta.type === 'tool_input' && [delta.index, delta.name ?? delta.partialJson])).toEqual([
+      [0, 'find_order'],
       [0, '{"id":'],
       [0, '"A7"}'],
+      [1, 'find_order'],
       [1, '{"id":"B8"}'],
     ])
   })

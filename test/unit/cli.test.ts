@@ -163,8 +163,8 @@ describe('following runs', () => {
     ({
       sessionId: 's',
       messageId: 'm',
-      async *events() {
-        for (const seq of seqs) yield event({ type: 'session_closed', reason: 'idle' }, seq)
+      async *stream() {
+        for (const seq of seqs) yield { type: 'event', event: event({ type: 'session_closed', reason: 'idle' }, seq) }
       },
       settled: async () => ({ status: settled }) as RunSettled,
     }) as unknown as RunHandle
@@ -183,7 +183,7 @@ describe('following runs', () => {
     const errors: unknown[] = []
     const broken = {
       // oxlint-disable-next-line require-yield -- it fails before it has anything to give
-      async *events() {
+      async *stream() {
         throw new Error('connection lost')
       },
     } as unknown as RunHandle

@@ -74,8 +74,19 @@ describe('a scripted model', () => {
     expect(ctx.deltas).toEqual([
       { type: 'thinking', index: 0, thinking: 'hm' },
       { type: 'text', index: 2, text: 'Hi.' },
-      { type: 'tool_input', index: 3, partialJson: '{"a":1}' },
+      { type: 'tool_input', index: 3, partialJson: '{"a":1}', name: 't' },
     ])
+  })
+
+  it('streams nothing itself of an answer that its script streams', async () => {
+    const ctx = callContext()
+    const model = scripted((_, { onDelta }) => {
+      onDelta({ type: 'text', index: 0, text: 'H' })
+      onDelta({ type: 'text', index: 0, text: 'i.' })
+      return 'Hi.'
+    })
+    await model.generate(request, ctx)
+    expect(ctx.deltas.map((delta) => delta.type === 'text' && delta.text)).toEqual(['H', 'i.'])
   })
 
   it('throws the reason of an abort, before the script and after it', async () => {
