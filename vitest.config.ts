@@ -1,5 +1,6 @@
 // The tests, by what they need: nothing (unit, replay), a stack (integration, crash), the packed package (package).
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
+import LongFirst from './test/setup/long-first.ts'
 
 const MINUTE = 60_000
 
@@ -51,6 +52,7 @@ export default defineConfig(({ mode }) => ({
   test: {
     projects: Object.entries(FOLDERS).map(([name, folder], order) => project(name, folder, order, mode === 'soak')),
     reporters: ['default', './test/setup/closing-line.ts'],
+    sequence: { sequencer: LongFirst },
     teardownTimeout: MINUTE,
   },
 }))

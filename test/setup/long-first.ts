@@ -1,0 +1,33 @@
+// The order of test files: long ones first. In a fresh clone vitest knows no durations and starts with the largest files; a long one that
+// starts late runs on while the machine stands idle.
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/** The longest files, most of which wait more than they compute. `npm test` prints the slowest; the order of the others does not matter. */
+const LONGEST = [
+  'integration/rebuild',
+  'integration/opening',
+  'integration/asking-cli',
+  'integration/store-trouble',
+  'integration/local-stack',
+  'integration/cli',
+  'integration/hold-ups',
+  'integration/logs',
+  'integration/presumed-dead',
+  'integration/serving',
+  'crash/crash-kit-finds',
+  'crash/crash-kit',
+  'crash/effects',
+  'crash/failed-attempts',
+  'crash/long-calls',
+  'crash/own-converter',
+  'crash/retail-boundaries',
+  'crash/plan',
+]
+
+export default class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const others = await super.sort(files)
+    const longest = LONGEST.flatMap((name) => others.filter(({ moduleId }) => moduleId.endsWith(`/test/${name}.test.ts`)))
+    return [...new Set([...longest, ...others])]
+  }
+}
