@@ -515,6 +515,8 @@ export interface SessionFilter extends Span {
   agent?: string
   /** Sessions that have all of these. */
   tags?: string[]
+  /** Of sessions whose id begins so. */
+  idPrefix?: string
 }
 
 /** Which sessions in error; the time span is that in which they entered it. */
@@ -532,6 +534,8 @@ export interface ErrorFilter extends Span {
   session?: string
   run?: number
   context?: string
+  /** Of sessions whose id begins so. */
+  idPrefix?: string
 }
 
 /** Which tool calls. */
@@ -541,18 +545,24 @@ export interface ToolCallFilter extends Span {
   tool?: string
   key?: string
   effectId?: string
+  /** Of sessions whose id begins so. */
+  idPrefix?: string
 }
 
 /** Which open sessions. */
 export interface OverviewFilter {
   limit: number
   agent?: string
+  /** Of sessions whose id begins so. */
+  idPrefix?: string
 }
 
 /** Which failures. */
 export interface FailureFilter extends Span {
   since: Date
   agent?: string
+  /** Of sessions whose id begins so. */
+  idPrefix?: string
 }
 
 /** Which pending calls. */
@@ -562,10 +572,14 @@ export interface PendingFilter {
   /** Of sessions that have all of these. */
   tags?: string[]
   session?: string
+  /** Of sessions whose id begins so. */
+  idPrefix?: string
 }
 
 /** Which usage, and its grouping. */
 export interface UsageFilter extends Span {
   by: UsageBy
   session?: string
+  /** Of sessions whose id begins so. */
+  idPrefix?: string
 }

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Asking, askingOf, type SessionAsking, sessionAskingOf } from '../../src/client/queries/asking.ts'
+import type { FeedEvent } from '../../src/client/queries/feed.ts'
 import type { List } from '../../src/client/queries/list.ts'
 import { readAll, transcriptAt } from '../../src/client/session/past.ts'
 import type { EventBody } from '../../src/session/events.ts'
@@ -415,5 +416,77 @@ describe('usage', () => {
     ])
     await change(`delete from ${schema}.token_usage`)
     expect(await sum()).toMatchObject([{ key: '2026-04-01', calls: 1, unpriced: 1, usd: 0, usage: { input_tokens: 10 } }])
+  })
+})
+
+describe('the sessions whose ids begin alike', () => {
+  /** The tenants' ids differ in one character at the place of the delimiter, and contain what patterns use. */
+  const TENANTS = ['t_1:', 't_1', 'tx1:', 'T_1:', 't_1:%', 'u_1:']
+  const hers = (id: string): boolean => id.startsWith('t_1:')
+  const since = NOON - HOUR
+
+  beforeAll(async () => {
+    for (const [n, tenant] of TENANTS.entries()) {
+      const id = `${tenant}session`
+      await put(
+        id,
+        [
+          started({ sessionId: id, agent: 'tenancy' }),
+          received('u'),
+          { type: 'run_started', run: 1, messageId: 'u' },
+          { type: 'turn_started', run: 1, turn: 1, takes: ['u'] },
+          { type: 'model_attempt_failed', run: 1, turn: 1, error: failedAttempt(1) },
+          answered(1, 1, [{ n }]),
+          issued(1, 1, 0),
+          { type: 'tool_unknown', run: 1, turn: 1, callId: 't_1_1_0', tool: 'refund', attempt: 1, message: 'lost', ask: true },
+          { type: 'error_entered', run: 1, code: 'max_turns', reason: 'too many', strategy: 'manual' },
+          { type: 'error_entered', run: 1, code: 'max_turns', reason: 'too many', strategy: 'manual' },
+        ],
+        NOON + n,
+      )
+    }
+  })
+
+  async function eventsOfFeed(idPrefix: string): Promise<FeedEvent[]> {
+    const events: FeedEvent[] = []
+    for await (const event of asking.events({ idPrefix })) events.push(event)
+    return events
+  }
+
+  it('are the only ones that any list shows', async () => {
+    const idPrefix = 't_1:'
+    const agent = 'tenancy'
+    const day = { since, until: since + 2 * HOUR }
+    const lists = {
+      sessions: ids(await all(asking.sessions.list({ agent, idPrefix }))),
+      pending: ids(await all(asking.pending.list({ agent, idPrefix }))),
+      errors: ids(await all(asking.errors({ idPrefix }))),
+      toolCalls: ids(await all(asking.toolCalls({ idPrefix }))),
+      usage: (await all(asking.usage({ by: 'session', idPrefix }))).map(({ key }) => key),
+      usageOfADay: (await all(asking.usage({ by: 'session', idPrefix, ...day }))).map(({ key }) => key),
+      overview: ids((await asking.overview({ agent, idPrefix })).items),
+      repeated: ids((await asking.failures({ agent, idPrefix, since })).repeated),
+      feed: ids(await eventsOfFeed(idPrefix)),
+    }
+    for (const [name, found] of Object.entries(lists)) {
+      expect([...new Set(found)].sort(), name).toEqual(['t_1:%session', 't_1:session'])
+    }
+  })
+
+  it('and the only ones that are counted', async () => {
+    const idPrefix = 't_1:'
+    expect(TENANTS.filter(hers)).toHaveLength(2)
+    expect((await asking.overview({ agent: 'tenancy', idPrefix })).sessions).toMatchObject({ error: 2 })
+    expect(await all(asking.usage({ by: 'agent', idPrefix }))).toMatchObject([{ key: 'tenancy', calls: 2 }])
+    expect(await all(asking.usage({ by: 'day', idPrefix }))).toMatchObject([{ calls: 2 }])
+    const { agents, timeInError } = await asking.failures({ idPrefix, since })
+    expect(agents).toMatchObject([{ agent: 'tenancy', failed: 2 }])
+    expect(timeInError).toMatchObject([{ times: 4 }])
+  })
+
+  it('have cursors that no other prefix accepts', async () => {
+    const { cursor = '' } = await asking.sessions.list({ idPrefix: 't_1:', limit: 1 })
+    expect(ids((await asking.sessions.list({ idPrefix: 't_1:', limit: 1, cursor })).items)).toEqual(['t_1:session'])
+    expect(await codeOf(asking.sessions.list({ idPrefix: 'u_1:', limit: 1, cursor }))).toBe('invalid_cursor')
   })
 })

@@ -18,8 +18,8 @@ const POLL_MS = 1_000
 
 /** The events behind `after`, in the order in which their transactions began; of one session in `seq` order. */
 export async function* readFeed(store: Store, options: FeedOptions): AsyncGenerator<FeedEvent> {
-  const { types, agent, after, follow = false, signal = new AbortController().signal } = options
-  const filter: FeedFilter = { ...(types && { types }), ...defined({ agent }) }
+  const { types, agent, idPrefix, after, follow = false, signal = new AbortController().signal } = options
+  const filter: FeedFilter = { ...(types && { types }), ...defined({ agent, idPrefix }) }
   let place: Key | undefined = after === undefined ? undefined : keyOf(after, TAG)
   const bell = startBell(signal)
   const unwatch = follow ? store.watch('*', bell.ring) : undefined

@@ -48,6 +48,8 @@ export interface SessionListOptions extends SpanOptions, PageOptions {
   tag?: string
   /** Sessions that have all of these tags. */
   tags?: string[]
+  /** Of sessions whose id begins with this, such as the ids of one tenant. Default: any. */
+  idPrefix?: string
 }
 
 /** Of a list that belongs to one session. */
@@ -62,6 +64,8 @@ export interface ErrorListOptions extends SpanOptions, PageOptions {
   session?: string
   /** `model`, `tool:<name>`, `run` or `checkpoint`. */
   context?: string
+  /** Of sessions whose id begins with this, such as the ids of one tenant. Default: any. */
+  idPrefix?: string
 }
 
 /** Which open sessions an overview has. */
@@ -70,6 +74,8 @@ export interface OverviewOptions {
   limit?: number
   /** Of this agent. Default: all. */
   agent?: string
+  /** Of sessions whose id begins with this, such as the ids of one tenant. Default: any. */
+  idPrefix?: string
 }
 
 /** Which failures are counted. */
@@ -78,6 +84,8 @@ export interface FailureOptions extends SpanOptions {
   since?: Moment
   /** Of this agent. Default: all. */
   agent?: string
+  /** Of sessions whose id begins with this, such as the ids of one tenant. Default: any. */
+  idPrefix?: string
 }
 
 /** Which tool calls: by when the model asked for them. */
@@ -92,6 +100,8 @@ export interface ToolCallListOptions extends SpanOptions, PageOptions {
   key?: string
   /** Whose effect has this id in the outside world, such as a refund's id. Default: any. */
   effectId?: string
+  /** Of sessions whose id begins with this, such as the ids of one tenant. Default: any. */
+  idPrefix?: string
 }
 
 /** Which calls that wait for somebody. */
@@ -106,6 +116,8 @@ export interface PendingListOptions extends PageOptions {
   tags?: string[]
   /** Id of one session. Default: all. */
   session?: string
+  /** Of sessions whose id begins with this, such as the ids of one tenant. Default: any. */
+  idPrefix?: string
 }
 
 /** Which usage, and by what it is added up. */
@@ -114,6 +126,8 @@ export interface UsageOptions extends SpanOptions, PageOptions {
   by: UsageBy
   /** Id of one session. Default: all. */
   session?: string
+  /** Of sessions whose id begins with this, such as the ids of one tenant. Default: any. */
+  idPrefix?: string
 }
 
 /** Which events of the feed. */
@@ -128,6 +142,8 @@ export interface FeedOptions {
   follow?: boolean
   /** Ends the feed. Default: none. */
   signal?: AbortSignal
+  /** Of sessions whose id begins with this, such as the ids of one tenant. Default: any. */
+  idPrefix?: string
 }
 
 const STATUSES = ['idle', 'running', 'waiting', 'error', 'closed'] as const satisfies SessionStatus[]
@@ -173,12 +189,21 @@ export const SPAN = { since: moment.optional(), until: moment.optional() }
 const PAGE = { limit: integer(1, MAX_LIMIT).optional(), cursor: someText.optional() }
 
 const flag = where<boolean>((value) => typeof value === 'boolean', 'true or false').optional()
-const SESSIONS = options({ status: someOf(STATUSES).optional(), paused: flag, agent: someText.optional(), ...TAGS, ...SPAN, ...PAGE })
+const SESSIONS = options({
+  idPrefix: someText.optional(),
+  status: someOf(STATUSES).optional(),
+  paused: flag,
+  agent: someText.optional(),
+  ...TAGS,
+  ...SPAN,
+  ...PAGE,
+})
 const SESSION_ROWS = options({ session: where<string>(isText, 'the id of a session'), ...PAGE })
-const ERRORS = options({ session: someText.optional(), context: someText.optional(), ...SPAN, ...PAGE })
-const OVERVIEW = options({ limit: integer(1, MAX_LIMIT).optional(), agent: someText.optional() })
-const FAILURES = options({ agent: someText.optional(), ...SPAN })
+const ERRORS = options({ idPrefix: someText.optional(), session: someText.optional(), context: someText.optional(), ...SPAN, ...PAGE })
+const OVERVIEW = options({ idPrefix: someText.optional(), limit: integer(1, MAX_LIMIT).optional(), agent: someText.optional() })
+const FAILURES = options({ idPrefix: someText.optional(), agent: someText.optional(), ...SPAN })
 const TOOL_CALLS = options({
+  idPrefix: someText.optional(),
   session: someText.optional(),
   status: someOf(CALL_STATUSES).optional(),
   tool: someText.optional(),
@@ -188,14 +213,16 @@ const TOOL_CALLS = options({
   ...PAGE,
 })
 const PENDING = options({
+  idPrefix: someText.optional(),
   kind: someOf(PENDING_KINDS).optional(),
   agent: someText.optional(),
   ...TAGS,
   session: someText.optional(),
   ...PAGE,
 })
-const USAGE = options({ by: oneOf(...SUMS), session: someText.optional(), ...SPAN, ...PAGE })
+const USAGE = options({ idPrefix: someText.optional(), by: oneOf(...SUMS), session: someText.optional(), ...SPAN, ...PAGE })
 const FEED = options({
+  idPrefix: someText.optional(),
   types: someOf(EVENT_TYPES).optional(),
   agent: someText.optional(),
   after: someText.optional(),
@@ -205,8 +232,8 @@ const FEED = options({
 
 /** Which sessions. @throws InvalidOption `invalid_option`; so do all of these. */
 export function sessionFilter(given: unknown = {}): SessionFilter {
-  const { since, until, status, paused, agent, tag, tags } = checkOptions(SESSIONS, given)
-  return defined({ since, until, status, paused, agent, tags: tagsOf(tag, tags) })
+  const { since, until, status, paused, agent, tag, tags, idPrefix } = checkOptions(SESSIONS, given)
+  return defined({ idPrefix, since, until, status, paused, agent, tags: tagsOf(tag, tags) })
 }
 
 /** The session that a list is of. */
@@ -216,38 +243,38 @@ export function sessionOption(given: unknown = {}): string {
 
 /** Which errors. */
 export function errorFilter(given: unknown = {}): ErrorFilter {
-  const { since, until, session, context } = checkOptions(ERRORS, given)
-  return defined({ since, until, session, context })
+  const { since, until, session, context, idPrefix } = checkOptions(ERRORS, given)
+  return defined({ idPrefix, since, until, session, context })
 }
 
 /** Which open sessions. */
 export function overviewFilter(given: unknown = {}): OverviewFilter {
-  const { limit = DEFAULT_LIMIT, agent } = checkOptions(OVERVIEW, given)
-  return { limit, ...defined({ agent }) }
+  const { limit = DEFAULT_LIMIT, agent, idPrefix } = checkOptions(OVERVIEW, given)
+  return { limit, ...defined({ idPrefix, agent }) }
 }
 
 /** Which failures. */
 export function failureFilter(given: unknown = {}): FailureFilter {
-  const { since = new Date(Date.now() - DAY_MS), until, agent } = checkOptions(FAILURES, given)
-  return { since, ...defined({ until, agent }) }
+  const { since = new Date(Date.now() - DAY_MS), until, agent, idPrefix } = checkOptions(FAILURES, given)
+  return { since, ...defined({ idPrefix, until, agent }) }
 }
 
 /** Which tool calls. */
 export function toolCallFilter(given: unknown = {}): ToolCallFilter {
-  const { since, until, session, status, tool, key, effectId } = checkOptions(TOOL_CALLS, given)
-  return defined({ since, until, session, status, tool, key, effectId })
+  const { since, until, session, status, tool, key, effectId, idPrefix } = checkOptions(TOOL_CALLS, given)
+  return defined({ idPrefix, since, until, session, status, tool, key, effectId })
 }
 
 /** Which calls that wait. */
 export function pendingFilter(given: unknown = {}): PendingFilter {
-  const { kind, agent, tag, tags, session } = checkOptions(PENDING, given)
-  return defined({ kind: kind && [...new Set(kind)].sort(), agent, tags: tagsOf(tag, tags), session })
+  const { kind, agent, tag, tags, session, idPrefix } = checkOptions(PENDING, given)
+  return defined({ idPrefix, kind: kind && [...new Set(kind)].sort(), agent, tags: tagsOf(tag, tags), session })
 }
 
 /** Which usage. */
 export function usageFilter(given: unknown = {}): UsageFilter {
-  const { by, since, until, session } = checkOptions(USAGE, given)
-  return { by, ...defined({ since, until, session }) }
+  const { by, since, until, session, idPrefix } = checkOptions(USAGE, given)
+  return { by, ...defined({ idPrefix, since, until, session }) }
 }
 
 /** Which events of the feed. */

@@ -45,6 +45,7 @@ create table {schema}.sessions (
 ) with (fillfactor = 70);                   -- the row is updated by every flush: room for it on its page
 
 create index sessions_by_creation on {schema}.sessions (created_at desc, session_id);
+create index sessions_by_id on {schema}.sessions (session_id text_pattern_ops); -- of those whose ids begin alike
 create index sessions_by_agent on {schema}.sessions (agent, created_at desc);
 create index sessions_by_status on {schema}.sessions (status, created_at desc);
 create index sessions_by_error on {schema}.sessions (error_code, updated_at desc) where error_code is not null;

@@ -4,7 +4,7 @@ import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { ERROR_COLUMNS, errorOf } from '../reader.ts'
 import type { Schema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
-import { keyIn, pageOf, queryOf, timestamp, within } from './page.ts'
+import { begins, keyIn, pageOf, queryOf, timestamp, within } from './page.ts'
 import type { ErrorFilter, ListedError, Paging, Rows } from '../../rows.ts'
 
 /** See `Lists.errors`. */
@@ -16,6 +16,7 @@ export function listErrors(database: Queryable, schema: Schema, filter: ErrorFil
   if (filter.session !== undefined) query.where.push(`session_id = ${query.value(safeKey(filter.session))}`)
   if (filter.run !== undefined) query.where.push(`run = ${query.value(filter.run)}::integer`)
   if (filter.context !== undefined) query.where.push(`context = ${query.value(safeKey(filter.context))}`)
+  query.where.push(...begins(query.value, 'session_id', filter.idPrefix))
   within(query, 'at', filter)
   const key = keyIn(paging, ['number', 'text', 'number'])
   if (key) {

@@ -28,19 +28,21 @@ interface Parts {
   filter: FailureFilter
 }
 
-/** A statement, and the condition that a row (by its alias) is of the filter's time span and agent. */
-function statement({ since, until, agent }: FailureFilter) {
+/** A statement, and the condition that a row (by its alias) is of the filter's time span, agent and sessions. */
+function statement({ since, until, agent, idPrefix }: FailureFilter) {
   const { value, values } = newStatement()
   const [from, to, name] = [
     value(since.toISOString()),
     until && value(until.toISOString()),
     agent === undefined ? undefined : value(safeKey(agent)),
   ]
+  const begin = idPrefix === undefined ? undefined : value(safeKey(idPrefix))
   const isMeant = (row: string): string =>
     [
       `${row}.at >= ${from}::timestamptz`,
       ...(to ? [`${row}.at < ${to}::timestamptz`] : []),
       ...(name ? [`${row}.agent = ${name}`] : []),
+      ...(begin ? [`starts_with(${row}.session_id, ${begin}::text)`] : []),
     ].join(' and ')
   return { isMeant, values }
 }

@@ -16,6 +16,8 @@ const BYTES = 4_000_000
 export interface FeedFilter {
   types?: EventType[]
   agent?: string
+  /** Of sessions whose id begins so. */
+  idPrefix?: string
 }
 
 /** Events with their places; `next` also covers events that the filter left out. */
@@ -43,7 +45,8 @@ export async function readFeed(database: Queryable, schema: Schema, filter: Feed
      order by txid, session_id, first_seq limit ${COMMITS}`,
     from,
   )
-  const commits = filter.types || filter.agent !== undefined ? found : enough(found)
+  const isSparse = filter.types || filter.agent !== undefined || filter.idPrefix !== undefined
+  const commits = isSparse ? found : enough(found)
   const last = commits.at(-1)
   if (!last) return { items: [], next: from, more: false }
   const rows = await eventsOf(database, schema, filter, commits, from)
@@ -65,7 +68,7 @@ function enough(commits: readonly TextRow[]): readonly TextRow[] {
 
 /** Events of these flushes after the place, without inherited ones. `is_last`: of all that match the filter. */
 function eventsOf(database: Queryable, schema: Schema, filter: FeedFilter, commits: readonly TextRow[], from: Key): Promise<TextRow[]> {
-  const { types, agent } = filter
+  const { types, agent, idPrefix } = filter
   return database.query(
     `select txid, session_id, seq, agent, json, (nr = total)::text as is_last from (
        select txid, session_id, seq, agent, json, row_number() over place as nr, count(*) over () as total,
@@ -78,11 +81,18 @@ function eventsOf(database: Queryable, schema: Schema, filter: FeedFilter, commi
            and event.seq between commits.first_seq and commits.last_seq and event.seq > coalesce(sessions.forked_seq, 0)
          where (commits.txid > $2::xid8 or (event.session_id, event.seq) > ($3::text, $4::bigint))
            and ($5::text[] is null or event.type = any($5::text[])) and ($6::text is null or sessions.agent = $6::text)
+           and ($7::text is null or starts_with(event.session_id, $7::text))
          order by commits.txid, event.session_id, event.seq limit ${EVENTS + 1}
        ) as found
        window place as (order by txid, session_id, seq)
      ) as counted where bytes_before < ${BYTES} order by nr`,
-    [JSON.stringify(commits), ...from, types ?? null, agent === undefined ? null : safeKey(agent)],
+    [
+      JSON.stringify(commits),
+      ...from,
+      types ?? null,
+      agent === undefined ? null : safeKey(agent),
+      idPrefix === undefined ? null : safeKey(idPrefix),
+    ],
   )
 }
 

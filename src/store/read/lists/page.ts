@@ -1,5 +1,6 @@
 // A page of a list: one statement with conditions, an order, and the key of the previous page's last row.
 import { newStatement } from '../../postgres/insert-rows.ts'
+import { safeKey } from '../../postgres/sanitise.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { InvalidOption } from '../../../options/errors.ts'
 import type { Key, Paging, Rows, Span } from '../../rows.ts'
@@ -66,6 +67,11 @@ export function within(query: ListQuery, column: string, { since, until }: Span)
 /** The placeholder of a moment in milliseconds. */
 export function timestamp(query: ListQuery, ms: unknown): string {
   return `${query.value(new Date(Number(ms)).toISOString())}::timestamptz`
+}
+
+/** The condition that a session's id begins so. */
+export function begins(value: ListQuery['value'], column: string, idPrefix: string | undefined): string[] {
+  return idPrefix === undefined ? [] : [`starts_with(${column}, ${value(safeKey(idPrefix))}::text)`]
 }
 
 /** The condition that a column has one of a few values; for one value, in a form that lets an index provide the order. */

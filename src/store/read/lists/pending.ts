@@ -5,7 +5,7 @@ import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { CALL_COLUMNS, toolCallOf } from '../reader.ts'
 import type { Schema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
-import { keyIn, pageOf, queryOf, timestamp } from './page.ts'
+import { begins, keyIn, pageOf, queryOf, timestamp } from './page.ts'
 import type { ListedPending, Paging, PendingFilter, PendingKind, Rows } from '../../rows.ts'
 
 const COLUMNS = `session_id, agent, to_json(tags) as tags, session_raw, approval, ${ms('waiting_until')}, input_digest, ${CALL_COLUMNS}`
@@ -20,7 +20,7 @@ const KINDS = Object.keys(WAITS) as PendingKind[]
 
 /** See `Lists.pending`. */
 export function listPending(database: Queryable, schema: Schema, filter: PendingFilter, paging: Paging): Promise<Rows<ListedPending>> {
-  const { kind = KINDS, agent, tags, session } = filter
+  const { kind = KINDS, agent, tags, session, idPrefix } = filter
   const query = queryOf(
     `select ${COLUMNS} from (
        select calls.*, sessions.tags, sessions.raw as session_raw
@@ -31,6 +31,7 @@ export function listPending(database: Queryable, schema: Schema, filter: Pending
   query.where.push(`(${kind.map((one) => WAITS[one]).join(' or ')})`)
   if (agent !== undefined) query.where.push(`agent = ${query.value(safeKey(agent))}`)
   if (session !== undefined) query.where.push(`session_id = ${query.value(safeKey(session))}`)
+  query.where.push(...begins(query.value, 'session_id', idPrefix))
   if (tags) query.where.push(`tags @> ${query.value(tags.map((tag) => safeKey(tag)))}::text[]`)
   const key = keyIn(paging, ['number', 'text', 'text'])
   if (key) {

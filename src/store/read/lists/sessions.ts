@@ -4,7 +4,7 @@ import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { SESSION_COLUMNS, sessionOf } from '../reader.ts'
 import type { Schema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
-import { keyIn, type ListQuery, oneOf, pageOf, queryOf, timestamp, within } from './page.ts'
+import { begins, keyIn, type ListQuery, oneOf, pageOf, queryOf, timestamp, within } from './page.ts'
 import type { Key, ListedSession, Paging, Rows, SessionFilter } from '../../rows.ts'
 
 const COLUMNS = `${SESSION_COLUMNS}, parent, forked_seq, model, provider, usd, checkpoint, waiting,
@@ -20,6 +20,7 @@ export function listSessions(database: Queryable, schema: Schema, filter: Sessio
   if (filter.paused !== undefined) query.where.push(`paused is ${filter.paused ? 'not null' : 'null'}`)
   if (filter.agent !== undefined) query.where.push(`agent = ${query.value(safeKey(filter.agent))}`)
   if (filter.tags) query.where.push(`tags @> ${query.value(filter.tags.map((tag) => safeKey(tag)))}::text[]`)
+  query.where.push(...begins(query.value, 'session_id', filter.idPrefix))
   within(query, 'created_at', filter)
   continueAt(query, paging)
   return pageOf(database, query, paging.limit, listedSessionOf, placeOf)

@@ -5,7 +5,7 @@ import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { CALL_COLUMNS, toolCallOf } from '../reader.ts'
 import type { Schema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
-import { keyIn, oneOf, pageOf, queryOf, timestamp, within } from './page.ts'
+import { begins, keyIn, oneOf, pageOf, queryOf, timestamp, within } from './page.ts'
 import type { ListedToolCall, Paging, Rows, ToolCallFilter } from '../../rows.ts'
 
 const COLUMNS = `session_id, agent, progress, approval, result_blob, resolved_by, note, to_json(milestones) as milestones, raw_progress,
@@ -22,6 +22,7 @@ export function listToolCalls(database: Queryable, schema: Schema, filter: ToolC
   if (filter.tool !== undefined) query.where.push(`tool = ${query.value(safeKey(filter.tool))}`)
   if (filter.key !== undefined) query.where.push(`idempotency_key = ${query.value(safeKey(filter.key))}`)
   if (filter.effectId !== undefined) query.where.push(`effect_id = ${query.value(safeKey(filter.effectId))}`)
+  query.where.push(...begins(query.value, 'session_id', filter.idPrefix))
   within(query, 'issued_at', filter)
   const key = keyIn(paging, ['number', 'text', 'text'])
   if (key) {

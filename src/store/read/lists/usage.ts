@@ -4,7 +4,7 @@ import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { usageOf } from '../reader.ts'
 import type { Schema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
-import { keyIn, type ListQuery, pageOf, queryOf, timestamp, whereAll } from './page.ts'
+import { begins, keyIn, type ListQuery, pageOf, queryOf, timestamp, whereAll } from './page.ts'
 import type { Key, Paging, Rows, Span, UsageBy, UsageFilter, UsageSum } from '../../rows.ts'
 
 const GROUPS: Record<UsageBy, string> = { agent: 'agent', model: 'model', session: 'session_id', day: 'day' }
@@ -36,24 +36,26 @@ export function sumUsage(database: Queryable, schema: Schema, filter: UsageFilte
 }
 
 function sumsOf(query: ListQuery, schema: Schema, filter: UsageFilter): string {
-  const { by, session, since, until } = filter
+  const { by, since, until } = filter
   if (by === 'session' && !since && !until) {
     // There is one group per session, and these sums exist already.
     return `select session_id as group_key, calls, usd, calls - priced as unpriced, ${TOKENS.join(', ')}
-    from ${schema.table('usage_by_session')} ${whereAll(ofSession(query, session))}`
+    from ${schema.table('usage_by_session')} ${whereAll(ofSessions(query, filter))}`
   }
   return `select ${GROUPS[by]} as group_key, sum(calls) as calls, ${USD_SUM} as usd,
       sum(calls) - sum(priced) as unpriced, ${TOKEN_SUMS}
     from (${counted(query, schema, filter)}) counted group by 1`
 }
 
-const ofSession = (query: ListQuery, session: string | undefined): string[] =>
-  session === undefined ? [] : [`session_id = ${query.value(safeKey(session))}`]
+const ofSessions = (query: ListQuery, { session, idPrefix }: UsageFilter): string[] => [
+  ...(session === undefined ? [] : [`session_id = ${query.value(safeKey(session))}`]),
+  ...begins(query.value, 'session_id', idPrefix),
+]
 
 /** The rows to sum: existing sums for whole days, and single calls for the days that the span cuts. */
-function counted(query: ListQuery, schema: Schema, { session, ...span }: UsageFilter): string {
-  const always = ofSession(query, session)
-  const { calls, days } = conditionsOf(query, span)
+function counted(query: ListQuery, schema: Schema, filter: UsageFilter): string {
+  const always = ofSessions(query, filter)
+  const { calls, days } = conditionsOf(query, filter)
   const parts = calls.map(
     (conditions) => `select session_id, agent, model, (at at time zone 'UTC')::date as day, 1 as calls,
       (usd is not null)::integer as priced, usd, ${TOKENS.join(', ')}
