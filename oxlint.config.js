@@ -52,7 +52,7 @@ const HOUSE = {
     types: ['agent'],
     packages: ['@temporalio/worker', '@temporalio/activity', '@temporalio/workflow'],
   },
-  service: { values: ['client'], types: ['store'], packages: ['@temporalio/*', 'pg'] },
+  service: { values: ['client', 'connect', 'options'], types: ['agent', 'store'], packages: ['@temporalio/*', 'pg'] },
   local: { values: ['connect', 'options'], types: [], packages: ['@temporalio/worker', '@temporalio/workflow'] },
   testing: { values: ['agent', 'connect', 'local', 'worker', 'client', 'models', 'options'], types: ['store'], packages: [] },
   cli: {

@@ -19,6 +19,7 @@ const HOMES = {
   'client/index.d.ts': ['client', 'connect', 'store'],
   'worker/index.d.ts': ['worker'],
   'models/index.d.ts': ['models'],
+  'service/index.d.ts': ['service'],
   'testing/index.d.ts': ['testing', 'local'],
 }
 

@@ -88,6 +88,7 @@ export { migrateStore } from './admin/migrating.ts'
 export type { MigrateOptions, MigrateReport } from './admin/migrating.ts'
 export type { ConnectOptions } from './connect-options.ts'
 export { Pawl } from './pawl.ts'
+export type { Reach } from './reach.ts'
 export type {
   AgentAndContext,
   By,

@@ -12,6 +12,7 @@ import { checkConnect, type ConnectOptions } from './connect-options.ts'
 import { namesTemporal, temporalClient } from './connecting.ts'
 import type { SessionHandle, SessionOptions } from './types.ts'
 import { type Upkeep, upkeepOf } from './admin/upkeep.ts'
+import { type Reach, reachOf } from './reach.ts'
 import { defined } from '../session/defined.ts'
 
 /** A connection to a pawl deployment: its Temporal and its side store. What is asked of the side store is said in `Asking`. */
@@ -85,6 +86,11 @@ export class Pawl implements Asking, Upkeep {
   // oxlint-disable-next-line typescript/no-explicit-any -- the overloads say which
   session(id?: string, options?: object): SessionHandle<any> {
     return sessionHandle(this.#parts, id ?? randomUUID(), checkSession(options), { isNew: id === undefined })
+  }
+
+  /** Whether Temporal and the side store answer, within two seconds; for probes. Never rejects. */
+  reach(): Promise<Reach> {
+    return reachOf(this.#parts)
   }
 
   /** Closes what `connect` opened; a connection, client or pool of yours stays open. */

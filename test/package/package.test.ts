@@ -13,6 +13,7 @@ const NAMES = {
   client: ['Pawl', 'RunFailed', 'RunInterrupted', 'MessageRejected'],
   worker: ['createWorker', 'runWorker', 'superviseWorkers'],
   models: ['aiSdk', 'anthropic'],
+  service: ['createHandler', 'nodeListener', 'ServiceError'],
   testing: ['scripted', 'startStack'],
 }
 type Names = typeof NAMES
@@ -144,13 +145,13 @@ defineTool({ ...common, execute: ({ id }, ctx) => ctx.services.paymets.refund(id
   })
 })
 
-describe('pawl/client bundled for a serverless backend', () => {
+describe.each([
+  { entry: 'client', program: "import { Pawl } from 'pawl/client'\nconsole.log(JSON.stringify(typeof Pawl.connect))\n" },
+  { entry: 'service', program: "import { createHandler } from 'pawl/service'\nconsole.log(JSON.stringify(typeof createHandler))\n" },
+])('pawl/$entry bundled for a serverless backend', ({ entry, program }) => {
   let metafile: Metafile
   beforeAll(async () => {
-    await writeFile(
-      join(consumer.folder, 'serverless.mjs'),
-      "import { Pawl } from 'pawl/client'\nconsole.log(JSON.stringify(typeof Pawl.connect))\n",
-    )
+    await writeFile(join(consumer.folder, 'serverless.mjs'), program)
     const built = await build({
       absWorkingDir: consumer.folder,
       entryPoints: ['serverless.mjs'],
@@ -168,7 +169,7 @@ describe('pawl/client bundled for a serverless backend', () => {
 
   it('holds neither the worker, nor workflow code, nor a native file', () => {
     const inputs = Object.keys(metafile.inputs)
-    expect(inputs.some((input) => input.includes('node_modules/pawl/dist/client/'))).toBe(true)
+    expect(inputs.some((input) => input.includes(`node_modules/pawl/dist/${entry}/`))).toBe(true)
     const foreign =
       /@temporalio\/(worker|core-bridge|workflow|activity|nexus)\/|pawl\/dist\/(worker|workflows|activities|local|cli)\/|workflow-bundle|\.node$/
     expect(inputs.filter((input) => foreign.test(input))).toEqual([])

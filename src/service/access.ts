@@ -1,0 +1,121 @@
+// Who asks, and what of the deployment they may see and do: a tenant's sessions are those whose ids begin with its prefix.
+import { z } from 'zod'
+import { SessionNotFound } from '../client/errors.ts'
+import { isTooDeep, jsonBytes, type Json, type JsonObject } from '../session/json.ts'
+import { ServiceError } from './errors.ts'
+
+/**
+ * What a caller may do: `read` sessions; `send` messages, answer client tools, interrupt, regenerate and close; `approve` or deny calls;
+ * `operate`: recover, resolve, roll back, fork, pause, raise limits and make checkpoints.
+ */
+export type Scope = 'read' | 'send' | 'approve' | 'operate'
+
+/** All scopes. */
+const SCOPES = ['read', 'send', 'approve', 'operate'] as const satisfies Scope[]
+
+/** What `authorize` says of a request. */
+export interface Access {
+  /** Who asks, such as `user:ann`: recorded as `by` with everything that is asked. 1 to 200 characters. */
+  identity: string
+  /** What they may do. */
+  scopes: readonly Scope[]
+  /**
+   * The tenant whose sessions they see and start, such as `acme`: 1 to 100 of `[A-Za-z0-9._@-]`, or several parts joined by `:`, such as
+   * `acme:ann`. Ids of its sessions begin with the tenant and `:`. For everyone else they do not exist. Default: all sessions.
+   */
+  tenant?: string
+  /**
+   * Members of the context of sessions that they start, such as `{ tenantId: 'acme' }`; a request cannot change them. Tools read a
+   * session's context to know whom it is for, so state here whatever a tool trusts. At most 16,000 bytes of JSON. Default: none.
+   */
+  context?: JsonObject
+}
+
+/** Says who makes a request; null: nobody who is known, and it is refused. */
+export type Authorize = (request: Request) => Access | null | undefined | Promise<Access | null | undefined>
+
+const TENANT = /^[A-Za-z0-9._@-]+(:[A-Za-z0-9._@-]+)*$/
+const MAX_TENANT = 100
+const MAX_CONTEXT_BYTES = 16_000
+
+/** Whether text can name a tenant. */
+function isTenant(tenant: string): boolean {
+  return tenant.length <= MAX_TENANT && TENANT.test(tenant)
+}
+
+const ACCESS = z.object({
+  identity: z.string().min(1).max(200),
+  scopes: z.array(z.enum(SCOPES)),
+  tenant: z.string().refine(isTenant).optional(),
+  context: z
+    .record(z.string(), z.unknown())
+    .refine((context) => !isTooDeep(context) && jsonBytes(context) <= MAX_CONTEXT_BYTES)
+    .optional(),
+})
+
+/** What `authorize` returned, checked: what it mistakes must not open anything. @throws ServiceError `invalid_access`, `unauthorized`. */
+export function accessOf(returned: unknown): Access {
+  if (returned === null || returned === undefined) throw unauthorized()
+  const parsed = ACCESS.safeParse(returned)
+  if (parsed.success) return parsed.data as Access
+  const at = parsed.error.issues[0]?.path.join('.') || 'its value'
+  throw new ServiceError('invalid_access', 500, `authorize returned an access that is not allowed (${at}): see Access in pawl/service.`)
+}
+
+/** Nobody who is known asks. */
+export function unauthorized(): ServiceError {
+  return new ServiceError('unauthorized', 401, 'The request names nobody who is known here: send valid credentials.', {
+    headers: { 'www-authenticate': 'Bearer' },
+  })
+}
+
+/** Refuses what the scopes do not include. @throws ServiceError `forbidden`. */
+export function requireScope({ scopes }: Access, scope: Scope): void {
+  if (scopes.includes(scope)) return
+  throw new ServiceError('forbidden', 403, `This needs the scope "${scope}", which these credentials do not have.`)
+}
+
+/** What the ids of the caller's sessions begin with; undefined: anything. */
+export function prefixOf({ tenant }: Pick<Access, 'tenant'>): string | undefined {
+  return tenant === undefined ? undefined : `${tenant}:`
+}
+
+/** Whether the session may exist for the caller. */
+export function isInScope(access: Access, sessionId: string): boolean {
+  return sessionId.startsWith(prefixOf(access) ?? '')
+}
+
+/** Refuses a session of somebody else as one that does not exist. @throws SessionNotFound `session_not_found`. */
+export function requireSession(access: Access, sessionId: string): void {
+  if (!isInScope(access, sessionId)) throw new SessionNotFound(sessionId)
+}
+
+const TENANT_TAG = 'tenant:'
+
+/**
+ * The tags of a session that the caller starts: those of the request and one that names the tenant, which no request can set itself.
+ * @throws ServiceError `invalid_input`.
+ */
+export function tagsFor({ tenant }: Access, given: readonly string[] | undefined): string[] | undefined {
+  const wrong = tenant === undefined ? undefined : given?.find((tag) => tag.startsWith(TENANT_TAG))
+  if (wrong !== undefined) {
+    const detail = `tags that begin with "${TENANT_TAG}" are set by the server`
+    throw new ServiceError('invalid_input', 400, `body.tags: ${detail}.`, { parts: [{ at: 'body.tags', detail }] })
+  }
+  if (tenant === undefined) return given && [...given]
+  return [...(given ?? []), `${TENANT_TAG}${tenant}`]
+}
+
+/** The tags of a fork: those of the request, else those of its source, of which the tenant's own is one already. */
+export function tagsOfFork(access: Access, given: readonly string[] | undefined): string[] | undefined {
+  return given && tagsFor(access, given)
+}
+
+/** The context of a session that the caller starts. @throws ServiceError `invalid_input`. */
+export function contextFor({ context: forced }: Access, given: Json | undefined): Json | undefined {
+  if (forced === undefined) return given
+  if (given === undefined || given === null) return forced
+  if (typeof given === 'object' && !Array.isArray(given)) return { ...given, ...forced }
+  const detail = 'an object: these credentials set some of its members'
+  throw new ServiceError('invalid_input', 400, `body.context: give ${detail}.`, { parts: [{ at: 'body.context', detail }] })
+}

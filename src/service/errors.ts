@@ -1,0 +1,43 @@
+// What the web handler itself refuses.
+import { PawlError } from '../session/errors.ts'
+
+/** A part of a request that was refused. */
+export interface RefusedPart {
+  /** Where it lies: `body.content`, `query.limit`, `path.run`. */
+  at: string
+  /** What is allowed there. */
+  detail: string
+}
+
+/** What belongs to a refusal beside its text. */
+export interface RefusalDetails {
+  /** Which parts of the request were refused. */
+  parts?: readonly RefusedPart[]
+  /** Further response headers. */
+  headers?: Readonly<Record<string, string>>
+  /** The error behind it; never sent. */
+  cause?: unknown
+}
+
+/**
+ * What the web handler answers instead of carrying a request out; nothing has happened. Codes: `invalid_input`, `invalid_json`,
+ * `unsupported_media_type`, `body_too_large`, `unknown_agent`, `unknown_cursor`, `unauthorized`, `forbidden`, `route_not_found`,
+ * `method_not_allowed`, `too_many_watches`, `rate_limited`, `draining`, `invalid_access`.
+ */
+export class ServiceError extends PawlError {
+  override readonly name = 'ServiceError'
+  /** The status of the response. */
+  readonly status: number
+  /** Which parts of the request were refused. */
+  readonly parts: readonly RefusedPart[]
+  /** Further response headers. */
+  readonly headers: Readonly<Record<string, string>>
+
+  /** `status`: the status of the response. */
+  constructor(code: string, status: number, message: string, { parts = [], headers = {}, cause }: RefusalDetails = {}) {
+    super(code, message, { cause })
+    this.status = status
+    this.parts = parts
+    this.headers = headers
+  }
+}

@@ -1,0 +1,218 @@
+// The web handler: a `Request` in, a `Response` out. Nothing is answered without `authorize`, the probes excepted.
+import { inspect } from 'node:util'
+import { Hono } from 'hono'
+import { z } from 'zod'
+import type { Logger } from '../agent/tool.ts'
+import { Pawl } from '../client/pawl.ts'
+import { checkOptions, duration, fn, integer, options, where } from '../options/check.ts'
+import { logger } from '../options/shared.ts'
+import { isAgentName } from '../session/protocol.ts'
+import type { Duration } from '../session/duration.ts'
+import type { JsonObject } from '../session/json.ts'
+import { type Access, accessOf, type Authorize, isInScope, requireScope, requireSession, unauthorized } from './access.ts'
+import { ServiceError } from './errors.ts'
+import { bodyOf, paramsOf, parsed, queryOf } from './input.ts'
+import { documentOf } from './openapi.ts'
+import { refusal, statusOf } from './problem.ts'
+import { readinessOf } from './readiness.ts'
+import type { Call, Route } from './route.ts'
+import { CHANGE_ROUTES } from './routes/changes.ts'
+import { LIST_ROUTES } from './routes/lists.ts'
+import { SESSION_ROUTES } from './routes/sessions.ts'
+import { WATCH_ROUTES } from './routes/watch.ts'
+import { streamsWith } from './streams.ts'
+
+/** Options of `createHandler`. */
+export interface HandlerOptions {
+  /** The connection to the deployment; it stays yours to close. */
+  pawl: Pawl
+  /**
+   * Says who makes a request and what they may see and do. Without its consent nothing is answered, except the probes `/health` and
+   * `/ready`. It must not read the request's body. What it throws is answered with status 503 if it is a `StoreError` or `ConnectError`
+   * of pawl's, else with 500.
+   */
+  authorize: Authorize
+  /** The path that the handler is mounted at, if requests come with it: `/api/pawl`. Default: none. */
+  basePath?: string
+  /** Names of the agents that sessions may be started with. Default: any; a session of an agent that no worker serves waits for one. */
+  agents?: readonly string[]
+  /** The largest body, in bytes. Default 2,000,000; messages of up to 20 MB need more. */
+  maxBodyBytes?: number
+  /** Event streams that are open at a time, in this process. Default 2,000. */
+  maxWatches?: number
+  /** A stream sends a comment after so long without an event, so that proxies keep it open. Default `'15s'`. */
+  keepAlive?: Duration
+  /** A stream ends when its client has read nothing for so long. Default `'60s'`. */
+  stalledAfter?: Duration
+  /** How often `authorize` is asked again about an open stream. Default `'2m'`. */
+  reauthorizeEvery?: Duration
+  /** Told of requests that failed unexpectedly. Default: lines on standard error. */
+  logger?: Logger
+}
+
+/** A web handler: call it with a request. */
+export interface Handler {
+  /** Answers a request; never rejects. */
+  (request: Request): Promise<Response>
+  /**
+   * Before the process ends: streams end with a hint when to reconnect, no new ones begin, and `/ready` answers 503. Other requests are
+   * answered as before.
+   */
+  drain(): void
+  /** The OpenAPI 3.1 document, which the handler also serves at `/openapi.json`. */
+  readonly openApi: JsonObject
+}
+
+const OPTIONS = options({
+  pawl: where<Pawl>((value) => value instanceof Pawl, 'the result of Pawl.connect()'),
+  authorize: fn<Authorize>('a function from a Request to an access or null'),
+  basePath: where<string>(
+    (value) => typeof value === 'string' && /^(\/[^/?#{}:*]+)*$/.test(value),
+    "a path such as '/api/pawl'",
+  ).optional(),
+  agents: where<string[]>(
+    (value) => Array.isArray(value) && value.length > 0 && value.every(isAgentName),
+    'a list of the names of agents',
+  ).optional(),
+  maxBodyBytes: integer(1_000, 100_000_000).optional(),
+  maxWatches: integer(1).optional(),
+  keepAlive: duration({ example: '15s' }).optional(),
+  stalledAfter: duration({ example: '60s' }).optional(),
+  reauthorizeEvery: duration({ example: '2m' }).optional(),
+  logger: logger<Logger>().optional(),
+})
+
+const ROUTES: readonly Route[] = [...SESSION_ROUTES, ...WATCH_ROUTES, ...CHANGE_ROUTES, ...LIST_ROUTES]
+/** Without pino: a backend that is bundled has none. */
+const ON_STDERR: Pick<Logger, 'error'> = {
+  error: (fields, message) => void process.stderr.write(`${message} ${inspect(fields, { breakLength: Number.POSITIVE_INFINITY })}\n`),
+}
+const NOTHING = z.strictObject({})
+
+/**
+ * The HTTP interface of a deployment as one function, for any server that has `Request` and `Response`. docs/web.md describes its routes.
+ * @throws InvalidOption `invalid_option`.
+ */
+export function createHandler(given: HandlerOptions): Handler {
+  const checked = checkOptions(OPTIONS, given)
+  const { pawl, authorize, agents, basePath = '', maxBodyBytes = 2_000_000, logger: log = ON_STDERR } = checked
+  const streams = streamsWith({
+    keepAliveMs: checked.keepAlive ?? 15_000,
+    stalledAfterMs: checked.stalledAfter ?? 60_000,
+    reauthorizeMs: checked.reauthorizeEvery ?? 120_000,
+    max: checked.maxWatches ?? 2_000,
+  })
+  const ready = readinessOf(pawl, streams)
+  const openApi = documentOf({ routes: ROUTES, basePath, agents })
+
+  async function admit(request: Request): Promise<Access> {
+    return accessOf(await authorize(request))
+  }
+
+  async function carryOut(route: Route, request: Request, pathParams: Record<string, string>): Promise<Response> {
+    const access = await admit(request)
+    requireScope(access, route.scope)
+    const params = parsed(route.params ?? NOTHING, paramsOf(pathParams, route.params ?? NOTHING), 'path')
+    // Before the rest is looked at: of a session of somebody else, not even a mistake in the request is told.
+    if (typeof params.session === 'string') requireSession(access, params.session)
+    const queryMembers = route.query ?? NOTHING
+    const query = parsed(queryMembers, queryOf(new URL(request.url).searchParams, queryMembers), 'query')
+    const body = route.method === 'get' ? {} : parsed(route.body ?? NOTHING, await bodyOf(request, maxBodyBytes), 'body')
+    const call: Call<never, never, never> = {
+      pawl,
+      access,
+      by: access.identity,
+      request,
+      params: params as never,
+      query: query as never,
+      body: body as never,
+      streams,
+      agents,
+      session(id) {
+        requireSession(access, id)
+        return pawl.session(id)
+      },
+      async reauthorize(sessionId) {
+        const now = await admit(request)
+        requireScope(now, route.scope)
+        if (sessionId === undefined ? now.tenant !== access.tenant : !isInScope(now, sessionId)) throw unauthorized()
+      },
+    }
+    const result = await route.handle(call)
+    if (result instanceof Response) return result
+    return json(result, route.answer.schema ? route.answer.status : route.answer.status === 204 ? 204 : 202)
+  }
+
+  /** Answers whatever becomes of the work. */
+  async function answering(request: Request, work: () => Promise<Response>): Promise<Response> {
+    try {
+      return await work()
+    } catch (error) {
+      if (statusOf(error) === 500)
+        log.error({ err: error, method: request.method, path: new URL(request.url).pathname }, 'A request failed')
+      return refusal(error)
+    }
+  }
+
+  const app = new Hono({ strict: true })
+  const at = app.basePath(basePath)
+  at.get('/health', () => json({ status: 'ok' }, 200))
+  at.get('/ready', async () => {
+    const { isReady, ...readiness } = await ready()
+    return json(readiness, isReady ? 200 : 503)
+  })
+  at.get('/openapi.json', (context) =>
+    answering(context.req.raw, async () => {
+      await admit(context.req.raw)
+      return json(openApi, 200)
+    }),
+  )
+  for (const route of ROUTES) {
+    at.on(route.method.toUpperCase(), route.path.replaceAll(/\{(\w+)\}/g, ':$1'), (context) =>
+      answering(context.req.raw, () => carryOut(route, context.req.raw, context.req.param() as Record<string, string>)),
+    )
+  }
+  for (const [path, methods] of methodsByPath()) {
+    at.all(path, (context) =>
+      answering(context.req.raw, async () => {
+        await admit(context.req.raw)
+        return refuseMethod(methods)
+      }),
+    )
+  }
+  app.notFound((context) =>
+    answering(context.req.raw, async () => {
+      await admit(context.req.raw)
+      throw new ServiceError('route_not_found', 404, 'There is no such route: /openapi.json lists them.')
+    }),
+  )
+  app.onError((error, context) => answering(context.req.raw, () => Promise.reject(error)))
+
+  const handler = async (request: Request): Promise<Response> => app.fetch(request)
+  return Object.assign(handler, { drain: () => streams.drain(), openApi })
+}
+
+function methodsByPath(): Map<string, string[]> {
+  const methods = new Map<string, string[]>([
+    ['/health', ['GET']],
+    ['/ready', ['GET']],
+    ['/openapi.json', ['GET']],
+  ])
+  for (const { path, method } of ROUTES) {
+    const pattern = path.replaceAll(/\{(\w+)\}/g, ':$1')
+    methods.set(pattern, [...(methods.get(pattern) ?? []), method.toUpperCase()])
+  }
+  return methods
+}
+
+function refuseMethod(methods: readonly string[]): never {
+  const allow = methods.join(', ')
+  throw new ServiceError('method_not_allowed', 405, `This path takes ${allow}.`, { headers: { allow } })
+}
+
+function json(value: unknown, status: number): Response {
+  // Not for a shared cache: what it shows depends on who asks.
+  const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' }
+  if (status === 204) return new Response(null, { status })
+  return new Response(JSON.stringify(value ?? {}), { status, headers })
+}

@@ -1,0 +1,11 @@
+// `pawl/service`: the HTTP interface of a deployment. Imports nothing of the worker.
+export { createHandler, type Handler, type HandlerOptions } from './handler.ts'
+export { nodeListener, type NodeListener } from './node.ts'
+export type { Access, Authorize, Scope } from './access.ts'
+export { ServiceError, type RefusalDetails, type RefusedPart } from './errors.ts'
+export { InvalidOption } from '../options/errors.ts'
+export type { Pawl } from '../client/pawl.ts'
+export type { Logger } from '../agent/tool.ts'
+export type { Duration } from '../session/duration.ts'
+export { PawlError } from '../session/errors.ts'
+export type { Json, JsonObject } from '../session/json.ts'

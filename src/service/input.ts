@@ -1,0 +1,121 @@
+// A request's path, query, headers and body as a route's schemas read them.
+import { z } from 'zod'
+import { isTooDeep, MAX_DEPTH } from '../session/json.ts'
+import { ServiceError, type RefusedPart } from './errors.ts'
+import type { Members } from './route.ts'
+
+/** What the schema reads. @throws ServiceError `invalid_input`. */
+export function parsed<S extends z.ZodType>(schema: S, value: unknown, place: string): z.output<S> {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const parts = result.error.issues.slice(0, MAX_PARTS).map((issue) => partOf(issue, place))
+  throw new ServiceError('invalid_input', 400, parts.map(({ at, detail }) => `${at}: ${detail}`).join('; '), { parts })
+}
+
+const MAX_PARTS = 10
+/** Names come from the request, too. */
+const MAX_NAME = 100
+
+function partOf(issue: z.core.$ZodIssue, place: string): RefusedPart {
+  const path = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path
+  const at = [place, ...path.map(String)].join('.').slice(0, MAX_NAME)
+  return { at, detail: issue.code === 'unrecognized_keys' ? 'there is no such member' : issue.message }
+}
+
+/**
+ * The query as its schema wants it: numbers and booleans of their texts, and lists of names that are repeated.
+ * @throws ServiceError `invalid_input`.
+ */
+export function queryOf(search: URLSearchParams, schema: Members): Record<string, unknown> {
+  const values: Record<string, unknown> = {}
+  for (const name of new Set(search.keys())) {
+    const texts = search.getAll(name)
+    const expected = bare(schema.shape[name])
+    if (expected instanceof z.ZodArray) values[name] = texts
+    else if (texts.length > 1) throw twice(name)
+    else Object.defineProperty(values, name, { value: valueOf(texts[0] ?? '', expected), enumerable: true })
+  }
+  return values
+}
+
+function twice(name: string): ServiceError {
+  const part = { at: `query.${name}`.slice(0, MAX_NAME), detail: 'is given more than once' }
+  return new ServiceError('invalid_input', 400, `${part.at} ${part.detail}.`, { parts: [part] })
+}
+
+/** Members of a path as its schema wants them. */
+export function paramsOf(given: Readonly<Record<string, string>>, schema: Members): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(given).map(([name, text]) => [name, valueOf(text, bare(schema.shape[name]))]))
+}
+
+const NUMBER = /^-?\d{1,15}(\.\d{1,9})?$/
+
+function valueOf(text: string, expected: unknown): unknown {
+  if (expected instanceof z.ZodNumber && NUMBER.test(text)) return Number(text)
+  if (expected instanceof z.ZodBoolean && (text === 'true' || text === 'false')) return text === 'true'
+  return text
+}
+
+function bare(schema: unknown): unknown {
+  return schema instanceof z.ZodOptional || schema instanceof z.ZodDefault ? bare(schema.unwrap()) : schema
+}
+
+const JSON_TYPE = /^application\/([a-z0-9.+-]+\+)?json\s*(;|$)/i
+
+/**
+ * The body as JSON; an empty object if there is none. No more than `maxBytes` are read, whatever the request says of its length.
+ * @throws ServiceError `body_too_large`, `unsupported_media_type`, `invalid_json`.
+ */
+export async function bodyOf(request: Request, maxBytes: number): Promise<unknown> {
+  const bytes = await bytesOf(request, maxBytes)
+  if (bytes.length === 0) return {}
+  if (!JSON_TYPE.test(request.headers.get('content-type') ?? '')) {
+    throw new ServiceError('unsupported_media_type', 415, 'The body must be JSON: send it with content-type: application/json.')
+  }
+  const value = jsonOf(bytes)
+  if (isTooDeep(value)) throw new ServiceError('invalid_json', 400, `The body is nested deeper than ${MAX_DEPTH} levels: flatten it.`)
+  return value
+}
+
+function jsonOf(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch (cause) {
+    throw new ServiceError('invalid_json', 400, 'The body is not JSON in UTF-8.', { cause })
+  }
+}
+
+async function bytesOf(request: Request, maxBytes: number): Promise<Uint8Array> {
+  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes)
+  if (!request.body) return new Uint8Array()
+  const chunks: Uint8Array[] = []
+  let length = 0
+  const reader = (request.body as ReadableStream<Uint8Array>).getReader()
+  for (;;) {
+    const { done, value } = await readFrom(reader)
+    if (done) return Buffer.concat(chunks)
+    length += value.length
+    if (length > maxBytes) {
+      await reader.cancel().catch(() => undefined)
+      throw tooLarge(maxBytes)
+    }
+    chunks.push(value)
+  }
+}
+
+/** A client that breaks off in the middle of its body is not the server's failure. */
+async function readFrom(reader: ReadableStreamDefaultReader<Uint8Array>) {
+  try {
+    return await reader.read()
+  } catch (cause) {
+    throw new ServiceError('invalid_json', 400, 'The body broke off.', { cause })
+  }
+}
+
+function tooLarge(maxBytes: number): ServiceError {
+  return new ServiceError(
+    'body_too_large',
+    413,
+    `The body has more than ${maxBytes} bytes: send less, or refer to what is stored elsewhere.`,
+  )
+}

@@ -1,0 +1,143 @@
+// The OpenAPI 3.1 document of the routes. zod makes the JSON schemas itself, in the dialect that OpenAPI 3.1 has.
+import { z } from 'zod'
+import type { Json, JsonObject } from '../session/json.ts'
+import { PROBLEM_TYPE } from './problem.ts'
+import type { Members, Route } from './route.ts'
+
+/** What the document says of the deployment. */
+export interface DocumentOptions {
+  routes: readonly Route[]
+  /** Where the routes lie: `/api/pawl`. */
+  basePath: string
+  /** Agents that sessions may be started with; undefined: any. */
+  agents: readonly string[] | undefined
+}
+
+const TAGS: readonly [string, string][] = [
+  ['sessions', 'Speak to sessions and read them.'],
+  ['decisions', 'Decide on calls that wait for somebody.'],
+  ['lists', 'Everything that the caller may see.'],
+  ['operations', 'Repair and steer sessions.'],
+  ['health', 'Probes; open to everybody.'],
+]
+
+/** Makes the document. */
+export function documentOf({ routes, basePath, agents }: DocumentOptions): JsonObject {
+  const paths: Record<string, JsonObject> = {}
+  for (const one of routes) {
+    paths[one.path] = { ...paths[one.path], [one.method]: operationOf(one, agents) }
+  }
+  for (const [path, about] of Object.entries(PROBES)) paths[path] = { get: probeOf(about) }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'pawl',
+      // Of the interface, as in its paths.
+      version: '1.0.0',
+      description: 'Sessions of durable agents. Refusals are problems (RFC 9457) with a stable `code`.',
+    },
+    servers: [{ url: basePath === '' ? '/' : basePath }],
+    tags: TAGS.map(([name, description]) => ({ name, description })),
+    security: [{ credentials: [] }],
+    paths,
+    components: {
+      securitySchemes: { credentials: { type: 'http', scheme: 'bearer' } },
+      schemas: { Problem: PROBLEM },
+      responses: { Problem: { description: 'A refusal.', content: { [PROBLEM_TYPE]: { schema: ref('schemas/Problem') } } } },
+    },
+  } as JsonObject
+}
+
+const ref = (to: string): JsonObject => ({ $ref: `#/components/${to}` })
+
+const PROBLEM: JsonObject = {
+  type: 'object',
+  required: ['type', 'title', 'status', 'code', 'detail'],
+  properties: {
+    type: { type: 'string' },
+    title: { type: 'string' },
+    status: { type: 'integer' },
+    code: { type: 'string', description: 'Stable; what programs branch on.' },
+    detail: { type: 'string', description: 'What happened, and what to do next.' },
+    parts: {
+      type: 'array',
+      description: 'Which parts of the request were refused.',
+      items: { type: 'object', required: ['at', 'detail'], properties: { at: { type: 'string' }, detail: { type: 'string' } } },
+    },
+    waitsFor: { type: 'string', description: 'What the session waits for.' },
+  },
+}
+
+const PROBES = {
+  '/health': { operation: 'getHealth', summary: 'Whether the process answers.', may: ['200'] },
+  '/ready': { operation: 'getReadiness', summary: 'Whether requests should be sent here.', may: ['200', '503'] },
+}
+
+function probeOf({ operation, summary, may }: (typeof PROBES)['/ready']): JsonObject {
+  const schema = { type: 'object', required: ['status'], properties: { status: { type: 'string' } } }
+  const answer = { description: summary, content: { 'application/json': { schema } } }
+  return {
+    operationId: operation,
+    summary,
+    tags: ['health'],
+    security: [],
+    responses: { ...Object.fromEntries(may.map((status) => [status, answer])), ...PROBLEMS },
+  }
+}
+
+/** Any request may meet these: the default covers the statuses that are not named. */
+const PROBLEMS = { default: ref('responses/Problem') }
+
+function operationOf(one: Route, agents: readonly string[] | undefined): JsonObject {
+  const { answer } = one
+  const type = answer.type ?? 'application/json'
+  const content = answer.schema
+    ? { [type]: { schema: schemaOf(answer.schema, 'output') } }
+    : answer.type && { [type]: { schema: { type: 'string' } } }
+  const headers = answer.headers && {
+    headers: Object.fromEntries(
+      Object.entries(answer.headers).map(([name, description]) => [name, { description, schema: { type: 'string' } }]),
+    ),
+  }
+  return {
+    operationId: one.operation,
+    summary: one.summary,
+    description: `Needs the scope \`${one.scope}\`.`,
+    tags: [one.tag],
+    parameters: [
+      ...parametersIn('path', one.params),
+      ...parametersIn('query', one.query),
+      ...Object.entries(one.headers ?? {}).map(([name, schema]) => parameterOf('header', name, schemaOf(schema, 'input'), false)),
+    ],
+    ...(one.body && { requestBody: bodyOf(one.body, agents) }),
+    responses: {
+      [answer.status]: { description: answer.description, ...headers, ...(content && { content }) },
+      ...Object.fromEntries(REFUSALS.map((status) => [status, ref('responses/Problem')])),
+      ...PROBLEMS,
+    },
+  } as JsonObject
+}
+
+const REFUSALS = ['400', '401', '403', '404', '409', '429', '503'] as const
+
+function bodyOf(body: Members, agents: readonly string[] | undefined): Json {
+  const schema = schemaOf(body, 'input')
+  const properties = schema.properties as Record<string, JsonObject> | undefined
+  if (agents && properties?.agent) properties.agent = { ...properties.agent, enum: [...agents] }
+  return { required: Array.isArray(schema.required) && schema.required.length > 0, content: { 'application/json': { schema } } }
+}
+
+function parametersIn(place: 'path' | 'query', members: Members | undefined): JsonObject[] {
+  if (!members) return []
+  const { properties = {}, required = [] } = schemaOf(members, 'input') as { properties?: Record<string, JsonObject>; required?: string[] }
+  return Object.entries(properties).map(([name, schema]) => parameterOf(place, name, schema, required.includes(name)))
+}
+
+function parameterOf(place: string, name: string, { description, ...schema }: JsonObject, required: boolean): JsonObject {
+  return { name, in: place, required, ...(description !== undefined && { description }), schema }
+}
+
+function schemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' })
+  return rest as JsonObject
+}

@@ -1,0 +1,147 @@
+// Errors as answers: the status of each class and code of pawl's, and the body by RFC 9457 (application/problem+json).
+import { PawlError } from '../session/errors.ts'
+import { type RefusedPart, ServiceError } from './errors.ts'
+
+/** The media type of a refusal. */
+export const PROBLEM_TYPE = 'application/problem+json'
+
+/** The body of a refusal. */
+export interface Problem {
+  /** `urn:pawl:error:<code>`. */
+  type: string
+  /** The status in words. */
+  title: string
+  status: number
+  /** Stable; what programs branch on. */
+  code: string
+  /** What happened, and what to do next. */
+  detail: string
+  /** Which parts of the request were refused. */
+  parts?: readonly RefusedPart[]
+  /** What the session waits for. */
+  waitsFor?: string
+}
+
+/** The status of a class's errors, where their code does not say another one. */
+const STATUS_OF_CLASS: Readonly<Record<string, number>> = {
+  InvalidOption: 400,
+  InvalidMessage: 400,
+  SessionNotFound: 404,
+  MessageRejected: 409,
+  RunInterrupted: 409,
+  RunFailed: 409,
+  RecoveryRefused: 409,
+  RequestRefused: 409,
+  SessionUnavailable: 503,
+  ConnectError: 503,
+  StoreError: 500,
+  ResultTimeout: 504,
+  // These belong to workers, tests and command lines: a request that meets one has found a bug.
+  DeclarationError: 500,
+  ToolError: 500,
+  ModelError: 500,
+  WorkerError: 500,
+  StackError: 500,
+  CrashTestError: 500,
+  CliError: 500,
+}
+
+/** The classes that a request may meet with codes of their own kind. */
+const BY_CODE = new Set(['InvalidMessage', 'MessageRejected', 'RecoveryRefused', 'RequestRefused', 'StoreError'])
+
+const STATUS_OF_CODE: Readonly<Record<string, number>> = {
+  agent_not_served: 503,
+  archive_unavailable: 503,
+  events_gone: 410,
+  events_unavailable: 503,
+  execution_unreadable: 503,
+  inbox_full: 429,
+  message_too_large: 413,
+  no_agent: 409,
+  no_store: 503,
+  schema_behind: 503,
+  session_erased: 410,
+  stale_watermark: 503,
+  store_closed: 503,
+  store_unavailable: 503,
+  undecodable: 400,
+  unknown_strategy: 400,
+  workflow_reset: 503,
+}
+
+/** Statuses after which the same request may succeed, and when: seconds. */
+const RETRY_AFTER_S: Readonly<Record<number, string>> = { 429: '2', 503: '2', 504: '2' }
+
+/** Whether a class of errors has a status. */
+export function hasStatus(className: string): boolean {
+  return className === 'ServiceError' || className in STATUS_OF_CLASS
+}
+
+/** The status that an error is answered with. */
+export function statusOf(error: unknown): number {
+  if (error instanceof ServiceError) return error.status
+  if (!(error instanceof PawlError)) return 500
+  const byCode = BY_CODE.has(error.name) ? statusOfCode(error) : undefined
+  return byCode ?? STATUS_OF_CLASS[error.name] ?? 500
+}
+
+function statusOfCode({ name, code }: PawlError): number | undefined {
+  const named = STATUS_OF_CODE[code]
+  if (named !== undefined) return named
+  if (name !== 'RequestRefused' && name !== 'RecoveryRefused') return undefined
+  if (code.endsWith('_not_found')) return 404
+  return code.startsWith('invalid_') ? 400 : undefined
+}
+
+/** The body for an error. Of what is not pawl's, nothing is told: it may say anything. */
+export function problemOf(error: unknown): Problem {
+  const status = statusOf(error)
+  const { code, message } = error instanceof PawlError ? error : UNEXPECTED
+  const waitsFor = (error as { waitsFor?: unknown } | null)?.waitsFor
+  return {
+    type: `urn:pawl:error:${code}`,
+    title: TITLES[status] ?? 'Error',
+    status,
+    code,
+    detail: message,
+    ...(error instanceof ServiceError && error.parts.length > 0 && { parts: error.parts }),
+    ...(typeof waitsFor === 'string' && { waitsFor }),
+  }
+}
+
+const UNEXPECTED = new ServiceError(
+  'internal_error',
+  500,
+  'The request failed for a reason that pawl did not expect. Its log has the error.',
+)
+
+const TITLES: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  409: 'Conflict',
+  410: 'Gone',
+  413: 'Content Too Large',
+  415: 'Unsupported Media Type',
+  429: 'Too Many Requests',
+  500: 'Internal Server Error',
+  503: 'Service Unavailable',
+  504: 'Gateway Timeout',
+}
+
+/** The answer for an error. */
+export function refusal(error: unknown): Response {
+  const problem = problemOf(error)
+  const retryAfter = RETRY_AFTER_S[problem.status]
+  return new Response(JSON.stringify(problem), {
+    status: problem.status,
+    headers: {
+      'content-type': PROBLEM_TYPE,
+      'cache-control': 'no-store',
+      ...(retryAfter !== undefined && { 'retry-after': retryAfter }),
+      ...(error instanceof ServiceError && error.headers),
+    },
+  })
+}

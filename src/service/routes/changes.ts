@@ -1,0 +1,244 @@
+// Routes that change a session: decisions about its calls, and what operators do. `by` is always the caller's identity.
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import { defined } from '../../session/defined.ts'
+import type { Json } from '../../session/json.ts'
+import { prefixOf, requireSession, tagsOfFork } from '../access.ts'
+import type { RecoverOptions, RollbackOptions } from '../../client/types.ts'
+import { answerWith, route } from '../route.ts'
+import { callId, json, note, OF_CALL, OF_SESSION, sessionId, some, TARGET, WHY } from '../schemas.ts'
+
+const why = z.strictObject(WHY)
+const digest = z.string().min(1).max(200).describe('Of the arguments that were looked at, as the list of pending calls gives it.')
+const DONE = { status: 204, description: 'It is done.' } as const
+const ACCEPTED = { status: 202, description: 'It is accepted.' } as const
+const calls = z.array(callId).max(1_000).optional()
+const moved = some({ toSeq: z.int(), effects: z.array(some()), moreEffects: z.int() })
+const already = some({ already: z.boolean() })
+
+export const CHANGE_ROUTES = [
+  route({
+    method: 'post',
+    path: '/v1/sessions/{session}/calls/{call}/approve',
+    operation: 'approveCall',
+    summary: 'Approve a call that waits for it, with the model’s arguments or with others.',
+    tag: 'decisions',
+    scope: 'approve',
+    params: OF_CALL,
+    body: z.strictObject({ digest, note, input: json.optional().describe('Arguments to execute it with.') }),
+    answer: { status: 200, description: 'The digest of what is executed.', schema: z.object({ digest: z.string() }) },
+    handle: ({ session, params, body, by }) =>
+      session(params.session).approve(params.call, { ...defined(body), digest: body.digest, by } as never),
+  }),
+  route({
+    method: 'post',
+    path: '/v1/sessions/{session}/calls/{call}/deny',
+    operation: 'denyCall',
+    summary: 'Deny a call that waits for approval; the model is told, with the reason.',
+    tag: 'decisions',
+    scope: 'approve',
+    params: OF_CALL,
+    body: z.strictObject({ digest, note, ...WHY }),
+    answer: DONE,
+    handle: ({ session, params, body, by }) => session(params.session).deny(params.call, { ...defined(body), digest: body.digest, by }),
+  }),
+  route({
+    method: 'post',
+    path: '/v1/sessions/{session}/calls/{call}/answer',
+    operation: 'answerCall',
+    summary: 'Answer a call of a client tool.',
+    tag: 'decisions',
+    scope: 'send',
+    params: OF_CALL,
+    body: z.strictObject({ result: json.describe('What the tool’s `output` schema accepts.') }),
+    answer: DONE,
+    handle: ({ session, params, body, by }) => session(params.session).answer(params.call, (body.result ?? null) as never, { by }),
+  }),
+  route({
+    method: 'post',
+    path: '/v1/sessions/{session}/calls/{call}/resolve',
+    operation: 'resolveCall',
+    summary: 'Say what became of a call whose outcome is unknown.',
+    tag: 'decisions',
+    scope: 'operate',
+    params: OF_CALL,
+    body: z.strictObject({
+      resolution: z.union([
+        z.strictObject({ happened: z.literal(true), result: json }),
+        z.strictObject({ happened: z.literal(false) }),
+        z.enum(['retry', 'skip']),
+      ]),
+      note,
+    }),
+    answer: DONE,
+    handle({ session, params, body, by }) {
+      const { resolution, note: said } = body
+      const happened = typeof resolution === 'object' && resolution.happened
+      const told = happened ? { happened, result: (resolution.result ?? null) as Json } : resolution
+      return session(params.session).resolve(params.call, told as never, { by, ...defined({ note: said }) })
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/v1/sessions/{session}/interrupt',
+    operation: 'interruptSession',
+    summary: 'Stop the run in progress.',
+    tag: 'sessions',
+    scope: 'send',
+    params: OF_SESSION,
+    body: why,
+    answer: ACCEPTED,
+    handle: ({ session, params, body, by }) => session(params.session).interrupt({ by, ...defined(body) }),
+  }),
+  route({
+    method: 'post',
+    path: '/v1/sessions/{session}/regenerate',
+    operation: 'regenerate',
+    summary: 'Have the newest run’s messages answered again; effects that completed are not repeated.',
+    tag: 'sessions',
+    scope: 'send',
+    params: OF_SESSION,
+    body: why,
+    answer: { status: 202, description: 'The message that is answered again.', schema: z.object({ messageId: z.string() }) },
+    async handle({ session, params, body, by }) {
+      return { messageId: (await session(params.session).regenerate({ by, ...defined(body) })).messageId }
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/v1/sessions/{session}/close',
+    operation: 'closeSession',
+    summary: 'Close the session once its run has ended. The next message that names the agent opens it again.',
+    tag: 'sessions',
+    scope: 'send',
+    params: OF_SESSION,
+    answer: ACCEPTED,
+    handle: ({ session, params, by }) => session(params.session).close({ by }),
+  }),
+  route({
+    method: 'post',
+    path: '/v1/sessions/{session}/resume',
+    operation: 'resumeSession',
+    summary: 'Open a session again whose workflow has closed.',
+    tag: 'operations',
+    scope: 'operate',
+    params: OF_SESSION,
+    answer: { status: 200, description: 'How it stands.', schema: some({ status: z.string() }) },
+    handle: ({ session, params }) => session(params.session).resume(),
+  }),
+  route({
+    method: 'post',
+    path: '/v1/sessions/{session}/recover',
+    operation: 'recoverSession',
+    summary: 'Take a session out of `error`.',
+    tag: 'operations',
+    scope: 'operate',
+    params: OF_SESSION,
+    body: z.strictObject({
+      strategy: z.enum(['continue_run', 'restart_run', 'restart_from_last_effect', 'selective', 'abandon']).optional(),
+      keep: calls,
+      skip: calls,
+      redo: calls,
+      force: z.boolean().optional().describe('Completed effects among `redo` may happen again.'),
+      ...WHY,
+    }),
+    answer: DONE,
+    handle: ({ session, params, body, by }) => session(params.session).recover({ ...defined(body), by } as RecoverOptions),
+  }),
+  route({
+    method: 'post',
+    path: '/v1/sessions/{session}/rollback',
+    operation: 'rollBackSession',
+    summary: 'Move the session back. Effects that completed cannot be undone and are reported.',
+    tag: 'operations',
+    scope: 'operate',
+    params: OF_SESSION,
+    body: z.strictObject({
+      ...TARGET,
+      keys: z
+        .enum(['kept', 'forgotten'])
+        .optional()
+        .describe('`forgotten`: you have undone the effects outside of pawl, so they may happen again.'),
+      ...WHY,
+    }),
+    answer: { status: 200, description: 'Where it is now, and which effects lie behind.', schema: moved },
+    handle: ({ session, params, body, by }) => session(params.session).rollback({ ...defined(body), by } as RollbackOptions),
+  }),
+  route({
+    method: 'post',
+    path: '/v1/sessions/{session}/fork',
+    operation: 'forkSession',
+    summary: 'Make a new session from a point of this one’s past. Without a target it begins where the session is.',
+    tag: 'operations',
+    scope: 'operate',
+    params: OF_SESSION,
+    body: z.strictObject({
+      ...TARGET,
+      id: sessionId.optional(),
+      keys: z.enum(['carried', 'forgotten']).optional(),
+      interrupt: z.boolean().optional().describe('Whether a run in progress is interrupted first. Default true.'),
+      tags: z.array(z.string()).max(100).optional(),
+    }),
+    answer: { status: 201, description: 'The fork.', schema: z.object({ sessionId: z.string() }) },
+    async handle({ session, params, body, by, access }) {
+      const source = session(params.session)
+      const { id = `${prefixOf(access) ?? ''}${randomUUID()}`, tags, ...rest } = body
+      requireSession(access, id)
+      const fork = await source.fork({ ...defined({ ...rest, tags: tagsOfFork(access, tags) }), id, by })
+      return answerWith({ sessionId: fork.id }, 201, {})
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/v1/sessions/{session}/pause',
+    operation: 'pauseSession',
+    summary: 'Let the step in progress finish and begin no other one.',
+    tag: 'operations',
+    scope: 'operate',
+    params: OF_SESSION,
+    body: why,
+    answer: { status: 200, description: 'Since when it is paused.', schema: already },
+    handle: ({ session, params, body, by }) => session(params.session).pause({ by, ...defined(body) }),
+  }),
+  route({
+    method: 'post',
+    path: '/v1/sessions/{session}/unpause',
+    operation: 'unpauseSession',
+    summary: 'Let a paused session continue.',
+    tag: 'operations',
+    scope: 'operate',
+    params: OF_SESSION,
+    body: why,
+    answer: { status: 200, description: 'It continues.', schema: already },
+    handle: ({ session, params, body, by }) => session(params.session).unpause({ by, ...defined(body) }),
+  }),
+  route({
+    method: 'post',
+    path: '/v1/sessions/{session}/raise',
+    operation: 'raiseLimits',
+    summary: 'Raise limits of the run or of the session; the numbers are the whole new limits.',
+    tag: 'operations',
+    scope: 'operate',
+    params: OF_SESSION,
+    body: z.strictObject({
+      maxUsd: z.number().gt(0).max(1_000_000).optional(),
+      maxTotalTokens: z.int().min(1).optional(),
+      scope: z.enum(['run', 'session']).optional(),
+      ...WHY,
+    }),
+    answer: { status: 200, description: 'The limits are raised.', schema: already },
+    handle: ({ session, params, body, by }) => session(params.session).raise({ ...defined(body), by }),
+  }),
+  route({
+    method: 'post',
+    path: '/v1/sessions/{session}/checkpoints',
+    operation: 'makeCheckpoint',
+    summary: 'Make a checkpoint now.',
+    tag: 'operations',
+    scope: 'operate',
+    params: OF_SESSION,
+    body: z.strictObject({ reason: z.string().min(1).max(4_000) }),
+    answer: { status: 201, description: 'Its version.', schema: z.object({ version: z.int() }) },
+    handle: async ({ session, params, body, by }) => answerWith(await session(params.session).checkpoint(body.reason, { by }), 201, {}),
+  }),
+]

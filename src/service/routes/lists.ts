@@ -1,0 +1,181 @@
+// Routes over all sessions that the caller may see: lists, sums, the overview.
+import { z } from 'zod'
+import { defined } from '../../session/defined.ts'
+import { type Access, prefixOf, requireSession } from '../access.ts'
+import { route } from '../route.ts'
+import { EVENT, named, PAGE, pageOf, sessionId, some, SPAN, STATUS } from '../schemas.ts'
+
+const TAGS = {
+  tag: named.optional().describe('Of sessions that have this tag.'),
+  tags: z.array(named).min(1).max(20).optional().describe('… that have all of these.'),
+}
+const agent = named.optional().describe('Of sessions with this agent.')
+const session = sessionId.optional().describe('Of one session.')
+const row = some({ sessionId: z.string(), agent: z.string() })
+
+/** A filter within the caller's sessions. @throws SessionNotFound for a session that is none of them. */
+function within(access: Access, filter: { session?: string | undefined; agent?: string | undefined }): never {
+  if (filter.session !== undefined) requireSession(access, filter.session)
+  return defined({ ...filter, idPrefix: prefixOf(access) }) as never
+}
+
+export const LIST_ROUTES = [
+  route({
+    method: 'get',
+    path: '/v1/sessions',
+    operation: 'listSessions',
+    summary: 'Sessions by creation, newest first.',
+    tag: 'lists',
+    scope: 'read',
+    query: z.strictObject({
+      status: z.array(STATUS).min(1).optional(),
+      paused: z.boolean().optional(),
+      agent,
+      ...TAGS,
+      ...SPAN,
+      ...PAGE,
+    }),
+    answer: { status: 200, description: 'A page of sessions.', schema: pageOf(row) },
+    handle: async ({ pawl, access, query }) => pawl.sessions.list(within(access, query)),
+  }),
+  route({
+    method: 'get',
+    path: '/v1/pending',
+    operation: 'listPending',
+    summary: 'Calls that wait for a person or a client, longest wait first.',
+    tag: 'lists',
+    scope: 'read',
+    query: z.strictObject({
+      kind: z
+        .array(z.enum(['approval', 'client', 'unknown']))
+        .min(1)
+        .optional(),
+      agent,
+      ...TAGS,
+      session,
+      ...PAGE,
+    }),
+    answer: {
+      status: 200,
+      description: 'A page of calls.',
+      schema: pageOf(some({ sessionId: z.string(), callId: z.string(), kind: z.string() })),
+    },
+    handle: async ({ pawl, access, query }) => pawl.pending.list(within(access, query)),
+  }),
+  route({
+    method: 'get',
+    path: '/v1/tool-calls',
+    operation: 'listToolCalls',
+    summary: 'Tool calls by when the model asked for them, newest first.',
+    tag: 'lists',
+    scope: 'read',
+    query: z.strictObject({
+      session,
+      status: z
+        .array(
+          z.enum([
+            'issued',
+            'running',
+            'awaiting_approval',
+            'awaiting_answer',
+            'completed',
+            'failed',
+            'denied',
+            'unknown',
+            'replayed',
+            'skipped',
+          ]),
+        )
+        .min(1)
+        .optional(),
+      tool: named.optional(),
+      key: z.string().min(1).max(1_000).optional().describe('With this idempotency key.'),
+      effectId: z.string().min(1).max(1_000).optional(),
+      ...SPAN,
+      ...PAGE,
+    }),
+    answer: {
+      status: 200,
+      description: 'A page of calls.',
+      schema: pageOf(some({ sessionId: z.string(), callId: z.string(), status: z.string() })),
+    },
+    handle: async ({ pawl, access, query }) => pawl.toolCalls(within(access, query)),
+  }),
+  route({
+    method: 'get',
+    path: '/v1/errors',
+    operation: 'listErrors',
+    summary: 'Failed attempts, and failures of whole runs, newest first.',
+    tag: 'lists',
+    scope: 'read',
+    query: z.strictObject({
+      session,
+      context: named.optional().describe('`model`, `tool:<name>`, `run` or `checkpoint`.'),
+      ...SPAN,
+      ...PAGE,
+    }),
+    answer: { status: 200, description: 'A page of errors.', schema: pageOf(row) },
+    handle: async ({ pawl, access, query }) => pawl.errors(within(access, query)),
+  }),
+  route({
+    method: 'get',
+    path: '/v1/usage',
+    operation: 'sumUsage',
+    summary: 'Tokens and US dollars, added up: days newest first, others highest cost first.',
+    tag: 'lists',
+    scope: 'read',
+    query: z.strictObject({ by: z.enum(['agent', 'day', 'model', 'session']), session, ...SPAN, ...PAGE }),
+    answer: { status: 200, description: 'A page of sums.', schema: pageOf(some({ key: z.string(), calls: z.number(), usd: z.number() })) },
+    handle: async ({ pawl, access, query }) => pawl.usage(within(access, query)),
+  }),
+  route({
+    method: 'get',
+    path: '/v1/overview',
+    operation: 'getOverview',
+    summary: 'The open sessions by what they need, most urgent first.',
+    tag: 'lists',
+    scope: 'read',
+    query: z.strictObject({ agent, limit: PAGE.limit }),
+    answer: { status: 200, description: 'Counts, and the sessions.', schema: some({ items: z.array(row) }) },
+    handle: async ({ pawl, access, query }) => pawl.overview(within(access, query)),
+  }),
+  route({
+    method: 'get',
+    path: '/v1/failures',
+    operation: 'getFailures',
+    summary: 'Statistics of failures; by default of the last 24 hours.',
+    tag: 'lists',
+    scope: 'read',
+    query: z.strictObject({ agent, ...SPAN }),
+    answer: { status: 200, description: 'The statistics.', schema: some({ agents: z.array(some()) }) },
+    handle: async ({ pawl, access, query }) => pawl.failures(within(access, query)),
+  }),
+  route({
+    method: 'get',
+    path: '/v1/events',
+    operation: 'listFeed',
+    summary: 'The feed: the events of all sessions, each with a cursor to continue after.',
+    tag: 'lists',
+    scope: 'read',
+    query: z.strictObject({
+      types: z.array(named).min(1).max(100).optional(),
+      agent,
+      after: PAGE.cursor.describe('The cursor of the last event that you have dealt with.'),
+      limit: PAGE.limit,
+    }),
+    answer: {
+      status: 200,
+      description: 'The next events; none: there are no more yet.',
+      schema: z.object({ items: z.array(z.looseObject({ sessionId: z.string(), agent: z.string(), event: EVENT, cursor: z.string() })) }),
+    },
+    async handle({ pawl, access, query }) {
+      const { limit = 50, ...filter } = query
+      const items: unknown[] = []
+      for await (const item of pawl.events(within(access, filter))) {
+        items.push(item)
+        if (items.length === limit) break
+      }
+      return { items }
+    },
+  }),
+]

@@ -1,0 +1,263 @@
+// Routes of one session: open it, speak to it, read it.
+import { createHash, randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import type { Pawl } from '../../client/pawl.ts'
+import { ResultTimeout, SessionNotFound } from '../../client/errors.ts'
+import type { SendOptions, SessionHandle } from '../../client/types.ts'
+import { defined } from '../../session/defined.ts'
+import type { SessionEvent } from '../../session/events.ts'
+import type { Json } from '../../session/json.ts'
+import { StoreError } from '../../connect/errors.ts'
+import { contextFor, prefixOf, requireSession, tagsFor } from '../access.ts'
+import { ServiceError } from '../errors.ts'
+import { answerWith, type Call, route } from '../route.ts'
+import { after, EVENT, json, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, pageOf, SENT, sessionId, some, STATUS } from '../schemas.ts'
+
+const IDEMPOTENCY = {
+  'Idempotency-Key': messageId.optional().describe('The message’s id: a request that is repeated with the same key is accepted once.'),
+}
+const MAX_EVENTS = 500
+const MAX_WAIT_S = 60
+
+const open = z.strictObject({ id: sessionId.optional(), ...OPENING, ...MESSAGE })
+const send = z.strictObject({ ...OPENING, agent: OPENING.agent.optional(), ...MESSAGE })
+
+type Opening = Omit<z.output<typeof open>, 'agent'> & { agent?: string | undefined }
+
+/** What is sent, and to which session. */
+async function sendTo(call: Call<unknown, unknown, unknown>, id: string, body: Opening, fresh: { isNew?: true } = {}) {
+  const { pawl, access, request, agents } = call
+  requireSession(access, id)
+  const { agent, content, metadata, deadline, interrupt, context, tags, idleTimeout } = body
+  if (agent !== undefined && agents && !agents.includes(agent)) throw unknownAgent(agent, agents)
+  const session = pawl.session(id, {
+    ...defined({ agent, idleTimeout }),
+    // Without an agent nothing is started, so that nothing of it would be used.
+    ...(agent !== undefined && defined({ tags: tagsFor(access, tags), context: contextFor(access, context as Json | undefined) })),
+  } as object)
+  const options = { ...defined({ messageId: messageIdOf(request, body), metadata, deadline, interrupt }), ...fresh } as SendOptions
+  const run = await session.send(content as string, options)
+  return { sessionId: id, messageId: run.messageId }
+}
+
+function unknownAgent(agent: string, agents: readonly string[]): ServiceError {
+  const detail = `there is no agent ${JSON.stringify(agent)} here: choose from ${agents.join(', ')}`
+  return new ServiceError('unknown_agent', 400, `body.agent: ${detail}.`, { parts: [{ at: 'body.agent', detail }] })
+}
+
+/** @throws ServiceError `invalid_input`. */
+function messageIdOf(request: Request, body: Opening): string | undefined {
+  const key = request.headers.get('idempotency-key') ?? undefined
+  if (key === undefined) return body.messageId
+  const isKey = messageId.safeParse(key).success
+  if (isKey && (body.messageId === undefined || body.messageId === key)) return key
+  const detail = isKey ? 'is not the messageId of the body: give one of them, or the same' : 'must have 1 to 200 characters'
+  throw new ServiceError('invalid_input', 400, `Idempotency-Key ${detail}.`, { parts: [{ at: 'header.Idempotency-Key', detail }] })
+}
+
+/** A new session's id; the same one for a request that is repeated. */
+function newIdFor(call: Call<unknown, unknown, unknown>, body: Opening): { id: string; isNew?: true } {
+  const prefix = prefixOf(call.access) ?? ''
+  const key = messageIdOf(call.request, body)
+  if (key === undefined) return { id: `${prefix}${randomUUID()}`, isNew: true }
+  const digest = createHash('sha256').update(`${prefix}\n${call.by}\n${key}`).digest('hex')
+  return { id: `${prefix}${[8, 12, 16, 20, 32].map((end, n, ends) => digest.slice(n === 0 ? 0 : ends[n - 1], end)).join('-')}` }
+}
+
+/** Makes sure that there is such a session: most reads of one that does not exist would only find nothing. @throws SessionNotFound, SessionUnavailable. */
+export async function known(pawl: Pawl, session: SessionHandle): Promise<{ storedSeq: number }> {
+  try {
+    return { storedSeq: (await pawl.sessions.get(session.id)).flushedSeq }
+  } catch (error) {
+    if (!(error instanceof SessionNotFound || error instanceof StoreError)) throw error
+    return { storedSeq: (await session.status()).stored?.seq ?? 0 }
+  }
+}
+
+async function eventsAfter(session: SessionHandle, from: number, limit: number): Promise<SessionEvent[]> {
+  const events: SessionEvent[] = []
+  for await (const event of session.events({ after: from })) {
+    events.push(event)
+    if (events.length === limit) break
+  }
+  return events
+}
+
+export const SESSION_ROUTES = [
+  route({
+    method: 'post',
+    path: '/v1/sessions',
+    operation: 'openSession',
+    summary: 'Start a session with its first message; to a session that exists, the message is sent.',
+    tag: 'sessions',
+    scope: 'send',
+    body: open,
+    headers: IDEMPOTENCY,
+    answer: { status: 201, description: 'The message is durable.', schema: SENT, headers: { Location: 'Where the session is.' } },
+    async handle(call) {
+      const { id, ...fresh } = call.body.id === undefined ? newIdFor(call, call.body) : { id: call.body.id }
+      const sent = await sendTo(call, id, call.body, fresh)
+      return answerWith(sent, 201, { location: `${pathTo(call.request)}/${encodeURIComponent(id)}` })
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/v1/sessions/{session}/messages',
+    operation: 'sendMessage',
+    summary: 'Send a message. Name the agent to start the session, or to open one again that has closed.',
+    tag: 'sessions',
+    scope: 'send',
+    params: OF_SESSION,
+    body: send,
+    headers: IDEMPOTENCY,
+    answer: { status: 202, description: 'The message is durable, even with no worker running.', schema: SENT },
+    handle: (call) => sendTo(call, call.params.session, call.body),
+  }),
+  route({
+    method: 'get',
+    path: '/v1/sessions/{session}',
+    operation: 'getSession',
+    summary: 'How the session stands, and what it waits for.',
+    tag: 'sessions',
+    scope: 'read',
+    params: OF_SESSION,
+    answer: {
+      status: 200,
+      description: 'The session.',
+      schema: some({
+        sessionId: z.string(),
+        agent: z.string().nullable(),
+        status: z.enum([...STATUS.options, 'loading']),
+        waitsFor: z.array(some()),
+      }),
+    },
+    handle: ({ session, params }) => session(params.session).status(),
+  }),
+  route({
+    method: 'get',
+    path: '/v1/sessions/{session}/state',
+    operation: 'getState',
+    summary: 'The whole state: run, calls, plan, memory, context, spend.',
+    tag: 'sessions',
+    scope: 'read',
+    params: OF_SESSION,
+    answer: {
+      status: 200,
+      description: 'The state.',
+      schema: some({ sessionId: z.string(), agent: z.string(), status: STATUS, seq: z.int() }),
+    },
+    handle: ({ session, params }) => session(params.session).state(),
+  }),
+  route({
+    method: 'get',
+    path: '/v1/sessions/{session}/messages',
+    operation: 'listMessages',
+    summary: 'The transcript in order; messages that no turn has taken come last.',
+    tag: 'sessions',
+    scope: 'read',
+    params: OF_SESSION,
+    query: z.strictObject(PAGE),
+    answer: { status: 200, description: 'A page of messages.', schema: pageOf(some({ messageId: z.string(), role: z.string() })) },
+    async handle({ pawl, session, params, query }) {
+      return pawl.messages({ session: session(params.session).id, ...defined(query) })
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/v1/sessions/{session}/messages/{message}/run',
+    operation: 'awaitRun',
+    summary: 'Wait until the run of a message has settled: completed, interrupted, failed, rejected, or waiting for somebody.',
+    tag: 'sessions',
+    scope: 'read',
+    params: z.strictObject({ session: sessionId, message: messageId }),
+    query: z.strictObject({ wait: z.int().min(1).max(MAX_WAIT_S).optional().describe('Seconds. Default 20.') }),
+    answer: {
+      status: 200,
+      description: 'How the run stands; `pending`: it has not settled within that time.',
+      schema: some({ status: z.enum(['completed', 'interrupted', 'failed', 'rejected', 'waiting', 'pending']) }),
+    },
+    async handle({ pawl, session, params, query, request }) {
+      const handle = session(params.session)
+      await known(pawl, handle)
+      try {
+        return await handle.run(params.message).settled({ timeout: (query.wait ?? 20) * 1_000, signal: request.signal })
+      } catch (error) {
+        if (error instanceof ResultTimeout) return { status: 'pending' }
+        throw error
+      }
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/v1/sessions/{session}/runs/{run}',
+    operation: 'getRun',
+    summary: 'One run: its calls with their attempts and effects and, if it has failed, what each strategy would keep and redo.',
+    tag: 'sessions',
+    scope: 'read',
+    params: z.strictObject({ session: sessionId, run: z.int().min(1) }),
+    answer: { status: 200, description: 'The run.', schema: some({ run: z.int() }) },
+    handle: ({ session, params }) => session(params.session).runReport(params.run),
+  }),
+  route({
+    method: 'get',
+    path: '/v1/sessions/{session}/events',
+    operation: 'listEvents',
+    summary: 'The events after one, in order.',
+    tag: 'sessions',
+    scope: 'read',
+    params: OF_SESSION,
+    query: z.strictObject({ after, limit: z.int().min(1).max(MAX_EVENTS).optional().describe(`Default ${MAX_EVENTS}.`) }),
+    answer: { status: 200, description: 'The next events; none: there are no more yet.', schema: z.object({ items: z.array(EVENT) }) },
+    async handle({ session, params, query }) {
+      return { items: await eventsAfter(session(params.session), query.after ?? 0, query.limit ?? MAX_EVENTS) }
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/v1/sessions/{session}/checkpoints',
+    operation: 'listCheckpoints',
+    summary: 'The checkpoints, newest first.',
+    tag: 'sessions',
+    scope: 'read',
+    params: OF_SESSION,
+    query: z.strictObject(PAGE),
+    answer: { status: 200, description: 'A page of checkpoints.', schema: pageOf(some({ version: z.int(), seq: z.int() })) },
+    async handle({ pawl, session, params, query }) {
+      return pawl.checkpoints({ session: session(params.session).id, ...defined(query) })
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/v1/sessions/{session}/budgets',
+    operation: 'listBudgets',
+    summary: 'Each limit of the session and its run: what is spent, set aside and left.',
+    tag: 'sessions',
+    scope: 'read',
+    params: OF_SESSION,
+    answer: {
+      status: 200,
+      description: 'The budgets.',
+      schema: z.object({ items: z.array(some({ scope: z.string(), unit: z.string(), left: z.number() })) }),
+    },
+    handle: async ({ session, params }) => ({ items: await session(params.session).budgets() }),
+  }),
+  route({
+    method: 'get',
+    path: '/v1/sessions/{session}/blobs/{sha256}',
+    operation: 'getBlob',
+    summary: 'A large value that an event or message refers to.',
+    tag: 'sessions',
+    scope: 'read',
+    params: z.strictObject({ session: sessionId, sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
+    answer: { status: 200, description: 'The value.', schema: json },
+    async handle({ session, params }) {
+      const text = await session(params.session).blob(params.sha256)
+      if (text === null) throw new ServiceError('blob_not_found', 404, 'The session has no such value, or no longer has it.')
+      return new Response(text, { headers: { 'content-type': 'application/json', 'cache-control': 'no-store' } })
+    },
+  }),
+]
+
+function pathTo(request: Request): string {
+  return new URL(request.url).pathname.replace(/\/$/, '')
+}

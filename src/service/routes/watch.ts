@@ -1,0 +1,83 @@
+// Routes that stream: a session as it goes on, and the feed of all sessions.
+import { z } from 'zod'
+import type { SessionHandle } from '../../client/types.ts'
+import { defined } from '../../session/defined.ts'
+import { prefixOf } from '../access.ts'
+import { ServiceError } from '../errors.ts'
+import { route } from '../route.ts'
+import { after, named, OF_SESSION, PAGE } from '../schemas.ts'
+import type { StreamItem } from '../streams.ts'
+import { known } from './sessions.ts'
+
+const STREAM = { status: 200, type: 'text/event-stream' } as const
+const LAST = {
+  'Last-Event-ID': z.string().max(2_000).optional().describe('Of the last event that you have; a browser sends it when it reconnects.'),
+}
+
+/** Where the stream begins. @throws ServiceError `unknown_cursor`. */
+function beginningOf(request: Request, given = 0): number {
+  const last = request.headers.get('last-event-id')
+  if (last === null || last === '') return given
+  if (/^\d{1,15}$/.test(last)) return Number(last)
+  throw unknownCursor(`${JSON.stringify(last.slice(0, 40))} is not the id of an event`)
+}
+
+function unknownCursor(what: string): ServiceError {
+  return new ServiceError('unknown_cursor', 400, `${what}: read the session again, and watch from what you have read.`)
+}
+
+async function* itemsOf(session: SessionHandle, from: number, signal: AbortSignal): AsyncGenerator<StreamItem> {
+  for await (const event of session.events({ after: from, follow: true, signal })) {
+    yield { id: String(event.seq), event: 'event', data: { type: 'event', event } }
+  }
+}
+
+export const WATCH_ROUTES = [
+  route({
+    method: 'get',
+    path: '/v1/sessions/{session}/watch',
+    operation: 'watchSession',
+    summary: 'The session as it goes on: server-sent events, whose type is that of the item. It can be resumed after any durable event.',
+    tag: 'sessions',
+    scope: 'read',
+    params: OF_SESSION,
+    query: z.strictObject({ after }),
+    headers: LAST,
+    answer: { ...STREAM, description: 'The stream; its last event, `end`, says why it ends.' },
+    async handle({ pawl, session, params, query, request, streams, reauthorize }) {
+      const handle = session(params.session)
+      const from = beginningOf(request, query.after)
+      const { storedSeq } = await known(pawl, handle)
+      // A client may be ahead of the store, but not of the session.
+      if (from > storedSeq && from > (await handle.state()).seq) throw unknownCursor(`The session has no event ${from}`)
+      return streams.open({
+        items: (signal) => itemsOf(handle, from, signal),
+        signal: request.signal,
+        reauthorize: () => reauthorize(params.session),
+      })
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/v1/events/watch',
+    operation: 'watchFeed',
+    summary: 'The feed as it goes on: server-sent events whose id is the cursor.',
+    tag: 'lists',
+    scope: 'read',
+    query: z.strictObject({ types: z.array(named).min(1).max(100).optional(), agent: named.optional(), after: PAGE.cursor }),
+    headers: LAST,
+    answer: { ...STREAM, description: 'The stream; its last event, `end`, says why it ends.' },
+    async handle({ pawl, query, request, streams, access, reauthorize }) {
+      const last = request.headers.get('last-event-id') || undefined
+      const filter = defined({ ...query, after: last ?? query.after, idPrefix: prefixOf(access) })
+      // The first page says whether the cursor and the filter are any good.
+      for await (const _ of pawl.events(filter as never)) break
+      async function* items(signal: AbortSignal): AsyncGenerator<StreamItem> {
+        for await (const item of pawl.events({ ...filter, follow: true, signal } as never)) {
+          yield { id: item.cursor, event: 'event', data: item }
+        }
+      }
+      return streams.open({ items, signal: request.signal, reauthorize: () => reauthorize() })
+    },
+  }),
+]

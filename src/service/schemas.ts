@@ -1,0 +1,118 @@
+// The members of requests and answers, as zod schemas: what is checked is what the OpenAPI document says.
+import { z } from 'zod'
+import { CORE_STATUSES } from './words.ts'
+
+const MAX_TEXT = 4_000
+
+/** A session's id. */
+export const sessionId = z
+  .string()
+  .regex(/^[A-Za-z0-9._:/@-]{1,200}$/)
+  .describe("The session's id; percent-encode a slash.")
+/** An agent's name. */
+const agent = z
+  .string()
+  .regex(/^[A-Za-z0-9._-]{1,100}$/)
+  .describe("The agent's name.")
+/** A message's id. */
+export const messageId = z
+  .string()
+  .min(1)
+  .max(200)
+  .describe('Identifies the message: the same id is accepted once. Default: the Idempotency-Key, else a new UUID.')
+/** A call's id. */
+export const callId = z.string().min(1).max(200).describe("The call's id, such as t_1_2_0.")
+/** A duration. */
+const duration = z
+  .union([z.int().min(1), z.string().regex(/^\d{1,9}(\.\d{1,3})?(ms|s|m|h|d)$/)])
+  .describe("Milliseconds, or text with a unit, such as '30s'.")
+/** Any JSON. */
+export const json = z.unknown()
+const reason = z.string().max(MAX_TEXT).optional().describe('Why; recorded.')
+export const note = z.string().max(MAX_TEXT).optional().describe('What there is to say about it; recorded.')
+
+const text = z.strictObject({ type: z.literal('text'), text: z.string() })
+const image = z.strictObject({
+  type: z.literal('image'),
+  source: z.discriminatedUnion('type', [
+    z.strictObject({
+      type: z.literal('base64'),
+      media_type: z.enum(['image/jpeg', 'image/png', 'image/gif', 'image/webp']),
+      data: z.string().regex(/^[A-Za-z0-9+/]+={0,2}$/),
+    }),
+    z.strictObject({ type: z.literal('url'), url: z.string().regex(/^https?:\/\/\S+$/) }),
+  ]),
+})
+/** What a user says. */
+const content = z
+  .union([z.string().regex(/\S/), z.array(z.discriminatedUnion('type', [text, image])).min(1)])
+  .describe('Text, or blocks of text and images.')
+
+/** What a message has. */
+export const MESSAGE = {
+  content,
+  messageId: messageId.optional(),
+  metadata: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe("What the run's tools get as `ctx.metadata`: at most 16,000 bytes of JSON."),
+  deadline: duration.optional().describe('How long the answer may take, at most 24 days.'),
+  interrupt: z
+    .boolean()
+    .optional()
+    .describe('Interrupts the run in progress; the message opens the next one. Default false: it joins the run.'),
+}
+
+/** How a session is opened. */
+export const OPENING = {
+  agent,
+  context: json.optional().describe('Whom the session is for; used when it is started.'),
+  tags: z.array(z.string()).max(100).optional().describe('What lists can be filtered by; used when it is started.'),
+  idleTimeout: duration.optional().describe('How long the session stays open without a message, at most 24 days. Default 24h.'),
+}
+
+/** Why something is asked for; by whom is known. */
+export const WHY = { reason }
+
+/** One point of a session's past. */
+export const TARGET = {
+  checkpoint: z.int().min(1).optional().describe('The version of a checkpoint.'),
+  message: z.string().min(1).max(200).optional().describe('Just before this message was taken in.'),
+  run: z.int().min(1).optional().describe('Just before this run began.'),
+}
+
+/** Of which session, in a path. */
+export const OF_SESSION = z.strictObject({ session: sessionId })
+/** Of which call, in a path. */
+export const OF_CALL = z.strictObject({ session: sessionId, call: callId })
+
+const moment = z.string().min(1).max(40).describe('ISO text, such as 2026-11-21T12:00:00Z.')
+/** A span of time. */
+export const SPAN = { since: moment.optional().describe('From then on.'), until: moment.optional().describe('Before then.') }
+/** A page of a list. */
+export const PAGE = {
+  limit: z.int().min(1).max(1_000).optional().describe('Items a page. Default 50.'),
+  cursor: z.string().min(1).max(2_000).optional().describe('Of the page before; with the same other parameters.'),
+}
+/** A filter by a name. */
+export const named = z.string().min(1).max(200)
+/** The newest event that a client has. */
+export const after = z.int().min(0).max(Number.MAX_SAFE_INTEGER).optional().describe('`seq` of the last event that you have. Default 0.')
+
+// Answers. What is listed is what programs rely on; objects have more members, which docs/ describes.
+
+/** A page of a list. */
+export function pageOf(item: z.ZodType): z.ZodType {
+  return z.object({ items: z.array(item), cursor: z.string().optional().describe('Of the next page; absent on the last one.') })
+}
+
+/** An object with these members and others. */
+export function some(shape: z.core.$ZodLooseShape = {}): z.ZodType {
+  return z.looseObject(shape)
+}
+
+export const STATUS = z.enum(CORE_STATUSES)
+/** An event of a session. */
+export const EVENT = some({ seq: z.int(), at: z.number(), type: z.string() })
+/** A message that was accepted. */
+export const SENT = z.object({ sessionId: z.string(), messageId: z.string() })

@@ -1,0 +1,214 @@
+// Event streams: pulled by their readers, kept alive, ended when nobody reads, when the caller may no longer read, and on a drain.
+import { ServiceError } from './errors.ts'
+import { problemOf } from './problem.ts'
+
+/** One event of a stream. */
+export interface StreamItem {
+  /** What a client resumes after; absent: it cannot resume there. */
+  id?: string
+  /** Its type. */
+  event: string
+  data: unknown
+}
+
+/** How the streams of a handler are run; times in milliseconds. */
+export interface StreamSettings {
+  /** A comment is sent after so long without an event. */
+  keepAliveMs: number
+  /** A stream ends when its reader has taken nothing for so long. */
+  stalledAfterMs: number
+  /** How often it is asked again whether the caller may read. */
+  reauthorizeMs: number
+  /** Streams at a time. */
+  max: number
+}
+
+/** What a stream shows. */
+export interface StreamSource {
+  items(signal: AbortSignal): AsyncIterable<StreamItem>
+  /** Rejects when the caller may no longer read. */
+  reauthorize(): Promise<void>
+  /** Aborts when the client has gone. */
+  signal: AbortSignal
+}
+
+/** The open streams of a handler. */
+export interface Streams {
+  /** Opens one. @throws ServiceError `too_many_watches`, `draining`. */
+  open(source: StreamSource): Response
+  /** Ends all of them with a hint when to come back, and opens no more. */
+  drain(): void
+  readonly draining: boolean
+  readonly count: number
+}
+
+/** How long a client waits before it reconnects: longer, and not all at once, after a drain. */
+const RETRY_MS = 2_000
+const DRAIN_RETRY_MS = 1_000
+const DRAIN_SPREAD_MS = 4_000
+/** Failures of `reauthorize` that say nothing of the caller: so many in a row are one. */
+const MAX_UNSURE = 3
+
+/** Streams with these settings; none is open. */
+export function streamsWith(settings: StreamSettings): Streams {
+  const open = new Set<(why: ServiceError, retryMs: number) => void>()
+  let draining = false
+  return {
+    open(source) {
+      if (draining) throw drainingError()
+      if (open.size >= settings.max) {
+        throw new ServiceError('too_many_watches', 429, `${settings.max} streams are open here, which is the limit: try again later.`)
+      }
+      return openStream(source, settings, open)
+    },
+    drain() {
+      draining = true
+      for (const end of open) end(drainingError(), DRAIN_RETRY_MS + Math.random() * DRAIN_SPREAD_MS)
+    },
+    get draining() {
+      return draining
+    },
+    get count() {
+      return open.size
+    },
+  }
+}
+
+function drainingError(): ServiceError {
+  return new ServiceError('draining', 503, 'The server is shutting down: connect again, and continue after the last event that you have.')
+}
+
+type End = (why: ServiceError, retryMs: number) => void
+
+function openStream(source: StreamSource, settings: StreamSettings, open: Set<End>): Response {
+  const stop = new AbortController()
+  const signal = AbortSignal.any([stop.signal, source.signal])
+  const iterator = source.items(signal)[Symbol.asyncIterator]()
+  /** The item that was asked for, or has arrived; it is asked for only when the reader wants one, so at most one is held. */
+  let asking = false
+  let arrived: IteratorResult<StreamItem> | { failed: unknown } | undefined
+  let last: { text: string } | undefined
+  let wake = (): void => undefined
+  let stalled: NodeJS.Timeout | undefined
+  const ending: End = (why, retryMs) => {
+    last ??= { text: `retry: ${Math.round(retryMs)}\n${textOf({ event: 'end', data: problemOf(why) })}` }
+    wake()
+  }
+  const checking = setInterval(() => void check(), settings.reauthorizeMs)
+  let unsure = 0
+  checking.unref?.()
+
+  async function check(): Promise<void> {
+    try {
+      await source.reauthorize()
+      unsure = 0
+    } catch (error) {
+      unsure += 1
+      const isSure = error instanceof ServiceError && error.status < 500
+      if (isSure || unsure >= MAX_UNSURE) ending(isSure ? error : unsureError(error), RETRY_MS)
+    }
+  }
+
+  function release(): void {
+    open.delete(ending)
+    clearInterval(checking)
+    clearTimeout(stalled)
+    source.signal.removeEventListener('abort', release)
+    stop.abort()
+    wake()
+    // One that is at work ends by the signal; `return` would wait for it.
+    if (!asking) void iterator.return?.().catch(() => undefined)
+  }
+
+  function ask(): void {
+    asking = true
+    iterator.next().then(
+      (item) => arrive(item),
+      (failed: unknown) => arrive({ failed }),
+    )
+  }
+
+  function arrive(what: NonNullable<typeof arrived>): void {
+    asking = false
+    arrived = what
+    wake()
+  }
+
+  /** Waits for an item, for the end, or until the connection wants a sign of life. */
+  async function next(): Promise<void> {
+    if (arrived || last || signal.aborted) return
+    if (!asking) ask()
+    let timer: NodeJS.Timeout | undefined
+    await new Promise<void>((resolve) => {
+      wake = resolve
+      timer = setTimeout(resolve, settings.keepAliveMs)
+    })
+    clearTimeout(timer)
+  }
+
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        controller.enqueue(encoded(`retry: ${RETRY_MS}\n: connected\n\n`))
+        watchReader()
+      },
+      async pull(controller) {
+        clearTimeout(stalled)
+        await next()
+        if (signal.aborted) {
+          release()
+          return controller.close()
+        }
+        if (last) {
+          controller.enqueue(encoded(last.text))
+          release()
+          return controller.close()
+        }
+        const now = arrived
+        arrived = undefined
+        if (!now) controller.enqueue(encoded(': alive\n\n'))
+        else if ('failed' in now) {
+          controller.enqueue(encoded(textOf({ event: 'end', data: problemOf(now.failed) })))
+          release()
+          return controller.close()
+        } else if (now.done) {
+          release()
+          return controller.close()
+        } else controller.enqueue(encoded(textOf(now.value)))
+        watchReader()
+      },
+      cancel: release,
+    },
+    // Nothing is made before it is wanted.
+    { highWaterMark: 0 },
+  )
+
+  function watchReader(): void {
+    stalled = setTimeout(release, settings.stalledAfterMs)
+    stalled.unref?.()
+  }
+
+  open.add(ending)
+  source.signal.addEventListener('abort', release, { once: true })
+  return new Response(body, {
+    headers: {
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store',
+      // Of nginx: it would hold events back.
+      'x-accel-buffering': 'no',
+    },
+  })
+}
+
+function unsureError(cause: unknown): ServiceError {
+  return new ServiceError('unauthorized', 401, 'It could not be found out whether you may still read this: connect again.', { cause })
+}
+
+const encoder = new TextEncoder()
+const encoded = (text: string): Uint8Array => encoder.encode(text)
+
+/** An event as its stream's text. */
+function textOf({ id, event, data }: StreamItem): string {
+  // JSON has no line breaks.
+  return `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
+}

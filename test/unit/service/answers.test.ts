@@ -1,0 +1,167 @@
+// What the web handler makes of errors, of what `authorize` says, and of the text of requests.
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { InvalidMessage, RequestRefused, SessionNotFound, SessionUnavailable } from '../../../src/client/errors.ts'
+import { StoreError } from '../../../src/connect/errors.ts'
+import { accessOf, contextFor, isInScope, tagsFor } from '../../../src/service/access.ts'
+import { ServiceError } from '../../../src/service/errors.ts'
+import { bodyOf, queryOf } from '../../../src/service/input.ts'
+import { hasStatus, problemOf, refusal, statusOf } from '../../../src/service/problem.ts'
+import { codeOf } from '../../support/codes.ts'
+
+describe('an error', () => {
+  it('of every public class has a status', () => {
+    const page = readFileSync(new URL('../../../docs/errors.md', import.meta.url), 'utf8')
+    const classes = new Set([...page.matchAll(/^\| `[a-z_]+` \| `([A-Z]\w+)` \|/gm)].map(([, name = '']) => name))
+    expect(classes.size).toBeGreaterThan(15)
+    expect([...classes].filter((name) => !hasStatus(name))).toEqual([])
+  })
+
+  it.each([
+    [new InvalidMessage('empty_message', ''), 400],
+    [new InvalidMessage('message_too_large', ''), 413],
+    [new InvalidMessage('no_agent', ''), 409],
+    [new RequestRefused('invalid_target', ''), 400],
+    [new RequestRefused('call_not_found', ''), 404],
+    [new RequestRefused('digest_mismatch', ''), 409],
+    [new RequestRefused('agent_not_served', ''), 503],
+    [new SessionNotFound('s'), 404],
+    [new SessionUnavailable('s', { what: 'sleeps' }), 503],
+    [new StoreError('store_unavailable', ''), 503],
+    [new StoreError('session_erased', ''), 410],
+    // A mismatch of the store is not the one of an approval.
+    [new StoreError('digest_mismatch', ''), 500],
+    [new Error('secret'), 500],
+    ['secret', 500],
+    [null, 500],
+  ])('%s has the status %i', (error, status) => {
+    expect(statusOf(error)).toBe(status)
+  })
+
+  it('is told with its code, and one that is not of pawl with nothing of its own', () => {
+    expect(problemOf(new SessionUnavailable('s', { what: 'sleeps', waitsFor: 'a worker' }))).toMatchObject({
+      type: 'urn:pawl:error:session_unavailable',
+      title: 'Service Unavailable',
+      status: 503,
+      waitsFor: 'a worker',
+    })
+    const told = problemOf(new Error('postgres://user:password@host'))
+    expect(told.code).toBe('internal_error')
+    expect(JSON.stringify(told)).not.toContain('password')
+  })
+
+  it('after which a repetition may succeed says when', () => {
+    expect(refusal(new StoreError('store_unavailable', '')).headers.get('retry-after')).toBe('2')
+    expect(refusal(new SessionNotFound('s')).headers.get('retry-after')).toBeNull()
+    expect(refusal(new SessionNotFound('s')).headers.get('content-type')).toBe('application/problem+json')
+  })
+})
+
+describe('an access', () => {
+  const access = { identity: 'user:ann', scopes: ['read'] as const }
+
+  it.each([null, undefined])('of %s is none', (returned) => {
+    expect(() => accessOf(returned)).toThrow(expect.objectContaining({ code: 'unauthorized', status: 401 }))
+  })
+
+  it.each([
+    true,
+    {},
+    { identity: '', scopes: [] },
+    { identity: 'ann', scopes: ['everything'] },
+    { ...access, tenant: '' },
+    { ...access, tenant: 'acme:' },
+    { ...access, tenant: 'a/b' },
+    { ...access, tenant: null },
+    { ...access, context: [] },
+    { ...access, context: { much: 'x'.repeat(17_000) } },
+  ])('that is mistaken opens nothing: %j', (returned) => {
+    expect(() => accessOf(returned)).toThrow(expect.objectContaining({ code: 'invalid_access', status: 500 }))
+  })
+
+  it('of a tenant includes its sessions and those of its parts, and no others', () => {
+    const acme = { ...access, tenant: 'acme' }
+    expect(['acme:1', 'acme:ann:1'].map((id) => isInScope(acme, id))).toEqual([true, true])
+    expect(['acme', 'acmex:1', 'ACME:1', 'globex:acme:1', ''].map((id) => isInScope(acme, id))).toEqual(Array(5).fill(false))
+    expect(isInScope(access, 'anything')).toBe(true)
+  })
+
+  it('of a tenant tags the sessions that it starts, and nobody else can', () => {
+    expect(tagsFor({ ...access, tenant: 'acme' }, ['vip'])).toEqual(['vip', 'tenant:acme'])
+    expect(tagsFor({ ...access, tenant: 'acme' }, undefined)).toEqual(['tenant:acme'])
+    expect(tagsFor(access, undefined)).toBeUndefined()
+    expect(() => tagsFor({ ...access, tenant: 'acme' }, ['tenant:globex'])).toThrow(expect.objectContaining({ code: 'invalid_input' }))
+  })
+
+  it('decides on the members of the context that it names', () => {
+    const forced = { ...access, context: { tenantId: 'acme' } }
+    expect(contextFor(forced, { tenantId: 'globex', user: 'ann' })).toEqual({ tenantId: 'acme', user: 'ann' })
+    expect(contextFor(forced, undefined)).toEqual({ tenantId: 'acme' })
+    expect(() => contextFor(forced, ['globex'])).toThrow(expect.objectContaining({ code: 'invalid_input' }))
+    expect(contextFor(access, 'as it is')).toBe('as it is')
+  })
+})
+
+describe('a request', () => {
+  const members = z.strictObject({
+    limit: z.int().optional(),
+    paused: z.boolean().optional(),
+    tags: z.array(z.string()).optional(),
+    agent: z.string().optional(),
+  })
+  const read = (query: string): unknown => queryOf(new URLSearchParams(query), members)
+
+  it('has a query whose texts become what the schema wants', () => {
+    expect(read('limit=5&paused=true&tags=a&tags=b&agent=7')).toEqual({ limit: 5, paused: true, tags: ['a', 'b'], agent: '7' })
+    expect(read('tags=a')).toEqual({ tags: ['a'] })
+  })
+
+  it('has numbers and booleans that look like them only', () => {
+    expect(read('limit=0x10&paused=1')).toEqual({ limit: '0x10', paused: '1' })
+    expect(read('limit=')).toEqual({ limit: '' })
+  })
+
+  it('that says one thing twice is refused', () => {
+    expect(() => read('limit=1&limit=2')).toThrow(expect.objectContaining({ code: 'invalid_input' }))
+  })
+
+  it('has a query without influence on prototypes', () => {
+    expect(Object.getPrototypeOf(read('__proto__=x'))).toBe(Object.prototype)
+  })
+
+  const post = (
+    body: string | Uint8Array | ReadableStream,
+    headers: Record<string, string> = { 'content-type': 'application/json' },
+  ): Request => new Request('http://host/', { method: 'POST', body, headers, duplex: 'half' } as RequestInit)
+
+  it('has a body of JSON, or none', async () => {
+    expect(await bodyOf(post('{"a":1}'), 1_000)).toEqual({ a: 1 })
+    expect(await bodyOf(post('{"a":1}', { 'content-type': 'application/json; charset=utf-8' }), 1_000)).toEqual({ a: 1 })
+    expect(await bodyOf(new Request('http://host/', { method: 'POST' }), 1_000)).toEqual({})
+  })
+
+  it.each([
+    ['{"a":', undefined, 'invalid_json'],
+    ['[1', undefined, 'invalid_json'],
+    [new Uint8Array([0x22, 0xff, 0x22]), undefined, 'invalid_json'],
+    ['['.repeat(900) + ']'.repeat(900), undefined, 'invalid_json'],
+    ['a=1', { 'content-type': 'application/x-www-form-urlencoded' }, 'unsupported_media_type'],
+    ['{}', { 'content-type': 'text/plain' }, 'unsupported_media_type'],
+    [`"${'x'.repeat(2_000)}"`, undefined, 'body_too_large'],
+  ])('%j with %j is refused as %s', async (body, headers, code) => {
+    expect(await codeOf(bodyOf(post(body, headers ?? undefined), 1_900))).toBe(code)
+  })
+
+  it('that does not say how large it is, is not read beyond the limit', async () => {
+    let sent = 0
+    const endless = new ReadableStream<Uint8Array>({ pull: (to) => to.enqueue(new Uint8Array((sent++, 1_000))) }, { highWaterMark: 0 })
+    expect(await codeOf(bodyOf(post(endless), 10_000))).toBe('body_too_large')
+    expect(sent).toBeLessThan(15)
+  })
+
+  it('that breaks off is refused', async () => {
+    const broken = new ReadableStream<Uint8Array>({ pull: (to) => to.error(new ServiceError('gone', 400, '')) })
+    expect(await codeOf(bodyOf(post(broken), 10_000))).toBe('invalid_json')
+  })
+})

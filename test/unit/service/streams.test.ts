@@ -1,0 +1,185 @@
+// Event streams: what a reader gets, and what becomes of those who read nothing.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { ServiceError } from '../../../src/service/errors.ts'
+import { type StreamItem, type StreamSettings, type StreamSource, streamsWith } from '../../../src/service/streams.ts'
+import { gate, until } from '../../support/until.ts'
+
+const NEVER = 3_600_000
+const settings: StreamSettings = { keepAliveMs: NEVER, stalledAfterMs: NEVER, reauthorizeMs: NEVER, max: 10 }
+const refused = (): Promise<never> => Promise.reject(new ServiceError('unauthorized', 401, 'No.'))
+
+/** A source of numbered events without end; counts what it is asked for, and whether it was stopped. */
+function numbers(more: Partial<StreamSource> = {}) {
+  const seen = { made: 0, stopped: false }
+  const source: StreamSource = {
+    async *items() {
+      try {
+        for (;;) yield { id: String(++seen.made), event: 'event', data: { n: seen.made } }
+      } finally {
+        seen.stopped = true
+      }
+    },
+    reauthorize: () => Promise.resolve(),
+    signal: new AbortController().signal,
+    ...more,
+  }
+  return { source, seen }
+}
+
+/** A source that says nothing until it is stopped. */
+function silence(more: Partial<StreamSource> = {}) {
+  const seen = { begun: false, stopped: false }
+  const { source } = numbers({
+    async *items(signal): AsyncGenerator<StreamItem> {
+      seen.begun = true
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+      seen.stopped = true
+    },
+    ...more,
+  })
+  return { source, seen }
+}
+
+async function readSome(response: Response, has: (text: string) => boolean): Promise<string> {
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  let text = ''
+  while (!has(text)) {
+    const { done, value } = await reader.read()
+    if (done) break
+    text += new TextDecoder().decode(value)
+  }
+  reader.releaseLock()
+  return text
+}
+
+describe('a stream', () => {
+  it('has an event for each item, with its id, and a hint when to reconnect', async () => {
+    const { source } = numbers()
+    const text = await readSome(streamsWith(settings).open(source), (read) => read.includes('"n":2'))
+    expect(text).toBe('retry: 2000\n: connected\n\nid: 1\nevent: event\ndata: {"n":1}\n\nid: 2\nevent: event\ndata: {"n":2}\n\n')
+  })
+
+  it('makes nothing that nobody reads, and stops when it is cancelled', async () => {
+    const { source, seen } = numbers()
+    const streams = streamsWith(settings)
+    const response = streams.open(source)
+    await readSome(response, (read) => read.includes('"n":3'))
+    await sleep(20)
+    expect(seen.made).toBe(3)
+    await response.body?.cancel()
+    await until('the source was stopped', () => seen.stopped)
+    expect(streams.count).toBe(0)
+  })
+
+  it('says that it is alive while nothing happens, and loses nothing over it', async () => {
+    const opened = gate()
+    const { source } = numbers({
+      async *items(): AsyncGenerator<StreamItem> {
+        await opened.pass()
+        yield { event: 'status', data: 'late' }
+      },
+    })
+    const response = streamsWith({ ...settings, keepAliveMs: 5 }).open(source)
+    expect(await readSome(response, (read) => read.split(': alive').length > 3)).toContain(': alive\n\n: alive\n\n')
+    opened.open()
+    expect(await readSome(response, (read) => read.includes('late'))).toContain('event: status\ndata: "late"\n\n')
+  })
+
+  it('ends when its source does', async () => {
+    const { source } = numbers({
+      async *items(): AsyncGenerator<StreamItem> {
+        yield { event: 'event', data: 1 }
+      },
+    })
+    const streams = streamsWith(settings)
+    const text = await readSome(streams.open(source), () => false)
+    expect(text.endsWith('data: 1\n\n')).toBe(true)
+    expect(streams.count).toBe(0)
+  })
+
+  it('says why its source failed', async () => {
+    const { source } = numbers({
+      async *items(): AsyncGenerator<StreamItem> {
+        throw new ServiceError('unknown_cursor', 400, 'There is none.')
+      },
+    })
+    const text = await readSome(streamsWith(settings).open(source), () => false)
+    expect(text).toContain('event: end\ndata: {"type":"urn:pawl:error:unknown_cursor"')
+  })
+
+  it('ends when the client has gone', async () => {
+    const client = new AbortController()
+    const { source, seen } = silence({ signal: client.signal })
+    const streams = streamsWith(settings)
+    const reading = readSome(streams.open(source), () => false)
+    await until('the source has begun', () => seen.begun)
+    client.abort()
+    await reading
+    expect(streams.count).toBe(0)
+    await until('the source was stopped', () => seen.stopped)
+  })
+
+  it('ends when the caller may no longer read, with the reason', async () => {
+    const { source, seen } = silence({ reauthorize: refused })
+    const text = await readSome(streamsWith({ ...settings, reauthorizeMs: 5 }).open(source), () => false)
+    expect(text).toMatch(/event: end\ndata: .*"code":"unauthorized"/)
+    await until('the source was stopped', () => seen.stopped)
+  })
+
+  it('outlasts two failures to find out whether the caller may read, but not three', async () => {
+    let asked = 0
+    const { source } = silence({
+      reauthorize: () => (++asked === 3 ? Promise.resolve() : Promise.reject(new Error('the store is away'))),
+    })
+    const text = await readSome(streamsWith({ ...settings, reauthorizeMs: 5 }).open(source), () => false)
+    expect(text).toMatch(/"code":"unauthorized"/)
+    expect(asked).toBe(6)
+  })
+})
+
+describe('readers that never read', () => {
+  it('cost one item each, at most, and their streams end', async () => {
+    const watchers = Array.from({ length: 1_000 }, () => numbers())
+    const streams = streamsWith({ ...settings, max: 1_000, stalledAfterMs: 50 })
+    const responses = watchers.map(({ source }) => streams.open(source))
+    expect(streams.count).toBe(1_000)
+    await until('all streams have ended', () => streams.count === 0)
+    expect(Math.max(...watchers.map(({ seen }) => seen.made))).toBe(0)
+    expect(responses).toHaveLength(1_000)
+  })
+
+  it('that stop in the middle are let go, too, while others read on', async () => {
+    const streams = streamsWith({ ...settings, stalledAfterMs: 100 })
+    const [idle, busy] = [numbers(), numbers()]
+    const [stopped, read] = [streams.open(idle.source), streams.open(busy.source)]
+    await readSome(stopped, (text) => text.includes('"n":2'))
+    await until('the one that stopped was let go', async () => {
+      const made = busy.seen.made
+      await readSome(read, (text) => text.includes(`"n":${made + 1}`))
+      return idle.seen.stopped
+    })
+    expect(streams.count).toBe(1)
+    expect(busy.seen.stopped).toBe(false)
+  })
+})
+
+describe('streams of a handler', () => {
+  it('are limited', () => {
+    const streams = streamsWith({ ...settings, max: 1 })
+    streams.open(silence().source)
+    expect(() => streams.open(silence().source)).toThrow(expect.objectContaining({ code: 'too_many_watches', status: 429 }))
+  })
+
+  it('end on a drain with a hint that differs, so that clients do not come back all at once, and no new one begins', async () => {
+    const streams = streamsWith(settings)
+    const reading = [silence(), silence(), silence()].map(({ source }) => readSome(streams.open(source), () => false))
+    streams.drain()
+    const texts = await Promise.all(reading)
+    const hints = texts.map((text) => Number(/retry: (\d+)\nevent: end\ndata: .*"code":"draining"/.exec(text)?.[1]))
+    for (const hint of hints) expect(hint).toBeGreaterThanOrEqual(1_000)
+    expect(new Set(hints).size).toBe(3)
+    expect(streams.count).toBe(0)
+    expect(() => streams.open(silence().source)).toThrow(expect.objectContaining({ code: 'draining', status: 503 }))
+  })
+})
