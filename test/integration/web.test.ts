@@ -1,6 +1,6 @@
 // The web handler: what it answers, to whom, and what it refuses; against real servers and a worker.
 import { randomUUID } from 'node:crypto'
-import { defineAgent, defineTool, ModelError, type ModelRequest } from 'pawl'
+import { defineAgent, defineTool, type ModelCallContext, ModelError, type ModelRequest } from 'pawl'
 import { type Access, createHandler, type Handler } from 'pawl/service'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -29,6 +29,7 @@ function authorize(request: Request): Access | null {
 }
 
 const held = gate()
+const spoken = gate()
 const input = z.object({ what: z.string() })
 const use = (name: string): ScriptedAnswer => [{ type: 'tool_use', id: 'toolu_1', name, input: { what: name } }]
 const desk = defineAgent({
@@ -36,9 +37,14 @@ const desk = defineAgent({
   instructions: 'Serve.',
   recovery: { automatic: [] },
   sessionLimits: { maxTotalTokens: 1_000_000 },
-  model: scripted((request: ModelRequest) => {
+  model: scripted(async (request: ModelRequest, ctx: ModelCallContext): Promise<ScriptedAnswer> => {
     const newest = saidIn(request).at(-1) ?? ''
     if (newest === 'fail') throw new ModelError('bad_request', 'The model refuses.', { retryable: false })
+    if (newest === 'speak') {
+      ctx.onDelta({ type: 'text', index: 0, text: 'Once upon' })
+      await spoken.pass(ctx.signal)
+      return 'Once upon a time.'
+    }
     const isAnswered = request.messages.at(-1)?.content !== newest
     return ['pay', 'ask', 'hold', 'wire'].includes(newest) && !isAnswered ? use(newest) : `answer ${answersIn(request) + 1}`
   }),
@@ -79,6 +85,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   held.open()
+  spoken.open()
   await here?.stop()
 })
 
@@ -416,6 +423,26 @@ describe('a watcher', () => {
     await root.post(`/v1/sessions/${sessionId}/messages`, { content: 'news' })
     const seen = await eventsUntil(watching, ofType('run_completed'))
     expect(seen.find(ofType('message_received'))?.data.event.content).toBe('news')
+  })
+
+  it('gets what the model is saying, from its beginning, and can resume after durable events only', async () => {
+    const { body } = await root.post<Sent>('/v1/sessions', { agent: 'desk', content: 'speak' })
+    await spoken.reached
+    const isDelta = ({ event }: ServerSent): boolean => event === 'delta'
+    const watching = await root.watch(`/v1/sessions/${body.sessionId}/watch`)
+    const seen: ServerSent[] = []
+    for await (const sent of watching) {
+      seen.push(sent)
+      if (isDelta(sent)) spoken.open()
+      if (ofType('model_completed')(sent)) break
+    }
+    const delta = seen.find(isDelta)
+    expect(delta).toEqual({
+      event: 'delta',
+      data: { type: 'delta', run: 1, turn: 1, attempt: 1, delta: { type: 'text', index: 0, text: 'Once upon' } },
+    })
+    expect(seen.find(({ event }) => event === 'status')).not.toHaveProperty('id')
+    expect(seen.at(-1)?.data.event.content).toMatchObject([{ text: 'Once upon a time.' }])
   })
 
   it.each([

@@ -27,8 +27,9 @@ function unknownCursor(what: string): ServiceError {
 }
 
 async function* itemsOf(session: SessionHandle, from: number, signal: AbortSignal): AsyncGenerator<StreamItem> {
-  for await (const event of session.events({ after: from, follow: true, signal })) {
-    yield { id: String(event.seq), event: 'event', data: { type: 'event', event } }
+  for await (const item of session.watch({ after: from, signal })) {
+    // A client can resume after durable events only.
+    yield { ...(item.type === 'event' && { id: String(item.event.seq) }), event: item.type, data: item }
   }
 }
 
