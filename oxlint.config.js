@@ -56,7 +56,7 @@ const HOUSE = {
   local: { values: ['connect', 'options'], types: [], packages: ['@temporalio/worker', '@temporalio/workflow'] },
   testing: { values: ['agent', 'connect', 'local', 'worker', 'client', 'models', 'options'], types: ['store'], packages: [] },
   cli: {
-    values: ['client', 'connect', 'options', 'worker', 'local', 'service', 'testing'],
+    values: ['client', 'connect', 'log', 'options', 'worker', 'local', 'service', 'testing'],
     types: ['agent', 'store'],
     packages: ['@temporalio/*', 'pg'],
   },

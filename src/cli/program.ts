@@ -12,6 +12,7 @@ import { doctorCommand } from './commands/doctor.ts'
 import { eraseCommand } from './commands/erase.ts'
 import { forkCommand } from './commands/fork.ts'
 import { interruptCommand } from './commands/interrupt.ts'
+import { keysCommand } from './commands/keys.ts'
 import { migrateCommand } from './commands/migrate.ts'
 import { pauseCommand, unpauseCommand } from './commands/pause.ts'
 import { preflightCommand } from './commands/preflight.ts'
@@ -26,6 +27,7 @@ import { memoryCommand } from './commands/memory.ts'
 import { planCommand } from './commands/plan.ts'
 import { runCommand } from './commands/run.ts'
 import { sendCommand } from './commands/send.ts'
+import { serveCommand } from './commands/serve.ts'
 import { workerCommand } from './commands/worker.ts'
 
 const packageJson = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
@@ -68,9 +70,14 @@ export function createProgram(): Command {
     memoryCommand(),
     recoverCommand(),
     regenerateCommand(),
+    serveCommand(),
+    keysCommand(),
     ...askingCommands(),
     ...decidingCommands(),
   ]
-  for (const command of commands) program.addCommand(command.copyInheritedSettings(program))
+  for (const command of commands) {
+    program.addCommand(command.copyInheritedSettings(program))
+    for (const inner of command.commands) inner.copyInheritedSettings(program)
+  }
   return program
 }

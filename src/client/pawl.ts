@@ -5,6 +5,7 @@ import { findDevDeployment } from '../connect/dev-stack.ts'
 import type { Json } from '../session/json.ts'
 import { DEFAULT_TASK_QUEUE } from '../session/protocol.ts'
 import { openStore, type StoreOptions } from '../store/index.ts'
+import { type ApiKeys, apiKeysOf } from './admin/api-keys.ts'
 import { type Asking, askingOf } from './queries/asking.ts'
 import { checkSession } from './session/options.ts'
 import { sessionHandle, type SessionParts } from './session/session.ts'
@@ -33,6 +34,8 @@ export class Pawl implements Asking, Upkeep {
   readonly rebuild: Upkeep['rebuild']
   readonly prune: Upkeep['prune']
   readonly erase: Upkeep['erase']
+  /** Keys of `pawl serve`, and of a server of yours that uses `apiKeyAuthorize`. */
+  readonly apiKeys: ApiKeys
   readonly #parts: SessionParts
   readonly #close: () => Promise<void>
 
@@ -50,6 +53,7 @@ export class Pawl implements Asking, Upkeep {
     this.pending = asking.pending
     this.usage = asking.usage
     this.events = asking.events
+    this.apiKeys = apiKeysOf(parts.store)
     const upkeep = upkeepOf(parts)
     this.recover = upkeep.recover
     this.rebuild = upkeep.rebuild

@@ -1,17 +1,11 @@
 // Who asks, and what of the deployment they may see and do: a tenant's sessions are those whose ids begin with its prefix.
 import { z } from 'zod'
+import { isForcedContext, isTenant, type Scope, SCOPES } from '../client/admin/api-keys.ts'
 import { SessionNotFound } from '../client/errors.ts'
-import { isTooDeep, jsonBytes, type Json, type JsonObject } from '../session/json.ts'
+import type { Json, JsonObject } from '../session/json.ts'
 import { ServiceError } from './errors.ts'
 
-/**
- * What a caller may do: `read` sessions; `send` messages, answer client tools, interrupt, regenerate and close; `approve` or deny calls;
- * `operate`: recover, resolve, roll back, fork, pause, raise limits and make checkpoints.
- */
-export type Scope = 'read' | 'send' | 'approve' | 'operate'
-
-/** All scopes. */
-const SCOPES = ['read', 'send', 'approve', 'operate'] as const satisfies Scope[]
+export type { Scope }
 
 /** What `authorize` says of a request. */
 export interface Access {
@@ -34,23 +28,11 @@ export interface Access {
 /** Says who makes a request; null: nobody who is known, and it is refused. */
 export type Authorize = (request: Request) => Access | null | undefined | Promise<Access | null | undefined>
 
-const TENANT = /^[A-Za-z0-9._@-]+(:[A-Za-z0-9._@-]+)*$/
-const MAX_TENANT = 100
-const MAX_CONTEXT_BYTES = 16_000
-
-/** Whether text can name a tenant. */
-function isTenant(tenant: string): boolean {
-  return tenant.length <= MAX_TENANT && TENANT.test(tenant)
-}
-
 const ACCESS = z.object({
   identity: z.string().min(1).max(200),
   scopes: z.array(z.enum(SCOPES)),
   tenant: z.string().refine(isTenant).optional(),
-  context: z
-    .record(z.string(), z.unknown())
-    .refine((context) => !isTooDeep(context) && jsonBytes(context) <= MAX_CONTEXT_BYTES)
-    .optional(),
+  context: z.record(z.string(), z.unknown()).refine(isForcedContext).optional(),
 })
 
 /** What `authorize` returned, checked: what it mistakes must not open anything. @throws ServiceError `invalid_access`, `unauthorized`. */

@@ -1,6 +1,7 @@
 // `pawl/service`: the HTTP interface of a deployment. Imports nothing of the worker.
 export { createHandler, type Handler, type HandlerOptions } from './handler.ts'
-export { nodeListener, type NodeListener } from './node.ts'
+export { apiKeyAuthorize } from './keys.ts'
+export { nodeListener, type NodeListener, type NodeListenerOptions } from './node.ts'
 export type { Access, Authorize, Scope } from './access.ts'
 export { ServiceError, type RefusalDetails, type RefusedPart } from './errors.ts'
 export { InvalidOption } from '../options/errors.ts'

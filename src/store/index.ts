@@ -2,6 +2,7 @@
 import type { Pool } from 'pg'
 import type { Logger } from '../agent/tool.ts'
 import type { TellWait } from '../connect/waits.ts'
+import { storedKeysOf } from './api-keys.ts'
 import { blobsOf } from './blobs.ts'
 import { keptStates } from './write/checkpoints.ts'
 import { databaseAt } from './postgres/database.ts'
@@ -27,6 +28,7 @@ import { flush } from './write/writer.ts'
 
 export { StoreError } from './errors.ts'
 export type * from './read/lists/index.ts'
+export type { StoredKey } from './api-keys.ts'
 export type * from './store.ts'
 export type * from './maintenance/upkeep.ts'
 
@@ -128,6 +130,7 @@ export function openStore(options: StoreOptions): Store {
     lastCallEnd: (sessionId, upTo) => reading(() => lastCallEnd(database, schema, sessionId, upTo)),
     lists: listsOf(database, schema, reading),
     blobs: blobsOf(database, schema, prepared, reading),
+    apiKeys: storedKeysOf(database, schema, prepared, reading),
     upkeep: upkeepOf(database, schema, prepared),
     watch: (sessionId, wake, which) => listener.watch(safeKey(sessionId), wake, which),
     tellOfStop: (sessionId) => stops.notifier.ring(safeKey(sessionId), false),

@@ -2,6 +2,7 @@
 import type { DeltaCursor } from '../session/deltas.ts'
 import type { LogEntry, SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
+import type { StoredKeys } from './api-keys.ts'
 import type { Blobs } from './blobs.ts'
 import type { SliceSnapshot } from '../session/slices.ts'
 import type { SessionState } from '../session/state.ts'
@@ -105,6 +106,8 @@ export interface Store {
   readonly lists: Lists
   /** Values too large for history. */
   readonly blobs: Blobs
+  /** Keys of `pawl serve`. */
+  readonly apiKeys: StoredKeys
   /** Pruning, erasing, and support for rebuilds. */
   readonly upkeep: Upkeep
 

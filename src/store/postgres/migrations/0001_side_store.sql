@@ -475,6 +475,20 @@ create table {schema}.gates (
   refused_at timestamptz not null default now()
 );
 
+-- Keys of `pawl serve`. Of a key itself only its digest is kept.
+create table {schema}.api_keys (
+  id text primary key,                      -- the part of the key that is no secret
+  digest text not null,                     -- SHA-256 of the whole key, in hexadecimal
+  name text not null,
+  scopes text[] not null,
+  tenant text,                              -- whose sessions it may see; null: all
+  context jsonb,                            -- members of the context of sessions that it starts
+  created_at timestamptz not null default now(),
+  created_by text,
+  revoked_at timestamptz,
+  revoked_by text
+);
+
 create table {schema}.recoveries (
   session_id text not null,
   seq bigint not null,

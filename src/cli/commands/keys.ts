@@ -1,0 +1,105 @@
+// `pawl keys create|list|revoke`: the API keys of `pawl serve`.
+import { Command, InvalidArgumentError } from 'commander'
+import type { ApiKey, ApiKeyOptions, ApiKeys, Scope } from '../../client/admin/api-keys.ts'
+import { defined } from '../../session/defined.ts'
+import type { JsonObject } from '../../session/json.ts'
+import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
+import { byOption } from '../operator.ts'
+import { jsonOf, jsonOption } from '../options.ts'
+import { type Column, linesOfTable } from '../table.ts'
+
+interface KeysOptions extends DeploymentOptions {
+  json?: true
+}
+
+interface CreateOptions extends KeysOptions {
+  scopes?: Scope[]
+  tenant?: string
+  context?: JsonObject
+  by: string
+}
+
+/** The command. */
+export function keysCommand(): Command {
+  const keys = new Command('keys').description('API keys of `pawl serve`')
+  for (const command of [createCommand(), listCommand(), revokeCommand()]) keys.addCommand(command)
+  return keys
+}
+
+function createCommand(): Command {
+  return aboutDeployment(
+    new Command('create')
+      .description('make a key and print it; it is shown once')
+      .argument('<name>', 'who has it, such as web-frontend; recorded with what is asked with it')
+      .option('--scopes <scopes>', 'some of read, send, approve, operate, separated by commas (default: read,send)', scopesOf)
+      .option('--tenant <tenant>', 'the tenant that it cannot leave (default: none, it sees all sessions)')
+      .option('--context <json>', 'members of the context of sessions that it starts; a request cannot change them', contextOf)
+      .addOption(byOption()),
+  )
+    .addOption(jsonOption())
+    .action(async (name: string, { scopes, tenant, context, by, json, ...where }: CreateOptions) => {
+      const options: ApiKeyOptions = { name, by, ...defined({ scopes, tenant, context }) }
+      const made = await onKeys(where, (keys) => keys.create(options))
+      if (json) return print(JSON.stringify({ event: 'key_created', ...made }))
+      print(made.key)
+      process.stderr.write(`Key ${made.id} of ${made.name}: keep it now, it is not shown again.\n`)
+    })
+}
+
+const COLUMNS: Column<ApiKey>[] = [
+  { name: 'id', of: ({ id }) => id },
+  { name: 'name', of: ({ name }) => name },
+  { name: 'tenant', of: ({ tenant }) => tenant },
+  { name: 'scopes', of: ({ scopes }) => scopes.join(',') },
+  { name: 'created', of: ({ createdAt }) => createdAt.toISOString() },
+  { name: 'revoked', of: ({ revokedAt }) => revokedAt?.toISOString() ?? null },
+]
+
+function listCommand(): Command {
+  return aboutDeployment(new Command('list').description('the keys, without their secrets'))
+    .addOption(jsonOption())
+    .action(async ({ json, ...where }: KeysOptions) => {
+      const keys = await onKeys(where, (all) => all.list())
+      for (const line of json ? keys.map((key) => JSON.stringify(key)) : linesOfTable(COLUMNS, keys)) print(line)
+    })
+}
+
+function revokeCommand(): Command {
+  return aboutDeployment(
+    new Command('revoke').description('make a key invalid, within seconds').argument('<id>', 'as `pawl keys list` shows it'),
+  )
+    .addOption(byOption())
+    .addOption(jsonOption())
+    .action(async (id: string, { by, json, ...where }: KeysOptions & { by: string }) => {
+      const key = await onKeys(where, (keys) => keys.revoke(id, { by }))
+      print(json ? JSON.stringify({ event: 'key_revoked', ...key }) : `Key ${key.id} of ${key.name} is revoked.`)
+    })
+}
+
+async function onKeys<T>(where: DeploymentOptions, work: (keys: ApiKeys) => Promise<T>): Promise<T> {
+  const [{ postgres, schema, onWait }, { openApiKeys }] = await Promise.all([
+    connectOptions(where),
+    import('../../client/admin/api-keys.ts'),
+  ])
+  const keys = openApiKeys(defined({ postgres: typeof postgres === 'string' ? postgres : undefined, schema, onWait }))
+  try {
+    return await work(keys)
+  } finally {
+    await keys.close()
+  }
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+/** What they are is checked where keys are made. */
+function scopesOf(text: string): Scope[] {
+  return text.split(',').map((scope) => scope.trim() as Scope)
+}
+
+function contextOf(text: string): JsonObject {
+  const context = jsonOf(text)
+  if (typeof context === 'object' && context !== null && !Array.isArray(context)) return context
+  throw new InvalidArgumentError('Use a JSON object, such as \'{"tenantId":"acme"}\'.')
+}

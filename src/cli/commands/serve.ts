@@ -1,0 +1,95 @@
+// `pawl serve`: the HTTP service of a deployment, for clients with API keys.
+import { Command, InvalidArgumentError } from 'commander'
+import { milliseconds } from '../../session/duration.ts'
+import { isAgentName } from '../../session/protocol.ts'
+import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
+import { jsonOption, LOG_HELP } from '../options.ts'
+import { listenForStop } from '../serving/stop.ts'
+
+interface ServeCommandOptions extends DeploymentOptions {
+  host: string
+  port: number
+  agents?: string[]
+  corsOrigin?: string[]
+  rateLimit: number
+  maxBody: number
+  drainDelay: number
+  json?: true
+}
+
+/** The command. */
+export function serveCommand(): Command {
+  return aboutDeployment(
+    new Command('serve')
+      .description('serve the HTTP interface to clients with API keys (`pawl keys create`); see docs/web.md')
+      .option('--host <address>', 'address to listen on', '127.0.0.1')
+      .option('--port <n>', 'port to listen on; 0: any free one', numberOf(0, 65_535), 8787)
+      .option('--agents <names>', 'agents that sessions may be started with, separated by commas (default: any)', agentsOf)
+      .option('--cors-origin <origin...>', "origins whose pages may ask, such as https://app.example; '*': any (default: none)")
+      .option('--rate-limit <n>', 'requests a minute, of one key; 0: no limit', numberOf(0, 1_000_000), 600)
+      .option('--max-body <bytes>', 'the largest body of a request', numberOf(1_000, 100_000_000), 2_000_000)
+      .option('--drain-delay <time>', 'how long it accepts connections after SIGTERM, so that load balancers notice', durationOf, 5_000),
+  )
+    .addOption(jsonOption())
+    .addHelpText('after', LOG_HELP)
+    .action(serve)
+}
+
+async function serve(options: ServeCommandOptions): Promise<void> {
+  const requests = listenForStop()
+  // Loaded on demand, so that `pawl --help` is fast.
+  const [{ Pawl }, { apiKeyAuthorize }, { startServer }, { defaultLogger }] = await Promise.all([
+    import('../../client/index.ts'),
+    import('../../service/keys.ts'),
+    import('../../service/server.ts'),
+    import('../../log/default-logger.ts'),
+  ])
+  const { host, port, agents, corsOrigin = [], rateLimit, maxBody, drainDelay, json } = options
+  const logger = defaultLogger()
+  const pawl = await Pawl.connect({ ...(await connectOptions(options)), logger })
+  try {
+    const server = await startServer({
+      pawl,
+      authorize: apiKeyAuthorize(pawl),
+      host,
+      port,
+      origins: corsOrigin,
+      perMinute: rateLimit,
+      maxBodyBytes: maxBody,
+      drainDelayMs: drainDelay,
+      logger,
+      ...(agents && { agents }),
+    })
+    say(json, { event: 'serving', url: server.url }, `pawl serves ${server.url} (its interface: ${server.url}/openapi.json)`)
+    await requests.stop
+    say(json, { event: 'draining' }, 'pawl ends its streams and finishes requests; ask again to stop at once')
+    await server.stop(requests.hurry)
+    say(json, { event: 'stopped' }, 'pawl has stopped')
+  } finally {
+    await pawl.close()
+  }
+}
+
+function say(json: true | undefined, event: object, line: string): void {
+  process.stdout.write(`${json ? JSON.stringify(event) : line}\n`)
+}
+
+function numberOf(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text)
+    if (text.trim() !== '' && Number.isInteger(number) && number >= least && number <= most) return number
+    throw new InvalidArgumentError(`Use a whole number from ${least} to ${most}.`)
+  }
+}
+
+function durationOf(text: string): number {
+  const ms = text === '0' ? 0 : milliseconds(text)
+  if (ms === undefined) throw new InvalidArgumentError("Use a time such as '5s'.")
+  return ms
+}
+
+function agentsOf(text: string): string[] {
+  const names = text.split(',').map((name) => name.trim())
+  if (names.every(isAgentName)) return names
+  throw new InvalidArgumentError('Use names of agents, separated by commas.')
+}

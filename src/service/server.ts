@@ -1,0 +1,107 @@
+// `pawl serve`: the handler behind a server of Node's, with CORS, rate limits and a graceful end.
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Hono } from 'hono'
+import { cors } from 'hono/cors'
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
+import type { Authorize } from './access.ts'
+import { ServiceError } from './errors.ts'
+import { createHandler, type HandlerOptions } from './handler.ts'
+import { nodeListener } from './node.ts'
+
+/** What a server is started with. */
+export interface ServerOptions extends HandlerOptions {
+  host: string
+  /** 0: any free one. */
+  port: number
+  /** Origins whose pages may ask: `https://app.example`; `*`: any. */
+  origins: readonly string[]
+  /** Requests a minute, of one identity in its tenant; 0: no limit. */
+  perMinute: number
+  /** How long it still accepts connections while it drains, so that load balancers notice; milliseconds. */
+  drainDelayMs: number
+}
+
+/** A server that listens. */
+export interface RunningServer {
+  url: string
+  /** Ends its streams, tells probes, and stops once the requests in progress are answered, or `hurry` resolves. */
+  stop(hurry: Promise<void>): Promise<void>
+}
+
+const WINDOW_S = 60
+/** Refused credentials a minute, of one address. Valid ones are never refused for those of others. */
+const MAX_REFUSALS = 60
+const DRAIN_MS = 30_000
+
+/** Starts it. */
+export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  const { host, port, origins, perMinute, drainDelayMs, authorize, ...rest } = options
+  const addresses = new WeakMap<Request, string>()
+  const handler = createHandler({ ...rest, authorize: limited(authorize, perMinute, addresses) })
+  const app = new Hono()
+  if (origins.length > 0) app.use(crossOrigin(origins))
+  app.all('*', ({ req }) => handler(req.raw))
+  const server = createServer(
+    nodeListener(async (request) => app.fetch(request), {
+      onRequest: (request, { socket }) => addresses.set(request, socket.remoteAddress ?? ''),
+    }),
+  )
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, resolve)
+  })
+  const { port: listening } = server.address() as AddressInfo
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${listening}`,
+    async stop(hurry) {
+      handler.drain()
+      await Promise.race([sleep(drainDelayMs), hurry])
+      await closed(server, hurry)
+    },
+  }
+}
+
+async function closed(server: Server, hurry: Promise<void>): Promise<void> {
+  const done = new Promise<void>((resolve) => server.close(() => resolve()))
+  const late = new AbortController()
+  await Promise.race([done, hurry, sleep(DRAIN_MS, undefined, { signal: late.signal }).catch(() => undefined)])
+  late.abort()
+  server.closeAllConnections()
+}
+
+function crossOrigin(origins: readonly string[]) {
+  return cors({
+    origin: origins.includes('*') ? '*' : [...origins],
+    allowMethods: ['GET', 'POST'],
+    allowHeaders: ['authorization', 'content-type', 'idempotency-key', 'last-event-id', 'x-api-key'],
+    exposeHeaders: ['location', 'retry-after'],
+    maxAge: 600,
+  })
+}
+
+/** The same `authorize`, for so many requests a minute; of strangers, for fewer. */
+function limited(authorize: Authorize, perMinute: number, addresses: WeakMap<Request, string>): Authorize {
+  const requests = new RateLimiterMemory({ points: Math.max(1, perMinute), duration: WINDOW_S })
+  const refusals = new RateLimiterMemory({ points: MAX_REFUSALS, duration: WINDOW_S })
+  return async (request) => {
+    const access = await authorize(request)
+    if (!access) await take(refusals, addresses.get(request) ?? '')
+    else if (perMinute > 0) await take(requests, `${access.tenant ?? ''}\n${access.identity}`)
+    return access
+  }
+}
+
+/** @throws ServiceError `rate_limited`. */
+async function take(limiter: RateLimiterMemory, key: string): Promise<void> {
+  try {
+    await limiter.consume(key)
+  } catch (refused) {
+    if (!(refused instanceof RateLimiterRes)) throw refused
+    const seconds = Math.max(1, Math.ceil(refused.msBeforeNext / 1_000))
+    throw new ServiceError('rate_limited', 429, `Too many requests: the limit is ${limiter.points} a minute. Wait ${seconds} s.`, {
+      headers: { 'retry-after': String(seconds) },
+    })
+  }
+}

@@ -1,0 +1,214 @@
+// `pawl serve` and `pawl keys` as an operator uses them: keys, tenants, limits, CORS, and the end of the process.
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { nodeListener } from 'pawl/service'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { codeOf } from '../support/codes.ts'
+import { deploy, type Deployment } from '../support/deployment.ts'
+import { stage } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+import { eventsUntil, webClient } from '../support/web.ts'
+import { pawl, type PawlProcess } from './cli/processes.ts'
+
+const schema = `serve_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+const player = stage()
+let here: Deployment
+let database: pg.Client
+let folder: string
+let server: PawlProcess
+let url: string
+const servers: PawlProcess[] = []
+
+function env(): Record<string, string> {
+  const { temporalAddress, namespace, databaseUrl } = inject('stack')
+  return { TEMPORAL_ADDRESS: temporalAddress, TEMPORAL_NAMESPACE: namespace, DATABASE_URL: databaseUrl }
+}
+
+async function run(...args: string[]) {
+  return pawl([...args, '--schema', schema], { cwd: folder, env: env(), input: '' }).ended
+}
+
+async function newKey(name: string, ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await run('keys', 'create', name, ...args)
+  expect(stderr).toMatch(/not shown again/)
+  expect(code).toBe(0)
+  return stdout.trim()
+}
+
+async function serve(...args: string[]): Promise<{ server: PawlProcess; url: string }> {
+  const started = pawl(['serve', '--port', '0', '--json', '--schema', schema, '--task-queue', here.taskQueue, ...args], {
+    cwd: folder,
+    env: env(),
+  })
+  servers.push(started)
+  return { server: started, url: String((await started.event('serving')).url) }
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'pawl-serve-'))
+  database = new pg.Client(inject('stack').databaseUrl)
+  await database.connect()
+  here = await deploy({ schema })
+  await here.startWorker({ agents: [player.agent] })
+  // The worker makes the tables.
+  await (await player.play(here.pawl, {}).session.send('hello')).result()
+  await until('the tables are there', () => here.pawl.apiKeys.list())
+  ;({ server, url } = await serve('--rate-limit', '0', '--cors-origin', 'https://app.example', '--agents', 'player', '--drain-delay', '1s'))
+})
+afterAll(async () => {
+  for (const one of servers) one.kill('SIGKILL')
+  await Promise.all(servers.map(({ ended }) => ended))
+  await here?.stop()
+  await database?.query(`drop schema if exists ${schema} cascade`)
+  await database?.end()
+  await rm(folder, { recursive: true, force: true })
+})
+
+describe('a key', () => {
+  it('opens what it is for, in its tenant, and a session has the context that it states', async () => {
+    const id = `acme:${randomUUID()}`
+    player.play(here.pawl, {}, { id })
+    const key = await newKey('frontend', '--tenant', 'acme', '--context', '{"tenantId":"acme"}')
+    const client = webClient(fetch, key, url)
+    const sent = await client.post('/v1/sessions', { agent: 'player', content: 'hello', id, context: { tenantId: 'globex' } })
+    expect(sent).toMatchObject({ status: 201, body: { sessionId: id } })
+    expect((await client.get(`/v1/sessions/${id}/messages/${sent.body.messageId}/run`)).body).toMatchObject({ status: 'completed' })
+    expect((await client.get(`/v1/sessions/${id}/state`)).body).toMatchObject({ context: { tenantId: 'acme' }, tags: ['tenant:acme'] })
+    expect((await client.post(`/v1/sessions/${id}/rollback`, { run: 1 })).status).toBe(403)
+    expect((await client.get('/v1/sessions/globex:1')).status).toBe(404)
+    expect((await client.post('/v1/sessions', { agent: 'stranger', content: 'x' })).body).toMatchObject({ code: 'unknown_agent' })
+  })
+
+  it('is stored as a digest only, and listed without its secret', async () => {
+    const key = await newKey('secretive', '--scopes', 'read,operate')
+    const { stdout } = await run('keys', 'list', '--json')
+    expect(stdout).toContain('"name":"secretive","scopes":["read","operate"]')
+    const secret = key.split('_').at(-1) ?? ''
+    expect(stdout).not.toContain(secret)
+    const { rows } = await database.query(`select * from ${schema}.api_keys`)
+    expect(JSON.stringify(rows)).toContain('secretive')
+    expect(JSON.stringify(rows)).not.toContain(secret)
+  })
+
+  it('that is changed in one character is no key', async () => {
+    const key = await newKey('exact')
+    expect((await webClient(fetch, key, url).get('/v1/sessions')).status).toBe(200)
+    const last = key.at(-3) === 'A' ? 'B' : 'A'
+    for (const wrong of [`${key.slice(0, -3)}${last}${key.slice(-2)}`, key.slice(0, -1), `${key}A`, key.toUpperCase(), 'pawl_', '']) {
+      expect((await webClient(fetch, wrong, url).get('/v1/sessions')).status, wrong).toBe(401)
+    }
+  })
+
+  it('that is revoked opens nothing any more', async () => {
+    const key = await newKey('short-lived')
+    const client = webClient(fetch, key, url)
+    expect((await client.get('/v1/sessions')).status).toBe(200)
+    const id = key.split('_')[1] ?? ''
+    const { stdout } = await run('keys', 'revoke', id)
+    expect(stdout).toBe(`Key ${id} of short-lived is revoked.\n`)
+    await until('it is refused', async () => (await client.get('/v1/sessions')).status === 401)
+    expect((await here.pawl.apiKeys.list()).find((one) => one.id === id)).toMatchObject({
+      revokedAt: expect.any(Date),
+      revokedBy: expect.any(String),
+    })
+  })
+
+  it.each([
+    [['create', ''], 'invalid_option'],
+    [['create', 'x', '--scopes', 'everything'], 'invalid_option'],
+    [['create', 'x', '--tenant', 'a b'], 'invalid_option'],
+    [['create', 'x', '--context', '[1]'], 'invalid_usage'],
+    [['revoke', 'nobody'], 'invalid_option'],
+  ])('is not made or revoked by keys %j', async (args, code) => {
+    const { code: exit, stderr } = await run('keys', ...args)
+    expect({ exit, says: stderr.includes(code) }, stderr).toEqual({ exit: 1, says: true })
+  })
+
+  it('needs options that are allowed, in code as well', async () => {
+    expect(await codeOf(here.pawl.apiKeys.create({ name: 'x', scopes: [] }))).toBe('invalid_option')
+    expect(await codeOf(here.pawl.apiKeys.create({ name: 'x', tenant: 'acme:' }))).toBe('invalid_option')
+  })
+})
+
+describe('pages of other origins', () => {
+  it('may ask if they were named', async () => {
+    const ask = (origin: string) =>
+      fetch(`${url}/v1/sessions`, {
+        method: 'OPTIONS',
+        headers: { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization,content-type' },
+      })
+    const named = await ask('https://app.example')
+    expect(named.status).toBe(204)
+    expect(named.headers.get('access-control-allow-origin')).toBe('https://app.example')
+    expect(named.headers.get('access-control-allow-headers')).toContain('authorization')
+    expect((await ask('https://evil.example')).headers.get('access-control-allow-origin')).toBeNull()
+  })
+})
+
+describe('limits', () => {
+  it('of requests hold for each key, and for strangers, who take nothing from those with a key', async () => {
+    const limited = await serve('--rate-limit', '5')
+    const [key, other] = [await newKey('busy'), await newKey('calm')]
+    const answers = []
+    for (let n = 0; n < 7; n++) answers.push(await webClient(fetch, key, limited.url).get('/v1/sessions'))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 429, 429])
+    expect(answers.at(-1)).toMatchObject({ body: { code: 'rate_limited' } })
+    expect(Number(answers.at(-1)?.headers.get('retry-after'))).toBeGreaterThan(0)
+    const strangers = await Promise.all(Array.from({ length: 80 }, () => webClient(fetch, 'nobody', limited.url).get('/v1/sessions')))
+    expect(strangers.filter(({ status }) => status === 401)).toHaveLength(60)
+    expect(strangers.filter(({ status }) => status === 429)).toHaveLength(20)
+    expect((await webClient(fetch, other, limited.url).get('/v1/sessions')).status).toBe(200)
+    expect((await fetch(`${limited.url}/health`)).status).toBe(200)
+    limited.server.kill('SIGTERM')
+    limited.server.kill('SIGTERM')
+    expect((await limited.server.ended).code).toBe(0)
+  })
+})
+
+describe('a reader that reads nothing', () => {
+  it('loses its connection, and the stream ends', async () => {
+    let ended = false
+    const endless = new ReadableStream<Uint8Array>(
+      {
+        pull: (to) => to.enqueue(new Uint8Array(100_000).fill(10)),
+        cancel: () => {
+          ended = true
+        },
+      },
+      { highWaterMark: 0 },
+    )
+    const answer = async (): Promise<Response> => new Response(endless, { headers: { 'content-type': 'text/event-stream' } })
+    const stalling: Server = createServer(nodeListener(answer, { stalledAfterMs: 200 }))
+    await new Promise<void>((resolve) => stalling.listen(0, '127.0.0.1', resolve))
+    const socket = connect((stalling.address() as AddressInfo).port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    socket.pause()
+    await until('the stream has ended', () => ended)
+    socket.destroy()
+    await new Promise((resolve) => stalling.close(resolve))
+  })
+})
+
+// The last: it ends the server.
+describe('SIGTERM', () => {
+  it('ends streams with a hint, tells probes, and ends the process', async () => {
+    const client = webClient(fetch, await newKey('watcher'), url)
+    const watching = await client.watch('/v1/events/watch')
+    await eventsUntil(await client.watch('/v1/events/watch'), () => true)
+    const rest = eventsUntil(watching, ({ event }) => event === 'end')
+    server.kill('SIGTERM')
+    expect((await rest).at(-1)?.data).toMatchObject({ code: 'draining', status: 503 })
+    const ready = await fetch(`${url}/ready`)
+    expect(ready.status).toBe(503)
+    expect(await ready.json()).toEqual({ status: 'draining' })
+    expect((await client.get('/v1/sessions')).status).toBe(200)
+    const { code, stderr } = await server.ended
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  })
+})
