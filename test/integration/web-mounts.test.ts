@@ -1,0 +1,79 @@
+// The web handler in web frameworks: the same conversation with each of examples/web. Next.js is not installed: its route handlers are
+// functions from `Request` to `Response`, and are called as it calls them.
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createHandler, nodeListener } from 'pawl/service'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { expressApp } from '../../examples/web/express.ts'
+import { fastifyApp } from '../../examples/web/fastify.ts'
+import { honoApp } from '../../examples/web/hono.ts'
+import { routeHandlers } from '../../examples/web/next.ts'
+import { deploy, type Deployment, SILENT } from '../support/deployment.ts'
+import { stage } from '../support/scenes.ts'
+import { eventsUntil, webClient } from '../support/web.ts'
+
+const player = stage()
+let here: Deployment
+const closing: (() => Promise<unknown>)[] = []
+beforeAll(async () => {
+  here = await deploy()
+  await here.startWorker({ agents: [player.agent] })
+})
+afterAll(async () => {
+  await Promise.all(closing.map((close) => close()))
+  await here?.stop()
+})
+
+function handlerAt(basePath?: string) {
+  return createHandler({
+    pawl: here.pawl,
+    logger: SILENT,
+    ...(basePath !== undefined && { basePath }),
+    authorize: ({ headers }) => (headers.get('authorization') === 'Bearer good' ? { identity: 'ann', scopes: ['read', 'send'] } : null),
+  })
+}
+
+async function listening(server: Server): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  closing.push(async () => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const FRAMEWORKS: Record<string, () => Promise<string>> = {
+  Hono: () => {
+    const app = honoApp(handlerAt())
+    return listening(createServer(nodeListener(async (request) => app.fetch(request))))
+  },
+  Express: () => listening(createServer(expressApp(handlerAt()))),
+  Fastify: async () => {
+    const app = fastifyApp(handlerAt('/api/pawl'))
+    closing.push(() => app.close())
+    return app.listen({ port: 0, host: '127.0.0.1', listenTextResolver: () => '' })
+  },
+  'Next.js': () => {
+    const { GET, POST } = routeHandlers(handlerAt('/api/pawl'))
+    return listening(createServer(nodeListener((request) => (request.method === 'GET' ? GET(request) : POST(request)))))
+  },
+}
+
+describe.each(Object.entries(FRAMEWORKS))('in %s', (name, start) => {
+  it('a conversation is started, watched and read, and nothing is answered without credentials', async () => {
+    const origin = await start()
+    const { id } = player.play(here.pawl, {}, { id: `mounts-${name}-${process.pid}` })
+    const client = webClient(fetch, 'good', origin)
+    const sent = await client.post('/api/pawl/v1/sessions', { id, agent: 'player', content: 'hello' })
+    expect(sent).toMatchObject({ status: 201, body: { sessionId: id } })
+    const stop = new AbortController()
+    const watching = await client.watch(`/api/pawl/v1/sessions/${id}/watch`, { signal: stop.signal })
+    const seen = await eventsUntil(watching, ({ data }) => data.event?.type === 'run_completed')
+    expect(seen.find(({ data }) => data.event?.type === 'message_received')?.data.event.content).toBe('hello')
+    stop.abort()
+    expect((await client.get(`/api/pawl/v1/sessions/${id}`)).body).toMatchObject({ sessionId: id, agent: 'player' })
+    expect((await webClient(fetch, 'bad', origin).get(`/api/pawl/v1/sessions/${id}`)).status).toBe(401)
+    expect((await client.post('/api/pawl/v1/sessions', '{"agent":')).body).toMatchObject({ code: 'invalid_json' })
+    if (name !== 'Next.js') expect(await (await fetch(origin)).text()).toBe('the shop')
+  })
+})
