@@ -112,9 +112,9 @@ export function createHandler(given: HandlerOptions): Handler {
   async function carryOut(route: Route, request: Request, pathParams: Record<string, string>): Promise<Response> {
     const access = await admit(request)
     requireScope(access, route.scope)
-    const params = parsed(route.params ?? NOTHING, paramsOf(pathParams, route.params ?? NOTHING), 'path')
     // Before the rest is looked at: of a session of somebody else, not even a mistake in the request is told.
-    if (typeof params.session === 'string') requireSession(access, params.session)
+    if (pathParams.session !== undefined) requireSession(access, pathParams.session)
+    const params = parsed(route.params ?? NOTHING, paramsOf(pathParams, route.params ?? NOTHING), 'path')
     const queryMembers = route.query ?? NOTHING
     const query = parsed(queryMembers, queryOf(new URL(request.url).searchParams, queryMembers), 'query')
     const body = route.method === 'get' ? {} : parsed(route.body ?? NOTHING, await bodyOf(request, maxBodyBytes), 'body')
