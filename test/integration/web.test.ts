@@ -539,6 +539,7 @@ describe('a request that is mistaken', () => {
     ['GET', '/v1/events?types=nonsense', undefined, '400 invalid_option'],
     ['GET', '/v1/events?after=nonsense', undefined, '400 invalid_cursor'],
     ['GET', `${SESSION}/runs/0`, undefined, '400 invalid_input'],
+    ['GET', `${SESSION}/runs/7750098333`, undefined, '400 invalid_input'],
     ['GET', `${SESSION}/blobs/abc`, undefined, '400 invalid_input'],
     ['GET', '/v1/nothing', undefined, '404 route_not_found'],
     ['POST', '/v1/pending', {}, '405 method_not_allowed'],

@@ -18,6 +18,8 @@ const IDEMPOTENCY = {
 }
 const MAX_EVENTS = 500
 const MAX_WAIT_S = 60
+/** Of a column of Postgres. */
+const MAX_RUN = 2_147_483_647
 
 const open = z.strictObject({ id: sessionId.optional(), ...OPENING, ...MESSAGE })
 const send = z.strictObject({ ...OPENING, agent: OPENING.agent.optional(), ...MESSAGE })
@@ -194,7 +196,7 @@ export const SESSION_ROUTES = [
     summary: 'One run: its calls with their attempts and effects and, if it has failed, what each strategy would keep and redo.',
     tag: 'sessions',
     scope: 'read',
-    params: z.strictObject({ session: sessionId, run: z.int().min(1) }),
+    params: z.strictObject({ session: sessionId, run: z.int().min(1).max(MAX_RUN) }),
     answer: { status: 200, description: 'The run.', schema: some({ run: z.int() }) },
     handle: ({ session, params }) => session(params.session).runReport(params.run),
   }),
