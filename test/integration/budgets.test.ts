@@ -167,7 +167,7 @@ describe.concurrent('a budget in US dollars', () => {
   it('counts what was measured where a provider reports no usage, or nonsense', async () => {
     const { session } = dollars.play(here.pawl, {
       model: (_request, { onDelta }) => {
-        onDelta({ type: 'text', index: 0, text: 'x'.repeat(644) })
+        onDelta({ type: 'text', index: 0, text: 'x'.repeat(744) })
         return { content: [{ type: 'text', text: 'x'.repeat(100) }], usage: { ...usageOf(5), output_tokens: -5 } }
       },
     })
