@@ -1,8 +1,10 @@
 // A user's folder for tests of the command line: pawl and zod installed by links, and modules to serve.
+import { randomBytes } from 'node:crypto'
 import { chmod, mkdir, mkdtemp, realpath, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../../../src/local/ports.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -57,5 +59,21 @@ export async function userFolder(): Promise<string> {
   await symlink(REPOSITORY, join(folder, 'node_modules', 'pawl'))
   await symlink(join(REPOSITORY, 'node_modules', 'zod'), join(folder, 'node_modules', 'zod'))
   for (const [name, text] of Object.entries(MODULES)) await writeFile(join(folder, name), text)
+  await keepPort(join(folder, '.pawl'))
   return folder
+}
+
+/**
+ * As if `pawl dev` had run here before, on this port: a Temporal server on its usual port may at any moment be that of another test, and an
+ * address that names it may be meant.
+ */
+async function keepPort(dataDir: string): Promise<void> {
+  await mkdir(dataDir)
+  await chmod(dataDir, 0o755)
+  const state = {
+    id: `pawl-${randomBytes(8).toString('hex')}`,
+    password: randomBytes(18).toString('base64url'),
+    temporalPort: await freePort(),
+  }
+  await writeFile(join(dataDir, 'stack.json'), JSON.stringify(state), { mode: 0o600 })
 }
