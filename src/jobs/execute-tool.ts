@@ -150,6 +150,15 @@ function whenThrown(needs: JobNeeds, tool: Tool, effect: Effect, { attempt, link
   return { kind: 'failed', attempt: number, code, message: last.message }
 }
 
+/** What a context takes that executes nothing, as that of a check or of `verify`: it reports nothing. */
+export const NO_NOTES = {
+  progress: () => undefined,
+  lastProgress: undefined,
+  milestone: () => undefined,
+  emit: () => undefined,
+  spend: () => undefined,
+}
+
 /** The context of `execute` and `verify`. */
 export function toolContext(
   needs: JobNeeds,

@@ -2,7 +2,7 @@
 import type { CheckAnswerInput, CheckAnswerResult, ResolveToolInput, ResolveToolResult } from '../activities/contract.ts'
 import { agentContext } from './agent-context.ts'
 import { StaleWatermark } from './errors.ts'
-import { toolContext } from './execute-tool.ts'
+import { NO_NOTES, toolContext } from './execute-tool.ts'
 import { runHooksOfCall } from './model-call-hooks.ts'
 import type { Job, JobNeeds } from './needs.ts'
 import { outputProblem } from './output.ts'
@@ -14,15 +14,6 @@ import { defined } from '../session/defined.ts'
 
 /** How long a large answer waits for the store, while its sender waits. */
 const SHELVE_MS = 5_000
-/** A context for checks: nothing is executed here. */
-const NO_NOTES = {
-  progress: () => undefined,
-  lastProgress: undefined,
-  milestone: () => undefined,
-  emit: () => undefined,
-  spend: () => undefined,
-}
-
 /** This build's resolution of a call with changed arguments. */
 export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolInput): Promise<ResolveToolResult> {
   const agent = needs.agents.get(input.agent)

@@ -1,21 +1,12 @@
 // The job `verifyTool`: calls a tool's `verify` for a call whose outcome is unknown.
 import type { VerifyToolInput, VerifyToolResult } from '../activities/contract.ts'
 import { ABANDON_AFTER_MS, runBody } from './body.ts'
-import { shelvingFor, toolContext } from './execute-tool.ts'
+import { NO_NOTES, shelvingFor, toolContext } from './execute-tool.ts'
 import type { Job, JobNeeds } from './needs.ts'
 import { outputProblem, tellingOf } from './output.ts'
 import { recordResult } from './record.ts'
 import { parseInput } from './resolve.ts'
 import { slicesIfReadable } from './slices.ts'
-
-/** A `verify` reports no progress. */
-const NO_NOTES = {
-  progress: () => undefined,
-  lastProgress: undefined,
-  milestone: () => undefined,
-  emit: () => undefined,
-  spend: () => undefined,
-}
 
 /** Carries out the job. Rethrows what `verify` throws: Temporal retries it. */
 export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInput): Promise<VerifyToolResult> {

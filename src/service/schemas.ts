@@ -1,6 +1,6 @@
 // The members of requests and answers, as zod schemas: what is checked is what the OpenAPI document says.
 import { z } from 'zod'
-import { CORE_STATUSES } from './words.ts'
+import { STATUSES } from '../client/queries/list-options.ts'
 
 const MAX_TEXT = 4_000
 
@@ -111,7 +111,7 @@ export function some(shape: z.core.$ZodLooseShape = {}): z.ZodType {
   return z.looseObject(shape)
 }
 
-export const STATUS = z.enum(CORE_STATUSES)
+export const STATUS = z.enum(STATUSES)
 /** An event of a session. */
 export const EVENT = some({ seq: z.int(), at: z.number(), type: z.string() })
 /** A message that was accepted. */

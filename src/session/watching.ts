@@ -32,13 +32,16 @@ interface Shown extends DeltaStream {
 export interface Watching {
   /** The last event. */
   readonly seq: number
+  /** How the session stood when the watcher was last told. */
+  readonly status: SessionStatus | undefined
   /** Parts up to here are of no interest. */
   readonly cursor: DeltaCursor
   /** Takes the next events. */
   events(events: readonly SessionEvent[]): WatchItem[]
   /** Takes parts, in order of their streams and positions; those that come before the events they follow are left for later. */
   parts(parts: readonly DeltaPart[]): WatchItem[]
-  status(status: SessionStatus): WatchItem[]
+  /** Takes how the session stands by these events. */
+  stands(status: SessionStatus): WatchItem[]
 }
 
 /** A watcher that has seen the events up to `after`. `endedAt`: the newest of those that ended a model call. */
@@ -89,7 +92,10 @@ export function startWatching(after: number, endedAt: number): Watching {
     },
     events: (events) => events.flatMap(event),
     parts: take,
-    status(now) {
+    get status() {
+      return status
+    },
+    stands(now) {
       if (now === status) return []
       status = now
       return [{ type: 'status', status }]

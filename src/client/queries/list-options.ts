@@ -146,8 +146,10 @@ export interface FeedOptions {
   idPrefix?: string
 }
 
-const STATUSES = ['idle', 'running', 'waiting', 'error', 'closed'] as const satisfies SessionStatus[]
-const CALL_STATUSES = [
+/** What a session's status can be. */
+export const STATUSES = ['idle', 'running', 'waiting', 'error', 'closed'] as const satisfies SessionStatus[]
+/** What may have become of a tool call. */
+export const CALL_STATUSES = [
   'issued',
   'running',
   'awaiting_approval',
@@ -159,8 +161,10 @@ const CALL_STATUSES = [
   'replayed',
   'skipped',
 ] as const satisfies ToolCallStatus[]
-const PENDING_KINDS = ['approval', 'client', 'unknown'] as const satisfies PendingKind[]
-const SUMS = ['agent', 'day', 'model', 'session'] as const satisfies UsageBy[]
+/** For what a call may wait. */
+export const PENDING_KINDS = ['approval', 'client', 'unknown'] as const satisfies PendingKind[]
+/** What usage is summed by. */
+export const SUMS = ['agent', 'day', 'model', 'session'] as const satisfies UsageBy[]
 const DEFAULT_LIMIT = 50
 const MAX_LIMIT = 1_000
 const DAY_MS = 86_400_000

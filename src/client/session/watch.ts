@@ -8,8 +8,6 @@ import { inTime } from './in-time.ts'
 
 /** How often a running session is looked at whose notifications do not arrive, as behind a pooler. */
 const POLL_RUNNING_MS = 100
-/** As many parts as the store gives at once. */
-const FULL_PAGE = 500
 
 interface LookedLive extends Looked {
   parts: DeltaPart[]
@@ -21,7 +19,6 @@ interface LookedLive extends Looked {
 export async function* watchBatches(source: EventSource, after: number, signal: AbortSignal): AsyncGenerator<WatchItem[]> {
   const { sessionId, store } = source
   const watching = startWatching(after, await lastCallEnd(source, after))
-  let lastStatus: SessionStatus | undefined
 
   async function look(from: Store, cursor: number): Promise<LookedLive> {
     const live = await from.live(sessionId, watching.cursor)
@@ -32,20 +29,17 @@ export async function* watchBatches(source: EventSource, after: number, signal: 
     return {
       events,
       parts: live.parts,
-      more: live.parts.length >= FULL_PAGE,
+      more: live.more,
       ...(live.status !== null && { status: live.status }),
       ...(isSilent && { withinMs: POLL_RUNNING_MS }),
     }
   }
 
-  const hasMore = ({ parts, status }: LookedLive): boolean => parts.length > 0 || (status !== undefined && status !== lastStatus)
+  const hasMore = ({ parts, status }: LookedLive): boolean => parts.length > 0 || (status !== undefined && status !== watching.status)
   for await (const { events, looked } of follow(source, { after, signal, bells: ['everything', 'live'], look, hasMore })) {
     const items = watching.events(events)
     if (looked) items.push(...watching.parts(looked.parts))
-    if (looked?.status !== undefined) {
-      lastStatus = looked.status
-      items.push(...watching.status(looked.status))
-    }
+    if (looked?.status !== undefined) items.push(...watching.stands(looked.status))
     if (items.length > 0) yield items
   }
 }

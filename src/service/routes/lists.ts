@@ -1,5 +1,6 @@
 // Routes over all sessions that the caller may see: lists, sums, the overview.
 import { z } from 'zod'
+import { CALL_STATUSES, PENDING_KINDS, SUMS } from '../../client/queries/list-options.ts'
 import { defined } from '../../session/defined.ts'
 import { type Access, prefixOf, requireSession } from '../access.ts'
 import { route } from '../route.ts'
@@ -46,10 +47,7 @@ export const LIST_ROUTES = [
     tag: 'lists',
     scope: 'read',
     query: z.strictObject({
-      kind: z
-        .array(z.enum(['approval', 'client', 'unknown']))
-        .min(1)
-        .optional(),
+      kind: z.array(z.enum(PENDING_KINDS)).min(1).optional(),
       agent,
       ...TAGS,
       session,
@@ -71,23 +69,7 @@ export const LIST_ROUTES = [
     scope: 'read',
     query: z.strictObject({
       session,
-      status: z
-        .array(
-          z.enum([
-            'issued',
-            'running',
-            'awaiting_approval',
-            'awaiting_answer',
-            'completed',
-            'failed',
-            'denied',
-            'unknown',
-            'replayed',
-            'skipped',
-          ]),
-        )
-        .min(1)
-        .optional(),
+      status: z.array(z.enum(CALL_STATUSES)).min(1).optional(),
       tool: named.optional(),
       key: z.string().min(1).max(1_000).optional().describe('With this idempotency key.'),
       effectId: z.string().min(1).max(1_000).optional(),
@@ -124,7 +106,7 @@ export const LIST_ROUTES = [
     summary: 'Tokens and US dollars, added up: days newest first, others highest cost first.',
     tag: 'lists',
     scope: 'read',
-    query: z.strictObject({ by: z.enum(['agent', 'day', 'model', 'session']), session, ...SPAN, ...PAGE }),
+    query: z.strictObject({ by: z.enum(SUMS), session, ...SPAN, ...PAGE }),
     answer: { status: 200, description: 'A page of sums.', schema: pageOf(some({ key: z.string(), calls: z.number(), usd: z.number() })) },
     handle: async ({ pawl, access, query }) => pawl.usage(within(access, query)),
   }),

@@ -15,6 +15,8 @@ export interface LiveSession {
   status: SessionStatus | null
   /** Parts of streams behind the cursor, in order. */
   parts: DeltaPart[]
+  /** There may be more of them. */
+  more: boolean
 }
 
 /** Parts of one answer: more come with the next look. */
@@ -38,7 +40,7 @@ export function liveReader(database: Queryable, schema: Schema): (sessionId: str
       waiting = []
       try {
         const found = await readLive(database, schema, looks)
-        for (const [at, look] of looks.entries()) look.resolve(found[at] ?? { head: 0, status: null, parts: [] })
+        for (const [at, look] of looks.entries()) look.resolve(found[at] ?? { head: 0, status: null, parts: [], more: false })
       } catch (error) {
         for (const look of looks) look.reject(error)
       }
@@ -84,8 +86,9 @@ async function readLive(database: Queryable, schema: Schema, looks: readonly Loo
       head: numberIn(row, 'flushed_seq') ?? 0,
       status: (row.status ?? null) as SessionStatus | null,
       parts: [],
+      more: false,
     })
-    if (row.seq != null) live.parts.push(partOf(row))
+    if (row.seq != null) live.more = live.parts.push(partOf(row)) === MOST_PARTS
   }
   return found
 }

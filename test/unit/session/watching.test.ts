@@ -99,8 +99,8 @@ describe('a watcher', () => {
 
   it('is told how the session stands once, and when that changes', () => {
     const watching = startWatching(0, 0)
-    expect(watching.status('running')).toEqual([{ type: 'status', status: 'running' }])
-    expect(watching.status('running')).toEqual([])
-    expect(watching.status('idle')).toEqual([{ type: 'status', status: 'idle' }])
+    expect(watching.stands('running')).toEqual([{ type: 'status', status: 'running' }])
+    expect(watching.stands('running')).toEqual([])
+    expect(watching.stands('idle')).toEqual([{ type: 'status', status: 'idle' }])
   })
 })
