@@ -57,7 +57,7 @@ export interface Asking {
   check?(model: Model): void
   /** Of the agent, if it has one: the call is made only if that affords it. */
   budget: CallBudget | undefined
-  /** Takes the pieces of the answer. Default: nobody watches it. */
+  /** Takes the pieces of the answer. Default: they are dropped. */
   onDelta?(piece: ModelDelta): void
 }
 

@@ -25,7 +25,7 @@ export interface Access {
   context?: JsonObject
 }
 
-/** Says who makes a request; null: nobody who is known, and it is refused. */
+/** Says who makes a request; null: the caller is unknown, and the request is refused. */
 export type Authorize = (request: Request) => Access | null | undefined | Promise<Access | null | undefined>
 
 const ACCESS = z.object({
@@ -44,9 +44,9 @@ export function accessOf(returned: unknown): Access {
   throw new ServiceError('invalid_access', 500, `authorize returned an access that is not allowed (${at}): see Access in pawl/service.`)
 }
 
-/** Nobody who is known asks. */
+/** The caller is unknown. */
 export function unauthorized(): ServiceError {
-  return new ServiceError('unauthorized', 401, 'The request names nobody who is known here: send valid credentials.', {
+  return new ServiceError('unauthorized', 401, 'The credentials are missing or unknown: send valid ones.', {
     headers: { 'www-authenticate': 'Bearer' },
   })
 }
@@ -67,7 +67,7 @@ export function isInScope(access: Access, sessionId: string): boolean {
   return sessionId.startsWith(prefixOf(access) ?? '')
 }
 
-/** Refuses a session of somebody else as one that does not exist. @throws SessionNotFound `session_not_found`. */
+/** Refuses another tenant's session as one that does not exist. @throws SessionNotFound `session_not_found`. */
 export function requireSession(access: Access, sessionId: string): void {
   if (!isInScope(access, sessionId)) throw new SessionNotFound(sessionId)
 }

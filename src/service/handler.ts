@@ -112,7 +112,7 @@ export function createHandler(given: HandlerOptions): Handler {
   async function carryOut(route: Route, request: Request, pathParams: Record<string, string>): Promise<Response> {
     const access = await admit(request)
     requireScope(access, route.scope)
-    // Before the rest is looked at: of a session of somebody else, not even a mistake in the request is told.
+    // Before the rest is read: about another tenant's session, not even a mistake in the request is reported.
     if (pathParams.session !== undefined) requireSession(access, pathParams.session)
     const params = parsed(route.params ?? NOTHING, paramsOf(pathParams, route.params ?? NOTHING), 'path')
     const queryMembers = route.query ?? NOTHING

@@ -9,7 +9,7 @@ export type NodeListener = (request: IncomingMessage, response: ServerResponse) 
 export interface NodeListenerOptions {
   /** A stream's connection is destroyed when it has taken nothing for so long, in milliseconds. Default 90,000. */
   stalledAfterMs?: number
-  /** Told of each request before it is answered. Default: nobody is. */
+  /** Called with each request before it is answered. Default: none. */
   onRequest?: (request: Request, incoming: IncomingMessage) => void
 }
 

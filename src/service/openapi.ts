@@ -15,7 +15,7 @@ export interface DocumentOptions {
 
 const TAGS: readonly [string, string][] = [
   ['sessions', 'Speak to sessions and read them.'],
-  ['decisions', 'Decide on calls that wait for somebody.'],
+  ['decisions', 'Decide on calls that wait for a person or a client.'],
   ['lists', 'Everything that the caller may see.'],
   ['operations', 'Repair and steer sessions.'],
   ['health', 'Probes; open to everybody.'],

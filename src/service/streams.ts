@@ -1,4 +1,4 @@
-// Event streams: pulled by their readers, kept alive, ended when nobody reads, when the caller may no longer read, and on a drain.
+// Event streams: pulled by their readers, kept alive, ended when they are not read, when the caller may no longer read, and on a drain.
 import { ServiceError } from './errors.ts'
 import { problemOf } from './problem.ts'
 

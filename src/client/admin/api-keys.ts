@@ -1,4 +1,4 @@
-// API keys: made, listed, revoked and recognised. 256 random bits need no slow hash: nobody can try them out.
+// API keys: made, listed, revoked and recognised. 256 random bits need no slow hash: they cannot be guessed.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
 import { checkOptions, options, text, where } from '../../options/check.ts'
@@ -30,7 +30,7 @@ export interface ApiKeyOptions {
   tenant?: string
   /** Members of the context of sessions that it starts; a request cannot change them. At most 16,000 bytes of JSON. Default: none. */
   context?: JsonObject
-  /** Who makes it: recorded. Default: nobody is named. */
+  /** Who creates it; recorded. Default: none. */
   by?: string
 }
 

@@ -168,7 +168,7 @@ export const SESSION_ROUTES = [
     method: 'get',
     path: '/v1/sessions/{session}/messages/{message}/run',
     operation: 'awaitRun',
-    summary: 'Wait until the run of a message has settled: completed, interrupted, failed, rejected, or waiting for somebody.',
+    summary: 'Wait until the run of a message has settled: completed, interrupted, failed, rejected, or waiting for a person or a client.',
     tag: 'sessions',
     scope: 'read',
     params: z.strictObject({ session: sessionId, message: messageId }),
