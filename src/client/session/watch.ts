@@ -22,7 +22,9 @@ export async function* watchBatches(source: EventSource, after: number, signal: 
 
   async function look(from: Store, cursor: number): Promise<LookedLive> {
     const live = await from.live(sessionId, watching.cursor)
-    const events = live.head > cursor ? await from.events(sessionId, { after: cursor }) : []
+    const stored = live.head > cursor ? await from.events(sessionId, { after: cursor }) : []
+    // Events that were stored since belong to the next moment, with the status that they led to.
+    const events = stored.filter(({ seq }) => seq <= live.head)
     // The parts belong to a moment; what came before it comes first.
     if ((events.at(-1)?.seq ?? cursor) < live.head) return { events, parts: [], more: true }
     const isSilent = live.status === 'running' && store?.hasHeardWithin(TALKS_WITHIN_MS) === false
