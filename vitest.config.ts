@@ -40,6 +40,7 @@ function project(name: string, folder: Folder, order: number, isSoak: boolean): 
       hookTimeout: timeoutMs,
       // As long as `until` waits. The default is a second, which a busy machine may need for anything.
       expect: { poll: { timeout: 20_000 } },
+      setupFiles: './test/setup/seed.ts',
       ...(needs === 'stack' ? { globalSetup: './test/setup/stack.ts' } : {}),
       // The built package runs as it would at a user's: by Node itself.
       server: { deps: { external: [/\/dist\//] } },

@@ -237,7 +237,9 @@ describe.concurrent('close', () => {
     const { session, id } = player.play(here.pawl, {})
     await (await session.send('one')).result({ timeout: 20_000 })
     await session.close()
-    await until('the session is closed', async () => (await session.state()).status === 'closed')
+    // Its workflow completes when all is stored.
+    const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
+    await until('the workflow has completed', async () => (await handle.describe()).status.name === 'COMPLETED')
     // A namespace that is always there and never has our workflows: as after the retention.
     const namespace = 'temporal-system'
     const later = (await here.connect({ namespace })).session(id)
