@@ -277,7 +277,6 @@ describe('a request that nobody decides on in time', () => {
   it('fails the run where the tool says so; its other calls stay as they are, for whoever continues it', async () => {
     const { session, entered } = people.play(here.pawl, { model: once(['strict', 'a'], ['pay', 'b']) })
     const run = await session.send('go')
-    const digest = await digestOf(run, 't_1_1_1')
     await expect(run.result(TIMEOUT)).rejects.toBeInstanceOf(RunFailed)
     expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'failed', code: 'approval_expired' })
     const rows = await until('it is stored', async () => {
@@ -286,7 +285,8 @@ describe('a request that nobody decides on in time', () => {
     })
     expect(rows.map(({ status }) => status)).toEqual(['denied', 'awaiting_approval'])
     expect(await here.pawl.sessions.get(session.id)).toMatchObject({ status: 'error', waiting: 1 })
-    expect(await codeOf(session.approve('t_1_1_1', { digest }))).toBe('accepted')
+    const [, { digest } = {}] = ofType(await eventsOf(session), 'approval_requested')
+    expect(await codeOf(session.approve('t_1_1_1', { digest: digest! }))).toBe('accepted')
     expect(entered()).toEqual([])
     await session.recover({ strategy: 'continue_run' })
     await until('the approved call is executed, and the run ends', async () => (await session.state()).status === 'idle')
@@ -313,7 +313,7 @@ describe('a request that nobody decides on in time', () => {
   })
 
   it('cannot be decided on after its time by who finds the workflow gone: the session goes on, and the model is told', async () => {
-    const { session, entered, requests } = people.play(here.pawl, { model: once(['hurry', 'a']) })
+    const { session, entered, requests } = people.play(here.pawl, { model: once(['linger', 'a']) })
     const run = await session.send('go')
     const [{ digest, expiresAt } = {}] = await pendingOf(run)
     await here.temporal.workflow.getHandle(`pawl:${session.id}`).terminate('nobody is to see it expire')

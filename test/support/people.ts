@@ -57,6 +57,8 @@ export const once = (...calls: Parameters<typeof use>[]) => inOrder(calls.map((c
 
 /** How long requests stand of the tools whose requests expire within a test. */
 export const SHORT_MS = 400
+/** The same where the test does something before they expire: also on a busy machine. */
+const LONGER_MS = 4_000
 
 const WAITED = { timeout: 30_000 }
 
@@ -119,6 +121,7 @@ export function peopleStage(options: Partial<AgentOptions> = {}): PeopleStage {
         approval: (given, ctx) => played(ctx.sessionId).scene.approval?.(given, ctx) ?? true,
       }),
       defineTool({ ...acting('hurry'), effect: 'external', approval: true, approvalTimeout: SHORT_MS }),
+      defineTool({ ...acting('linger'), effect: 'external', approval: true, approvalTimeout: LONGER_MS }),
       defineTool({ ...acting('strict'), effect: 'external', approval: true, approvalTimeout: SHORT_MS, onExpiry: 'error' }),
       defineTool({
         ...acting('wire'),
