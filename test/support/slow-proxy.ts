@@ -1,5 +1,6 @@
 // A TCP proxy before a server, which can be told to let each thing that a client says wait.
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /** A proxy on the loopback. */
 export interface SlowProxy {
@@ -29,13 +30,15 @@ export async function startSlowProxy(url: string, port = 0): Promise<SlowProxy> 
         end()
       })
     }
-    // Timers of one delay fire in order; one that is shorter must not overtake those before it.
-    let due = 0
+    // One after another: timers of different lengths may fire in another order than they end.
+    let sent = Promise.resolve()
     client.on('data', (chunk) => {
-      due = Math.max(due, Date.now() + proxy.delayMs)
-      const waits = due - Date.now()
-      if (waits <= 0) upstream.write(chunk)
-      else setTimeout(() => !upstream.destroyed && upstream.write(chunk), waits)
+      const dueAt = Date.now() + proxy.delayMs
+      sent = sent.then(async () => {
+        const waits = dueAt - Date.now()
+        if (waits > 0) await sleep(waits)
+        if (!upstream.destroyed) upstream.write(chunk)
+      })
     })
     upstream.pipe(client)
   })
