@@ -6,7 +6,7 @@ import type { SessionHandle } from 'pawl/client'
 import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { z } from 'zod'
-import type { SessionStart } from '../../src/session/protocol.ts'
+import { QUERIES, type SessionStart } from '../../src/session/protocol.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
@@ -80,7 +80,10 @@ function stream(handle: WorkflowHandle) {
       sent.push(messageId)
       await handle.signal('message', { messageId, content: messageId })
       const again = sent.at(-10)
-      if (sent.length % 10 === 0) await handle.signal('message', { messageId: again, content: 'said before' })
+      if (sent.length % 10 !== 0) continue
+      await handle.signal('message', { messageId: again, content: 'said before' })
+      // No faster than the worker takes them, however slow the machine is.
+      await handle.query(QUERIES.state)
     }
   })()
   return {
