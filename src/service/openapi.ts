@@ -90,10 +90,7 @@ const PROBLEMS = { default: ref('responses/Problem') }
 
 function operationOf(one: Route, agents: readonly string[] | undefined): JsonObject {
   const { answer } = one
-  const type = answer.type ?? 'application/json'
-  const content = answer.schema
-    ? { [type]: { schema: schemaOf(answer.schema, 'output') } }
-    : answer.type && { [type]: { schema: { type: 'string' } } }
+  const content = answer.schema && { [answer.type ?? 'application/json']: { schema: schemaOf(answer.schema, 'output') } }
   const headers = answer.headers && {
     headers: Object.fromEntries(
       Object.entries(answer.headers).map(([name, description]) => [name, { description, schema: { type: 'string' } }]),

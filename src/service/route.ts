@@ -31,7 +31,7 @@ export interface Call<P, Q, B> {
 export interface Answer {
   status: 200 | 201 | 202 | 204
   description: string
-  /** Of the body; absent: there is none. */
+  /** Of the body, or of each event of a stream; absent: there is no body. */
   schema?: z.ZodType
   /** Default `application/json`. */
   type?: string

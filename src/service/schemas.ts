@@ -112,6 +112,22 @@ export function some(shape: z.core.$ZodLooseShape = {}): z.ZodType {
 }
 
 export const STATUS = z.enum(STATUSES)
+
+/**
+ * Each event of a stream whose events are of these types. OpenAPI 3.1 has no word for streams: as its readers do, the schema describes
+ * one event as a client of the stream gets it.
+ */
+export function streamOf(types: readonly [string, ...string[]]): z.ZodType {
+  return z.object({
+    event: z.enum([...types, 'end']),
+    data: z
+      .string()
+      .meta({ description: 'JSON; of `end` a problem, which says why the stream ends.', contentMediaType: 'application/json' }),
+    id: z.string().optional().describe('What the stream can be resumed after.'),
+    retry: z.int().min(0).optional().describe('Milliseconds to wait before the next connection.'),
+  })
+}
+
 /** An event of a session. */
 export const EVENT = some({ seq: z.int(), at: z.number(), type: z.string() })
 /** A message that was accepted. */

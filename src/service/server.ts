@@ -1,6 +1,7 @@
 // `pawl serve`: the handler behind a server of Node's, with CORS, rate limits and a graceful end.
-import { createServer, type Server } from 'node:http'
+import { createServer, maxHeaderSize, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
 import { cors } from 'hono/cors'
@@ -9,6 +10,7 @@ import type { Authorize } from './access.ts'
 import { ServiceError } from './errors.ts'
 import { createHandler, type HandlerOptions } from './handler.ts'
 import { nodeListener } from './node.ts'
+import { PROBLEM_TYPE, problemOf } from './problem.ts'
 
 /** What a server is started with. */
 export interface ServerOptions extends HandlerOptions {
@@ -48,6 +50,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       onRequest: (request, { socket }) => addresses.set(request, socket.remoteAddress ?? ''),
     }),
   )
+  server.on('clientError', answerUnreadable)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, resolve)
@@ -61,6 +64,31 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       await closed(server, hurry)
     },
   }
+}
+
+/** Answers what Node cannot read as a request, which no handler sees. */
+function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+  const problem = problemOf(UNREADABLE[error.code ?? ''] ?? NO_HTTP)
+  const body = JSON.stringify(problem)
+  const head = `HTTP/1.1 ${problem.status} ${problem.title}\r\nContent-Type: ${PROBLEM_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}`
+  socket.end(`${head}\r\nConnection: close\r\n\r\n${body}`)
+}
+
+const NO_HTTP = new ServiceError(
+  'invalid_http',
+  400,
+  'The request is not HTTP that can be read: check the client, or a proxy between it and pawl.',
+)
+
+/** By the codes of Node. */
+const UNREADABLE: Readonly<Record<string, ServiceError>> = {
+  HPE_HEADER_OVERFLOW: new ServiceError(
+    'headers_too_large',
+    431,
+    `The address and the headers have more than ${maxHeaderSize} bytes: send less, and what is long in a body.`,
+  ),
+  ERR_HTTP_REQUEST_TIMEOUT: new ServiceError('request_timeout', 408, 'The request did not arrive in time: send it again.'),
 }
 
 async function closed(server: Server, hurry: Promise<void>): Promise<void> {

@@ -170,6 +170,30 @@ describe('limits', () => {
   })
 })
 
+describe('what is no request', () => {
+  it.each([
+    ['an address that is too long', `GET /v1/sessions?cursor=${'x'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, '431 headers_too_large'],
+    ['another protocol', 'EHLO x\r\n\r\n', '400 invalid_http'],
+  ])('is refused with a problem: %s', async (_, sent, expected) => {
+    const answer = await answerTo(sent)
+    const [head = '', body = ''] = answer.split('\r\n\r\n')
+    expect(head).toContain('Content-Type: application/problem+json')
+    const problem = JSON.parse(body) as { status: number; code: string }
+    expect(`${problem.status} ${problem.code}`).toBe(expected)
+    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${problem.status} `))
+  })
+})
+
+/** All that the server answers to these bytes, until it closes the connection. */
+async function answerTo(sent: string): Promise<string> {
+  const { port, hostname } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  socket.write(sent)
+  let answer = ''
+  for await (const chunk of socket) answer += String(chunk)
+  return answer
+}
+
 describe('a reader that reads nothing', () => {
   it('loses its connection, and the stream ends', async () => {
     let ended = false

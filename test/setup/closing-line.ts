@@ -1,4 +1,4 @@
-// What a test run ends with: where its time went, what failed, and then the line `N passed, N failed`, for people in a hurry and
+// What a test run ends with: where its time went, what was skipped and why, what failed, and then the line `N passed, N failed`, for people in a hurry and
 // for machines.
 import { writeSync } from 'node:fs'
 import { relative } from 'node:path'
@@ -33,7 +33,7 @@ export default class ClosingLine implements Reporter {
     const times = [...this.#folders].map(([name, { began, ended }]) => `${name} ${seconds(ended - began)}`)
     if (modules.length > SLOWEST) console.log(`\nTime by folder: ${times.join(', ')}\nThe slowest files:\n${slowest(modules)}`)
     const outside = unhandled.map((error) => failed('outside of any test', [error]))
-    const closing = [...failures(modules), ...outside, lineOf(counts)].join('\n')
+    const closing = [...skips(modules), ...failures(modules), ...outside, lineOf(counts)].join('\n')
     // At exit, so that nothing that ends after the tests has the last word.
     process.once('exit', () => writeSync(1, `\n${closing}\n`))
   }
@@ -60,6 +60,16 @@ function count(modules: readonly TestModule[]): Counts {
     counts.failed += module.state() === 'failed' ? Math.max(failedTests, 1) : failedTests
   }
   return counts
+}
+
+/** A line for each test that was skipped for want of something, which it names. */
+function skips(modules: readonly TestModule[]): string[] {
+  return modules.flatMap((module) =>
+    [...module.children.allTests('skipped')].flatMap((test) => {
+      const { note } = test.result() as { note?: string }
+      return note ? [`Skipped: ${relative(process.cwd(), module.moduleId)} > ${test.fullName}: ${note.slice(0, LONGEST_REASON)}`] : []
+    }),
+  )
 }
 
 /** A line for each test that failed and for each file that did: where, what, and the first lines of why. */

@@ -18,6 +18,7 @@ const IDEMPOTENCY = {
 }
 const MAX_EVENTS = 500
 const MAX_WAIT_S = 60
+const DEFAULT_WAIT_S = 20
 /** Of a column of Postgres. */
 const MAX_RUN = 2_147_483_647
 
@@ -172,7 +173,9 @@ export const SESSION_ROUTES = [
     tag: 'sessions',
     scope: 'read',
     params: z.strictObject({ session: sessionId, message: messageId }),
-    query: z.strictObject({ wait: z.int().min(1).max(MAX_WAIT_S).optional().describe('Seconds. Default 20.') }),
+    query: z.strictObject({
+      wait: z.int().min(1).max(MAX_WAIT_S).default(DEFAULT_WAIT_S).describe('The answer comes after at most so many seconds.'),
+    }),
     answer: {
       status: 200,
       description: 'How the run stands; `pending`: it has not settled within that time.',
@@ -182,7 +185,7 @@ export const SESSION_ROUTES = [
       const handle = session(params.session)
       await known(pawl, handle)
       try {
-        return await handle.run(params.message).settled({ timeout: (query.wait ?? 20) * 1_000, signal: request.signal })
+        return await handle.run(params.message).settled({ timeout: query.wait * 1_000, signal: request.signal })
       } catch (error) {
         if (error instanceof ResultTimeout) return { status: 'pending' }
         throw error

@@ -5,11 +5,15 @@ import { defined } from '../../session/defined.ts'
 import { prefixOf } from '../access.ts'
 import { ServiceError } from '../errors.ts'
 import { route } from '../route.ts'
-import { after, named, OF_SESSION, PAGE } from '../schemas.ts'
+import { after, named, OF_SESSION, PAGE, streamOf } from '../schemas.ts'
 import type { StreamItem } from '../streams.ts'
 import { known } from './sessions.ts'
 
-const STREAM = { status: 200, type: 'text/event-stream' } as const
+const STREAM = {
+  status: 200,
+  type: 'text/event-stream',
+  description: 'The stream; its last event, `end`, says why it ends.',
+} as const
 const LAST = {
   'Last-Event-ID': z.string().max(2_000).optional().describe('Of the last event that you have; a browser sends it when it reconnects.'),
 }
@@ -44,7 +48,7 @@ export const WATCH_ROUTES = [
     params: OF_SESSION,
     query: z.strictObject({ after }),
     headers: LAST,
-    answer: { ...STREAM, description: 'The stream; its last event, `end`, says why it ends.' },
+    answer: { ...STREAM, schema: streamOf(['event', 'delta', 'reset', 'status']) },
     async handle({ pawl, session, params, query, request, streams, reauthorize }) {
       const handle = session(params.session)
       const from = beginningOf(request, query.after)
@@ -67,7 +71,7 @@ export const WATCH_ROUTES = [
     scope: 'read',
     query: z.strictObject({ types: z.array(named).min(1).max(100).optional(), agent: named.optional(), after: PAGE.cursor }),
     headers: LAST,
-    answer: { ...STREAM, description: 'The stream; its last event, `end`, says why it ends.' },
+    answer: { ...STREAM, schema: streamOf(['event']) },
     async handle({ pawl, query, request, streams, access, reauthorize }) {
       const last = request.headers.get('last-event-id') || undefined
       const filter = defined({ ...query, after: last ?? query.after, idPrefix: prefixOf(access) })

@@ -1,0 +1,192 @@
+// The web handler under requests that Schemathesis makes from its OpenAPI document: no answer is a failure of the server, each is as the
+// document says, and nothing of another tenant is shown or changed.
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { defineAgent, defineTool, ModelError } from 'pawl'
+import { type Access, createHandler, nodeListener } from 'pawl/service'
+import { scripted } from 'pawl/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { deploy, type Deployment, SILENT } from '../support/deployment.ts'
+import { saidIn } from '../support/scenes.ts'
+import { findSchemathesis, runSchemathesis, type Schemathesis } from '../support/schemathesis.ts'
+import { seed, size } from '../support/sizes.ts'
+import { until } from '../support/until.ts'
+
+const SECRET = `secret-${randomUUID()}`
+const TENANT = `acme-${randomUUID().slice(0, 8)}`
+const OTHER = `globex-${randomUUID().slice(0, 8)}`
+const ACCESS: Access = { identity: 'fuzzer', scopes: ['read', 'send', 'approve', 'operate'], tenant: TENANT }
+
+const input = z.object({ what: z.string() })
+const tool = (name: string) => ({ name, description: 'Does it.', input })
+const desk = defineAgent({
+  name: 'desk',
+  instructions: 'Serve.',
+  recovery: { automatic: [] },
+  model: scripted((request) => {
+    const newest = saidIn(request).at(-1) ?? ''
+    if (newest === 'fail') throw new ModelError('bad_request', 'No.', { retryable: false })
+    const isAnswered = request.messages.at(-1)?.content !== newest
+    return ['pay', 'ask', 'wire'].includes(newest) && !isAnswered
+      ? [{ type: 'tool_use', id: 'toolu_1', name: newest, input: { what: 'it' } }]
+      : 'Fine.'
+  }),
+  tools: [
+    defineTool({ ...tool('pay'), effect: 'external', approval: true, execute: () => 'paid' }),
+    defineTool({ ...tool('ask'), effect: 'read', execute: 'client' }),
+    defineTool({
+      ...tool('wire'),
+      effect: 'external',
+      execute: () => {
+        throw new Error('reply lost')
+      },
+    }),
+  ],
+})
+
+let here: Deployment
+let server: Server
+let folder: string
+let found: Schemathesis | string
+let origin: string
+const wrong: string[] = []
+let answered = 0
+let operations = 0
+
+/** A session of each kind, under ids of one tenant. */
+async function sessionsOf(tenant: string, context: object): Promise<string[]> {
+  return Promise.all(
+    ['hello', 'fail', 'pay', 'ask', 'wire'].map(async (content) => {
+      const id = `${tenant}:${content}`
+      const run = await here.pawl.session(id, { agent: desk, context: context as never }).send(content)
+      await run.settled({ timeout: 30_000 })
+      await until('it is stored', () => here.pawl.sessions.get(id))
+      return id
+    }),
+  )
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'pawl-fuzz-'))
+  found = await findSchemathesis()
+  if (typeof found === 'string') return
+  here = await deploy()
+  await here.startWorker({ agents: [desk] })
+  const asked = new WeakSet<Request>()
+  const handler = createHandler({
+    pawl: here.pawl,
+    agents: ['desk'],
+    logger: {
+      ...SILENT,
+      error: (fields, message) =>
+        void wrong.push(`${message}: ${JSON.stringify(fields)} ${String((fields as { err?: { stack?: string } }).err?.stack)}`),
+    },
+    // A stream would not end by itself: nobody may read one for longer.
+    reauthorizeEvery: 300,
+    authorize(request) {
+      if (request.headers.get('authorization') !== 'Bearer valid' || asked.has(request)) return null
+      asked.add(request)
+      return ACCESS
+    },
+  })
+  // Node itself refuses longer addresses than 16 KB, before the handler sees them: here it shall refuse what is nonsense in them.
+  server = createServer(
+    { maxHeaderSize: 1_000_000 },
+    nodeListener(async (request) => {
+      const response = await handler(request)
+      answered += 1
+      const { pathname } = new URL(request.url)
+      const isOthers = decodeURIComponent(pathname).startsWith(`/v1/sessions/${OTHER}:`)
+      if (isOthers && ![401, 404, 405].includes(response.status))
+        wrong.push(`${request.method} ${pathname} was answered with ${response.status}`)
+      const isKnown = request.headers.get('authorization') === 'Bearer valid'
+      const isProbe = pathname === '/health' || pathname === '/ready'
+      if (!isKnown && !isProbe && response.status !== 401) wrong.push(`${request.method} ${pathname} needed no credentials`)
+      return lookedThrough(response, (text) => {
+        if (text.includes(SECRET)) wrong.push(`${request.method} ${pathname} showed another tenant's data`)
+      })
+    }),
+  )
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const ids = [...(await sessionsOf(TENANT, {})), ...(await sessionsOf(OTHER, { SECRET })), `${TENANT}:none`]
+  const document = knowing(handler.openApi, ids)
+  operations = Object.values(document.paths).flatMap((methods) => Object.keys(methods)).length
+  await writeFile(join(folder, 'openapi.json'), JSON.stringify(document))
+})
+afterAll(async () => {
+  server?.closeAllConnections()
+  await new Promise((resolve) => (server ? server.close(resolve) : resolve(undefined)))
+  await here?.stop()
+  await rm(folder, { recursive: true, force: true })
+})
+
+/** The response; whatever is read of it is shown to `look` first. An event of a stream is never cut. */
+function lookedThrough(response: Response, look: (text: string) => void): Response {
+  const looking = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      look(new TextDecoder().decode(chunk))
+      controller.enqueue(chunk)
+    },
+  })
+  return new Response(response.body?.pipeThrough(looking) ?? null, response)
+}
+
+interface Document {
+  paths: Record<string, Record<string, { parameters: { name: string; schema: object }[] }>>
+}
+
+/** The document, which knows sessions and calls that exist: nearly all requests would only be answered that there are none. */
+function knowing(document: object, ids: readonly string[]): Document {
+  const copy = structuredClone(document) as Document
+  const known: Record<string, object> = {
+    session: { schema: { enum: ids } },
+    call: { schema: { enum: ['t_1_1_0', 't_9_9_9'] } },
+    // Nobody wants to wait for messages that were never sent.
+    wait: { schema: { enum: [1] }, required: true },
+  }
+  for (const methods of Object.values(copy.paths)) {
+    for (const { parameters = [] } of Object.values(methods)) {
+      for (const parameter of parameters) Object.assign(parameter, known[parameter.name])
+    }
+  }
+  return copy
+}
+
+/** What Schemathesis makes of a document: as many requests as the size says, the same for the same seed. */
+const OPTIONS = [
+  ...['--header', 'Authorization: Bearer valid', '--seed', String(seed), '--max-examples', String(size(2, 100))],
+  ...['--phases', size('fuzzing', 'coverage,fuzzing'), '--no-shrink', '--generation-database', 'none'],
+  // Its threads parse Python at the same time, which CPython 3.11 answers with a SystemError now and then.
+  ...['--workers', '1'],
+  // Longer than the longest `wait`.
+  ...['--request-timeout', '90', '--max-response-time', '70'],
+  ...['--suppress-health-check', 'all', '--warnings', 'off', '--continue-on-failure'],
+  // What a request means cannot be told by a schema: a valid one may be refused.
+  ...['--checks', 'all', '--exclude-checks'],
+  'positive_data_acceptance,use_after_free,ensure_resource_availability,object_level_authorization',
+]
+
+describe('requests made from the document', () => {
+  it('are answered as it says, never with a failure, and show nothing of others', async ({ skip }) => {
+    if (typeof found === 'string') return skip(`no Schemathesis: ${found}`)
+    const before = await eventsOfOthers()
+    const { code, output } = await runSchemathesis(found, [join(folder, 'openapi.json'), '--url', origin, ...OPTIONS], folder)
+    expect(wrong, `seed ${seed}`).toEqual([])
+    expect(code, output).toBe(0)
+    // Each operation was asked at least once.
+    expect(answered).toBeGreaterThan(operations)
+    expect(await eventsOfOthers()).toEqual(before)
+  })
+})
+
+/** How many events the other tenant's sessions have, and how they stand. */
+async function eventsOfOthers(): Promise<object[]> {
+  const { items } = await here.pawl.sessions.list({ idPrefix: `${OTHER}:` })
+  return Promise.all(items.map(async ({ sessionId }) => ({ sessionId, seq: (await here.pawl.session(sessionId).state()).seq })))
+}

@@ -1,0 +1,79 @@
+// Schemathesis, which makes requests from an OpenAPI document and judges the answers: installed from PyPI into pawl's cache, once for each
+// lock (schemathesis.txt) and each Python.
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { access, mkdir, readFile, rename } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { cacheDir, inScratch } from '../../src/local/cache.ts'
+
+const LOCK = fileURLToPath(new URL('schemathesis.txt', import.meta.url))
+const PYTHON = 'python3'
+/** By this name, Hypothesis knows that they are not the code under test, which it would read for constants: some 4 s. */
+const PACKAGES = 'site-packages'
+const INSTALL_MS = 100_000
+const run = promisify(execFile)
+
+/** Where its packages are. */
+export interface Schemathesis {
+  packages: string
+}
+
+/** Finds or installs it; a text says why there is none. */
+export async function findSchemathesis(): Promise<Schemathesis | string> {
+  const python = await pythonHere()
+  if (python === undefined) return `it needs Python 3.11 or newer as ${PYTHON}`
+  const digest = createHash('sha256')
+    .update(await readFile(LOCK))
+    .digest('hex')
+  // Some of its packages are compiled for one Python.
+  const folder = join(cacheDir(process.env), 'schemathesis', `${python}-${digest.slice(0, 16)}`)
+  try {
+    await access(folder).catch(() => install(folder))
+    return { packages: join(folder, PACKAGES) }
+  } catch (error) {
+    return `${PYTHON} -m pip cannot install it (${reasonOf(error)})`
+  }
+}
+
+/** Names the Python, its system and its processor; undefined: there is none that is new enough. */
+async function pythonHere(): Promise<string | undefined> {
+  const ask = 'import sys, sysconfig; print(sys.version_info >= (3, 11), sys.implementation.cache_tag, sysconfig.get_platform())'
+  const { stdout } = await run(PYTHON, ['-c', ask]).catch(() => ({ stdout: '' }))
+  const [isNew, tag, platform] = stdout.trim().split(' ')
+  return isNew === 'True' ? `${tag}-${platform}` : undefined
+}
+
+async function install(folder: string): Promise<void> {
+  await inScratch(cacheDir(process.env), async (scratch) => {
+    const made = join(scratch, 'made')
+    const args = ['--quiet', '--disable-pip-version-check', '--require-hashes', '--only-binary', ':all:', '--target', join(made, PACKAGES)]
+    await run(PYTHON, ['-m', 'pip', 'install', ...args, '--requirement', LOCK], { timeout: INSTALL_MS })
+    await mkdir(dirname(folder), { recursive: true })
+    // Another process may have been faster: its copy is as good.
+    await rename(made, folder).catch(() => access(folder))
+  })
+}
+
+/** What pip says in the end, or Node. */
+function reasonOf(error: unknown): string {
+  const said = (error as { stderr?: string }).stderr?.trim().split('\n').at(-1)
+  return said || (error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error))
+}
+
+/** Runs `schemathesis run`; resolves with how it ended and what it printed. */
+export async function runSchemathesis(
+  { packages }: Schemathesis,
+  args: readonly string[],
+  cwd: string,
+): Promise<{ code: number; output: string }> {
+  return new Promise((resolve) => {
+    execFile(
+      PYTHON,
+      ['-m', 'schemathesis.cli', 'run', '--no-color', ...args],
+      { cwd, env: { ...process.env, PYTHONPATH: packages }, maxBuffer: 1 << 28 },
+      (error, stdout, stderr) => resolve({ code: error ? Number(error.code ?? 1) : 0, output: `${stdout}${stderr}` }),
+    )
+  })
+}
