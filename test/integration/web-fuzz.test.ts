@@ -58,10 +58,13 @@ const wrong: string[] = []
 let answered = 0
 let operations = 0
 
+/** What is said in a session, and what happens in it. */
+const KINDS = ['hello', 'fail', 'pay', 'ask', 'wire']
+
 /** A session of each kind, under ids of one tenant. */
 async function sessionsOf(tenant: string, context: object): Promise<string[]> {
   return Promise.all(
-    ['hello', 'fail', 'pay', 'ask', 'wire'].map(async (content) => {
+    KINDS.map(async (content) => {
       const id = `${tenant}:${content}`
       const run = await here.pawl.session(id, { agent: desk, context: context as never }).send(content)
       await run.settled({ timeout: 30_000 })
@@ -97,7 +100,8 @@ beforeAll(async () => {
   // Node itself refuses longer addresses than 16 KB, before the handler sees them: here it shall refuse what is nonsense in them.
   server = createServer(
     { maxHeaderSize: 1_000_000 },
-    nodeListener(async (request) => {
+    nodeListener(async (asked) => {
+      const request = impatient(asked)
       const response = await handler(request)
       answered += 1
       const { pathname } = new URL(request.url)
@@ -108,6 +112,8 @@ beforeAll(async () => {
       const isProbe = pathname === '/health' || pathname === '/ready'
       if (!isKnown && !isProbe && response.status !== 401) wrong.push(`${request.method} ${pathname} needed no credentials`)
       return lookedThrough(response, (text) => {
+        const isBusy = response.status === 503 && text.includes('"code":"session_unavailable"')
+        if (response.status >= 500 && !isBusy) wrong.push(`${request.method} ${pathname} failed: ${text}`)
         if (text.includes(SECRET)) wrong.push(`${request.method} ${pathname} showed another tenant's data`)
       })
     }),
@@ -118,6 +124,8 @@ beforeAll(async () => {
   const document = knowing(handler.openApi, ids)
   operations = Object.values(document.paths).flatMap((methods) => Object.keys(methods)).length
   await writeFile(join(folder, 'openapi.json'), JSON.stringify(document))
+  // On a machine that is too busy, a worker may not answer in time, of which a caller is told to try again. Any other 503 is noted above.
+  await writeFile(join(folder, 'schemathesis.toml'), '[checks.not_a_server_error]\nexpected-statuses = ["2xx", "3xx", "4xx", "503"]\n')
 })
 afterAll(async () => {
   server?.closeAllConnections()
@@ -125,6 +133,16 @@ afterAll(async () => {
   await here?.stop()
   await rm(folder, { recursive: true, force: true })
 })
+
+/** The request; one that waits for a run waits for a second only, because most are for messages that were never sent. */
+function impatient(request: Request): Request {
+  const url = new URL(request.url)
+  const waits = url.searchParams.getAll('wait')
+  if (request.method !== 'GET' || !url.pathname.endsWith('/run') || waits.length > 1 || !/^([1-9]|[1-5]\d|60)$/.test(waits[0] ?? '20'))
+    return request
+  url.searchParams.set('wait', '1')
+  return new Request(url, request)
+}
 
 /** The response; whatever is read of it is shown to `look` first. An event of a stream is never cut. */
 function lookedThrough(response: Response, look: (text: string) => void): Response {
@@ -147,8 +165,6 @@ function knowing(document: object, ids: readonly string[]): Document {
   const known: Record<string, object> = {
     session: { schema: { enum: ids } },
     call: { schema: { enum: ['t_1_1_0', 't_9_9_9'] } },
-    // Nobody wants to wait for messages that were never sent.
-    wait: { schema: { enum: [1] }, required: true },
   }
   for (const methods of Object.values(copy.paths)) {
     for (const { parameters = [] } of Object.values(methods)) {
@@ -160,7 +176,7 @@ function knowing(document: object, ids: readonly string[]): Document {
 
 /** What Schemathesis makes of a document: as many requests as the size says, the same for the same seed. */
 const OPTIONS = [
-  ...['--header', 'Authorization: Bearer valid', '--seed', String(seed), '--max-examples', String(size(2, 100))],
+  ...['--header', 'Authorization: Bearer valid', '--seed', String(seed), '--max-examples', String(size(2, 40))],
   ...['--phases', size('fuzzing', 'coverage,fuzzing'), '--no-shrink', '--generation-database', 'none'],
   // Its threads parse Python at the same time, which CPython 3.11 answers with a SystemError now and then.
   ...['--workers', '1'],
@@ -182,6 +198,8 @@ describe('requests made from the document', () => {
     // Each operation was asked at least once.
     expect(answered).toBeGreaterThan(operations)
     expect(await eventsOfOthers()).toEqual(before)
+    // Whatever was asked for, none of them is stuck.
+    for (const kind of KINDS) await expect(here.pawl.session(`${TENANT}:${kind}`).state()).resolves.toMatchObject({ agent: 'desk' })
   })
 })
 
