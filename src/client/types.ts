@@ -62,6 +62,8 @@ export interface SendOptions {
   messageId?: string
   /** What the run's tools get as `ctx.metadata`: at most 16,000 bytes of JSON. Default `{}`. */
   metadata?: JsonObject
+  /** Who sends it, recorded with the message: at most 1,000 bytes of JSON (`invalid_request`). Default: none. */
+  by?: string
   /**
    * How long the answer may take from when the session accepts the message, at most 24 days: the run that takes it fails with
    * `deadline_exceeded` then, wherever it is. Default: none.

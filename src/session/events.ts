@@ -243,6 +243,7 @@ export type EventBody =
       metadata?: JsonObject
       blob?: BlobRef
       deadlineMs?: number
+      by?: string
     }
   | { type: 'message_rejected'; messageId?: string; code: string; reason: string }
   /** `intent`: the run that first accepted the message; absent: this one. A restart or a regeneration keeps it, and so the default keys. */

@@ -6,6 +6,7 @@ import type { BlobRef } from './events.ts'
 import { isTooDeep, type Json, jsonBytes, type JsonObject, MAX_DEPTH } from './json.ts'
 import { isAgentName, type MessageSignal } from './protocol.ts'
 import { MAX_MESSAGE_ID, plainOf } from './requests.ts'
+import { boundedText } from './texts.ts'
 import { Undecodable } from './undecodable.ts'
 import { defined } from './defined.ts'
 
@@ -34,7 +35,7 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
   if (!isPlainObject(given)) {
     return refuse('invalid_message', 'The argument of `message` is not an object: send { "messageId", "content" }.')
   }
-  const { messageId, content, metadata, agent, context, blob, interrupt, deadlineMs } = given
+  const { messageId, content, metadata, agent, context, blob, interrupt, deadlineMs, by } = given
   if (messageId !== undefined && (typeof messageId !== 'string' || messageId === '' || messageId.length > MAX_MESSAGE_ID)) {
     return refuse('invalid_message_id', `messageId must be a string of 1 to ${MAX_MESSAGE_ID} characters.`)
   }
@@ -65,7 +66,7 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
       ...(context !== undefined && { context: context as Json }),
       ...(blob !== undefined && { blob: { sha256: blob.sha256, bytes: blob.bytes, preview: blob.preview } }),
       ...(interrupt === true && { interrupt }),
-      ...defined({ deadlineMs }),
+      ...defined({ deadlineMs, by: boundedText(by, 'by') }),
     },
   }
 }

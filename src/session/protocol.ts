@@ -74,6 +74,8 @@ export interface MessageSignal {
   messageId?: string
   content: string | UserBlock[]
   metadata?: JsonObject
+  /** Who sent it. */
+  by?: string
   agent?: string
   context?: Json
   /** The content is too large for a signal and is in the side store; `content` is then its beginning. */

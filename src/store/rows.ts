@@ -59,6 +59,8 @@ export interface MessageRow {
   content: Message['content']
   /** What the caller sent along. */
   metadata: JsonObject | null
+  /** Who sent it, as the sender says. */
+  by: string | null
   /** When it was accepted. */
   at: Date
 }

@@ -227,7 +227,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     const { journal, stopping, alarms, flushing } = session
     const message = receive(journal, raw)
     // A run that has not begun is not interrupted: it will see this message, too.
-    if (message?.interrupt && isGoingOn(session)) stopping.request({ why: 'interrupt', reason: REPLACED })
+    if (message?.interrupt && isGoingOn(session)) stopping.request({ why: 'interrupt', reason: REPLACED, ...defined({ by: message.by }) })
     // A step in progress must not delay it.
     if (message?.deadlineMs !== undefined) alarms.follow()
     // No model call is about to store it: one is in progress, which may take long, or the message was rejected.

@@ -1,6 +1,7 @@
 // Messages that replace the run in progress: `send(…, { interrupt: true })`.
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { codeOf } from '../support/codes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { inOrder, resultsIn, saidIn, type Stage, stage, use } from '../support/scenes.ts'
@@ -39,6 +40,18 @@ describe.concurrent('a message that interrupts', () => {
     const events = await eventsOf(session)
     expect(ofType(events, 'run_started')).toMatchObject([{ messageId: first.messageId }, { messageId: second.messageId }])
     expect(ofType(events, 'run_interrupted')).toHaveLength(1)
+  })
+
+  it('is recorded with who has sent it, and so is the interrupt', async () => {
+    const { session, door } = heldFirst()
+    const first = await session.send('one')
+    await door.reached
+    await (await session.send('two', { ...STEER, by: 'ann' })).result(TIMEOUT)
+    expect(await first.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
+    const events = await eventsOf(session)
+    expect(ofType(events, 'message_received').map(({ by }) => by)).toEqual([undefined, 'ann'])
+    expect(ofType(events, 'run_interrupted')).toMatchObject([{ by: 'ann' }])
+    expect(await codeOf(session.send('three', { by: 'x'.repeat(2_000) }))).toBe('invalid_request')
   })
 
   it('stops a tool, whose call has a result for the model that is told what to do instead', async () => {

@@ -177,6 +177,19 @@ describe('a conversation', () => {
     expect(other.body.sessionId).not.toBe(first.body.sessionId)
   })
 
+  it('records who has sent a message', async () => {
+    const { sessionId, messageId } = await talk(acme, 'hello')
+    expect(await eventOf(acme, sessionId, 'message_received')).toMatchObject({ by: 'ann@acme' })
+    const messages = await until('it is stored', async () => {
+      const { items } = (await acme.get<{ items: { by: string | null }[] }>(`/v1/sessions/${sessionId}/messages`)).body
+      return items.length === 2 && items
+    })
+    expect(messages.map(({ by }) => by)).toEqual(['ann@acme', null])
+    const again = await acme.post(`/v1/sessions/${sessionId}/messages`, { content: 'as somebody else', by: 'bob' })
+    expect(again).toMatchObject({ status: 400, body: { parts: [{ at: 'body.by' }] } })
+    expect((await here.pawl.session(sessionId).messages())[0]).toMatchObject({ messageId, by: 'ann@acme' })
+  })
+
   it('says that a run is still going on, and is stopped by an interrupt that says who asked for it', async () => {
     const { body } = await acme.post<Sent>('/v1/sessions', { agent: 'desk', content: 'hold' })
     await held.reached

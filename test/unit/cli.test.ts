@@ -132,6 +132,7 @@ describe('what a chat shows of a session', () => {
       run: 1,
       turn: 1,
       metadata: null,
+      by: null,
       at: new Date(0),
       ...rest,
     })

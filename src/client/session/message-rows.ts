@@ -24,7 +24,7 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
     }
     const before = rows.length
     if (event.type === 'message_received') {
-      const { messageId, seq, content, metadata, at } = event
+      const { messageId, seq, content, metadata, by, at } = event
       received.set(messageId, {
         messageId,
         seq,
@@ -34,6 +34,7 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
         kind: 'user',
         content,
         metadata: metadata ?? null,
+        by: by ?? null,
         at: new Date(at),
       })
       continue
@@ -51,7 +52,7 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
       const message = transcript.messages[at]
       const messageId = kind === 'assistant' ? answerIdOf(place) : resultsIdOf(place)
       const { role = 'user', content = '' } = message ?? {}
-      rows.splice(at, 0, { messageId, seq: event.seq, ...place, role, kind, content, metadata: null, at: new Date(event.at) })
+      rows.splice(at, 0, { messageId, seq: event.seq, ...place, role, kind, content, metadata: null, by: null, at: new Date(event.at) })
     }
     if (event.type !== 'turn_started') continue
     for (const messageId of taken) {

@@ -5,6 +5,7 @@ import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
 import { isAgentName, type SessionStart } from '../../session/protocol.ts'
 import type { SendOptions } from '../types.ts'
+import { checkSaid } from './said.ts'
 
 /** How a session is opened. */
 export interface Opening {
@@ -47,10 +48,11 @@ export function checkSession(given: unknown = {}): Opening {
 
 const flag = where<boolean>((value) => typeof value === 'boolean', 'true or false').optional()
 
-/** Id and metadata are checked with the message. */
+/** Id and metadata are checked with the message, and `by` as everywhere. */
 const SEND = options({
   messageId: z.unknown().optional(),
   metadata: z.unknown().optional(),
+  by: z.unknown().optional(),
   deadline: duration({ example: '5m' }).optional(),
   isNew: flag,
   interrupt: flag,
@@ -58,7 +60,7 @@ const SEND = options({
 
 /** What is said of a message. @throws InvalidOption. */
 export function checkSend(given: unknown = {}): Omit<SendOptions, 'deadline'> & { deadlineMs?: number } {
-  const { deadline: deadlineMs, ...sent } = checkOptions(SEND, given)
+  const { deadline: deadlineMs, ...sent } = checkSaid(checkOptions(SEND, given))
   return { ...(sent as SendOptions), ...defined({ deadlineMs }) }
 }
 

@@ -62,12 +62,12 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
   const asked: Asked = { client, sessionId: id, taskQueue: options.taskQueue ?? parts.taskQueue, settings: options.settings, tell }
 
   async function send(content: string | UserBlock[], sendOptions?: SendOptions): Promise<RunHandle> {
-    const { messageId = randomUUID(), metadata, deadlineMs, isNew = known.isNew, interrupt } = checkSend(sendOptions)
+    const { messageId = randomUUID(), metadata, deadlineMs, isNew = known.isNew, interrupt, by } = checkSend(sendOptions)
     const message: MessageSignal = {
       messageId,
       content,
       ...(metadata && { metadata }),
-      ...defined({ agent: options.agent, deadlineMs }),
+      ...defined({ agent: options.agent, deadlineMs, by }),
       ...(interrupt && { interrupt }),
     }
     checkStart(options)

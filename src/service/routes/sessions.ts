@@ -38,7 +38,11 @@ async function sendTo(call: Call<unknown, unknown, unknown>, id: string, body: O
     // Without an agent nothing is started, so that nothing of it would be used.
     ...(agent !== undefined && defined({ tags: tagsFor(access, tags), context: contextFor(access, context as Json | undefined) })),
   } as object)
-  const options = { ...defined({ messageId: messageIdOf(request, body), metadata, deadline, interrupt }), ...fresh } as SendOptions
+  const options = {
+    ...defined({ messageId: messageIdOf(request, body), metadata, deadline, interrupt }),
+    by: call.by,
+    ...fresh,
+  } as SendOptions
   const run = await session.send(content as string, options)
   return { sessionId: id, messageId: run.messageId }
 }

@@ -131,7 +131,7 @@ export async function deleteRows(tx: Queryable, schema: Schema, table: string, s
 }
 
 async function archiveMessages(tx: Queryable, schema: Schema, sessions: readonly string[]): Promise<number> {
-  const kept = `session_id, seq, message_id, agent, run, turn, role, kind, content, metadata, position, ordinal, at, call_ids, blobs, raw`
+  const kept = `session_id, seq, message_id, agent, run, turn, role, kind, content, metadata, by, position, ordinal, at, call_ids, blobs, raw`
   return counted(
     await tx.query(
       `with moved as (

@@ -127,13 +127,14 @@ interface StoredBlob {
 const storedBlob = (block: number | null, { sha256, bytes }: BlobRef): StoredBlob => ({ block, sha256, bytes })
 
 function userRow(event: EventOf<'message_received'>): MessageRow {
-  const { messageId, content, metadata, blob } = event
+  const { messageId, content, metadata, blob, by } = event
   return messageRow(event, {
     messageId,
     kind: 'user',
     place: { run: null, turn: null, position: null, ordinal: 0 },
     message: { role: 'user', content },
     ...(metadata && { metadata }),
+    ...(by !== undefined && { by }),
     ...(blob && { blobs: [storedBlob(null, blob)] }),
   })
 }
@@ -155,11 +156,12 @@ interface NewMessage {
   place: Pick<MessageRow, 'run' | 'turn' | 'position' | 'ordinal'>
   message: { role: string; content: EventOf<'message_received'>['content'] | Transcript['messages'][number]['content'] }
   metadata?: NonNullable<EventOf<'message_received'>['metadata']>
+  by?: string
   callIds?: string[]
   blobs?: StoredBlob[]
 }
 
-function messageRow(event: SessionEvent, { messageId, kind, place, message, metadata, callIds, blobs }: NewMessage): MessageRow {
+function messageRow(event: SessionEvent, { messageId, kind, place, message, metadata, by, callIds, blobs }: NewMessage): MessageRow {
   const safe = sanitiser()
   const content = message.content as Json
   return {
@@ -170,9 +172,10 @@ function messageRow(event: SessionEvent, { messageId, kind, place, message, meta
     kind,
     content: safe.json(content),
     metadata: metadata ? safe.json(metadata) : null,
+    by: by === undefined ? null : safe.text(by),
     at: new Date(event.at).toISOString(),
     call_ids: callIds ?? null,
     blobs: blobs ? JSON.stringify(blobs) : null,
-    raw: safe.raw({ messageId, content, metadata: metadata ?? null }),
+    raw: safe.raw({ messageId, content, metadata: metadata ?? null, by: by ?? null }),
   }
 }

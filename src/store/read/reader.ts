@@ -141,15 +141,17 @@ export async function readMessages(database: Queryable, schema: Schema, sessionI
 
 /** The columns that `messageOf` reads. */
 export const MESSAGE_COLUMNS = `seq, message_id, run, turn, role, kind, raw, ${ms('at')},
-  case when raw is null then content end as content, case when raw is null then metadata end as metadata`
+  case when raw is null then content end as content, case when raw is null then metadata end as metadata,
+  case when raw is null then by end as by`
 
 /** A row of `messages`. */
 export function messageOf(row: TextRow): MessageRow {
   return {
-    ...exactOr<Pick<MessageRow, 'messageId' | 'content' | 'metadata'>>(row.raw, () => ({
+    ...exactOr<Pick<MessageRow, 'messageId' | 'content' | 'metadata' | 'by'>>(row.raw, () => ({
       messageId: textIn(row, 'message_id'),
       content: jsonIn(row, 'content') as Message['content'],
       metadata: jsonIn(row, 'metadata') as JsonObject | null,
+      by: row.by ?? null,
     })),
     seq: Number(row.seq),
     run: numberIn(row, 'run'),

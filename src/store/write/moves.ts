@@ -132,7 +132,7 @@ async function identify(tx: Queryable, schema: Schema, key: string, { agent, con
   )
 }
 
-const MOVED = `session_id, seq, message_id, agent, run, turn, role, kind, content, metadata, position, ordinal, at, call_ids, blobs, raw`
+const MOVED = `session_id, seq, message_id, agent, run, turn, role, kind, content, metadata, by, position, ordinal, at, call_ids, blobs, raw`
 
 /** Moves messages to the archive; `which` has its values from `$4` on. */
 async function archive(

@@ -31,6 +31,7 @@ export const MESSAGES = {
   kind: 'text',
   content: 'jsonb',
   metadata: 'jsonb',
+  by: 'text',
   position: 'bigint',
   ordinal: 'integer',
   at: 'timestamptz',

@@ -45,7 +45,7 @@ const LINES: { [T in EventType]: (event: EventOf<T>, known: Known) => Said } = {
   forked: ({ from }, { agent }) => info('session forked', { agent, from: from.sessionId, fromSeq: from.seq }),
   session_closed: ({ reason, by }) => info('session closed', { reason, by }),
 
-  message_received: ({ messageId }) => debug('message received', { messageId }),
+  message_received: ({ messageId, by }) => debug('message received', { messageId, by }),
   message_rejected: ({ messageId, code, reason }) => warn('message rejected', { messageId, code, reason }),
 
   run_started: ({ messageId, intent }) => debug('run started', { messageId, intent }),

@@ -8,7 +8,7 @@ const numbered = (...bodies: EventBody[]): SessionEvent[] =>
   bodies.map((body, index) => ({ v: 1, seq: index + 1, at: 1_000 + index, ...body }) as SessionEvent)
 
 const OPENED: EventBody[] = [
-  { type: 'message_received', messageId: 'm1', content: 'one', metadata: { a: 1 } },
+  { type: 'message_received', messageId: 'm1', content: 'one', metadata: { a: 1 }, by: 'ann' },
   { type: 'message_received', messageId: 'm2', content: 'two' },
   { type: 'run_started', run: 1, messageId: 'm1' },
   { type: 'turn_started', run: 1, turn: 1, takes: ['m1'] },
@@ -37,10 +37,21 @@ describe('the rows of messages', () => {
     const done: EventBody = { type: 'tool_completed', run: 1, turn: 1, callId: 't_1_1_0', tool: 'look', attempt: 1, value: 'seen' }
     const rows = messageRowsOf(numbered(...OPENED, done, { type: 'turn_started', run: 1, turn: 2, takes: ['m2'] }))
     expect(rows).toMatchObject([
-      { messageId: 'm1', seq: 1, run: 1, turn: 1, role: 'user', kind: 'user', content: 'one', metadata: { a: 1 }, at: new Date(1_000) },
-      { messageId: 'm_1_1', seq: 5, run: 1, turn: 1, role: 'assistant', kind: 'assistant', metadata: null, at: new Date(1_004) },
+      {
+        messageId: 'm1',
+        seq: 1,
+        run: 1,
+        turn: 1,
+        role: 'user',
+        kind: 'user',
+        content: 'one',
+        metadata: { a: 1 },
+        by: 'ann',
+        at: new Date(1_000),
+      },
+      { messageId: 'm_1_1', seq: 5, run: 1, turn: 1, role: 'assistant', kind: 'assistant', metadata: null, by: null, at: new Date(1_004) },
       { messageId: 'r_1_1', seq: 6, run: 1, turn: 1, role: 'user', kind: 'tool_results', at: new Date(1_005) },
-      { messageId: 'm2', seq: 2, run: 1, turn: 2, content: 'two' },
+      { messageId: 'm2', seq: 2, run: 1, turn: 2, content: 'two', by: null },
     ])
   })
 

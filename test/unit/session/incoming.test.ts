@@ -24,6 +24,7 @@ describe('a message', () => {
     ['text', { content: 'hello' }],
     ['text with an id', { messageId: 'm', content: 'hello' }],
     ['a wish to interrupt', { content: 'hello', interrupt: true }],
+    ['who sends it', { content: 'hello', by: 'ann' }],
     ['an id of 200 characters', { messageId: 'm'.repeat(200), content: 'hello' }],
     ['blocks', { content: [{ type: 'text', text: 'look' }, PIXEL] }],
     ['an image alone', { content: [PIXEL] }],
@@ -38,6 +39,11 @@ describe('a message', () => {
     expect(checkMessage({ content: 'hi', agent: 'support', context: { tenant: 1 }, metadata: { a: [1] }, other: 1 })).toEqual({
       message: { content: 'hi', agent: 'support', context: { tenant: 1 }, metadata: { a: [1] } },
     })
+  })
+
+  it('says who sends it in a bounded text, and is taken without what is none', () => {
+    expect(checkMessage({ content: 'hi', by: 7 })).toEqual({ message: { content: 'hi' } })
+    expect(checkMessage({ content: 'hi', by: 'x'.repeat(2_000) })).toMatchObject({ message: { by: expect.stringMatching(/^x{900,}…$/) } })
   })
 
   it.each<[string, unknown, string]>([

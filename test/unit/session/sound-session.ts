@@ -208,6 +208,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       messageId: id,
       content: `text of ${id}`,
       ...(chance(3) && { metadata: { nth: accepted.length } }),
+      ...(accepted.length % 3 === 1 && { by: `person-${accepted.length}` }),
       ...(moving && chance(8) && { deadlineMs: 1 + pick(60) }),
     })
   }

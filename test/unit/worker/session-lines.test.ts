@@ -66,10 +66,10 @@ const LINES: { [T in EventType]: Row<T> } = {
   ],
   session_closed: [{ type: 'session_closed', reason: 'idle' }, 'info', 'session closed', { ...TURN, reason: 'idle' }],
   message_received: [
-    { type: 'message_received', messageId: 'm1', content: TEXT, metadata: { TEXT } },
+    { type: 'message_received', messageId: 'm1', content: TEXT, metadata: { TEXT }, by: 'anna' },
     'debug',
     'message received',
-    { ...TURN, messageId: 'm1' },
+    { ...TURN, messageId: 'm1', by: 'anna' },
   ],
   message_rejected: [
     { type: 'message_rejected', messageId: 'm1', code: 'inbox_full', reason: 'Too many.' },

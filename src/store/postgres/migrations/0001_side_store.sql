@@ -95,12 +95,13 @@ create table {schema}.messages (
   kind text not null,                       -- user, assistant, tool_results
   content jsonb not null,
   metadata jsonb,
+  by text,                                  -- who sent it, as the sender says
   position bigint,
   ordinal integer not null default 0,
   at timestamptz not null,
   call_ids text[],                          -- of the tool_use or tool_result blocks
   blobs jsonb,                              -- values that lie in `blobs`: [{"block": index or null, "sha256", "bytes"}]
-  raw text,                                 -- of messageId, content, metadata
+  raw text,                                 -- of messageId, content, metadata, by
   primary key (session_id, seq)
 );
 
@@ -342,6 +343,7 @@ create table {schema}.archived_messages (
   kind text not null,
   content jsonb not null,
   metadata jsonb,
+  by text,                                  -- who sent it, as the sender says
   position bigint,
   ordinal integer not null default 0,
   at timestamptz not null,
