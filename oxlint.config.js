@@ -15,6 +15,8 @@ const HOUSE = {
   agent: { values: ['options'], types: [], packages: ['@temporalio/*', 'pg'] },
   // Loggers, which every process of a worker has.
   log: { values: ['options'], types: ['agent'], packages: ['@temporalio/*', 'pg'] },
+  // What executors and clients know of telemetry is how ids are derived; the SDK of OpenTelemetry is the orchestrator's.
+  telemetry: { values: [], types: [], packages: ['node:*', '@temporalio/*', 'pg', 'zod'] },
   connect: { values: [], types: ['agent'], packages: ['@temporalio/worker', '@temporalio/core-bridge'] },
   models: { values: ['agent', 'options'], types: [], packages: ['@temporalio/*', 'pg'] },
   // Of connect, what both it and the client say while they wait: nothing of Temporal.

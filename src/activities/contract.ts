@@ -43,6 +43,8 @@ export interface EventsInput {
 export interface AskModelInput extends EventsInput {
   agent: string
   run: number
+  /** Of the run (see `RunState`), from 2: executors derive the ids of spans from it. Absent: the first. */
+  stretch?: number
   turn: number
   /** The run's age in milliseconds when the activity was scheduled: its deadline bounds the call. */
   runMs: number
@@ -152,6 +154,8 @@ export interface ToolCallInput {
   run: number
   /** The run that first accepted the message that opened this run. */
   intent: number
+  /** As in `AskModelInput`. */
+  stretch?: number
   turn: number
   /** The raw arguments. */
   input: Json

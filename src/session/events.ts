@@ -235,7 +235,10 @@ export type EventBody =
     }
   /** A session whose workflow had closed resumes in a new chain of executions. `resetOf`: the execution that an operator reset. */
   | { type: 'session_resumed'; executionId: string; fromEpoch: string; coreVersion: number; resetOf?: string }
-  /** `blob`: the whole content; `content` is then only its beginning. `deadlineMs`: from now on, for the run that takes the message. */
+  /**
+   * `blob`: the whole content; `content` is then only its beginning. `deadlineMs`: from now on, for the run that takes the message.
+   * `traceparent`: the caller's span, by W3C Trace Context.
+   */
   | {
       type: 'message_received'
       messageId: string
@@ -244,6 +247,7 @@ export type EventBody =
       blob?: BlobRef
       deadlineMs?: number
       by?: string
+      traceparent?: string
     }
   | { type: 'message_rejected'; messageId?: string; code: string; reason: string }
   /** `intent`: the run that first accepted the message; absent: this one. A restart or a regeneration keeps it, and so the default keys. */

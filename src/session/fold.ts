@@ -23,6 +23,7 @@ import { acceptOutput, countBadOutput } from './output.ts'
 import { pause, stayOpen, unpause } from './pause.ts'
 import { queue, requeue, take } from './queue.ts'
 import { RECOVERIES_KEPT } from './recovery.ts'
+import { rests } from './rest.ts'
 import type { QueuedMessage, RunState, SessionError, SessionState } from './state.ts'
 import { defined } from './defined.ts'
 
@@ -76,6 +77,13 @@ export function fold(state: SessionState | undefined, events: Iterable<SessionEv
 
 /** Applies one event to the state, in place. Events that do not match the state (a correct log has none) change little. */
 export function apply(state: SessionState, event: SessionEvent): void {
+  const rested = rests(state) ? state.current?.run : undefined
+  applyEvent(state, event)
+  const run = state.current
+  if (run && run.run === rested && !rests(state)) run.stretch = (run.stretch ?? 1) + 1
+}
+
+function applyEvent(state: SessionState, event: SessionEvent): void {
   state.seq = event.seq
   state.updatedAt = event.at
   countSpend(state, event)

@@ -54,6 +54,8 @@ export interface RunState {
   pausedMs?: number
   /** From when the agent's deadline counts, if not from `startedAt`: a person has recovered the run, or pawl has restarted an earlier one by itself. */
   since?: number
+  /** Which stretch of the run it is: one more each time that the run continues after it has rested (`rests`). Absent: the first. */
+  stretch?: number
   /** Number of the turn within the run, from 1. */
   turn: number
   /** The next step of the run. */

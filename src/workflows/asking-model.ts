@@ -53,6 +53,7 @@ export async function askUntilAnswered<R extends Result, E>(
     // What an attempt has said of the agent brings the limits of the run.
     alarms.follow()
     const input: AskModelInput = { agent, ...eventsOf(journal), run: number, turn, ...timesOf(journal.state, run) }
+    if (run.stretch !== undefined) input.stretch = run.stretch
     if (attempts.used.attempts > 0) input.prior = attempts.used
     if (how === 'until_served') input.untilServed = true
     if (journal.state.facts) input.known = journal.state.facts.digest

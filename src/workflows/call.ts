@@ -50,7 +50,7 @@ export function inputOf(turn: Pick<Turn, 'journal' | 'run'>, call: Call): ToolCa
     turn: call.turn,
     input: call.input,
     resolution: { index, tool, effect, schemaDigest, ...defined({ key, generation }) },
-    ...defined({ keysOf }),
+    ...defined({ keysOf, stretch: turn.run.stretch }),
     context,
     metadata: turn.run.metadata,
     tags,

@@ -90,6 +90,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     blob: optional(BLOB),
     deadlineMs: optional(duration),
     by: optional(text),
+    traceparent: anything,
   },
   message_rejected: { messageId: optional(text), code: text, reason: text },
   run_started: { run: count, messageId: text, intent: optional(count) },

@@ -1,0 +1,21 @@
+// Whether a run rests: it has no step in progress, and none begins until a person steps in, or the error that it failed with is over.
+import { decide, type Due } from './decide.ts'
+import type { SessionState } from './state.ts'
+
+/** An alarm ends a rest with an event of its own. */
+const NOTHING_DUE: Due = { call: () => false, deadline: () => false, recovery: () => false }
+
+/**
+ * Whether the session's run rests: in an error, for a person's decision, or in a pause. A client's answer is usually a step of a program,
+ * which takes no longer than a tool, so a run that waits only for clients does not rest. During a pause, a model call may still be in progress.
+ */
+export function rests(state: SessionState): boolean {
+  const { current: run, status, paused } = state
+  if (!run) return false
+  if (status === 'error') return true
+  if (status !== 'waiting' && !paused) return false
+  if (paused && (run.phase === 'model' || run.calls.some((call) => call.status === 'issued'))) return false
+  if (paused) return true
+  const asksPerson = run.calls.some((call) => call.status === 'awaiting_approval' || call.status === 'awaiting_resolution')
+  return asksPerson && decide(state, NOTHING_DUE).do === 'wait'
+}

@@ -1,0 +1,58 @@
+// The ids of traces and spans: derived from what they are about, so that every process that knows it has the same ones.
+import { sha256 } from '@noble/hashes/sha2.js'
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
+
+/** A stretch of a run: what one trace is about. */
+export interface Stretch {
+  sessionId: string
+  run: number
+  /** See `RunState`. Absent: the first. */
+  stretch?: number | undefined
+}
+
+/** What a span is about, within a stretch. */
+export type About =
+  | { kind: 'run' }
+  | { kind: 'turn'; turn: number }
+  | { kind: 'model'; turn: number; attempt: number }
+  /** An attempt at a summary, by the `seq` of its event. */
+  | { kind: 'compaction'; turn: number; seq: number }
+  | { kind: 'tool'; callId: string; attempt: number }
+
+/** Which span, of which trace: what a span's children and links need to know. */
+export interface SpanRef {
+  /** 32 hex digits. */
+  traceId: string
+  /** 16 hex digits. */
+  spanId: string
+}
+
+/** The trace of a stretch. */
+export function traceIdOf({ sessionId, run, stretch = 1 }: Stretch): string {
+  return derived(['trace', sessionId, run, stretch], 16)
+}
+
+/** A span of the stretch. */
+export function spanOf(of: Stretch, about: About): SpanRef {
+  const { sessionId, run, stretch = 1 } = of
+  return { traceId: traceIdOf(of), spanId: derived(['span', sessionId, run, stretch, ...partsOf(about)], 8) }
+}
+
+function partsOf(about: About): (string | number)[] {
+  switch (about.kind) {
+    case 'run':
+      return ['run']
+    case 'turn':
+      return ['turn', about.turn]
+    case 'model':
+      return ['model', about.turn, about.attempt]
+    case 'compaction':
+      return ['compaction', about.turn, about.seq]
+    case 'tool':
+      return ['tool', about.callId, about.attempt]
+  }
+}
+
+function derived(parts: readonly (string | number)[], bytes: number): string {
+  return bytesToHex(sha256(utf8ToBytes(JSON.stringify(parts))).subarray(0, bytes))
+}

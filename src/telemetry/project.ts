@@ -1,0 +1,541 @@
+// The projection of a session's events to spans: pure. A span is made once it has ended, from nothing but the events.
+import { addUsage, NO_USAGE, type Usage, type UserBlock } from '../session/content.ts'
+import type { EventOf, SessionEvent } from '../session/events.ts'
+import { apply, initialState } from '../session/fold.ts'
+import { rests } from '../session/rest.ts'
+import type { RunState, SessionState } from '../session/state.ts'
+import {
+  contentAttribute,
+  costAttributes,
+  inputMessages,
+  modelAttributes,
+  outputMessages,
+  present,
+  sessionAttributes,
+  usageAttributes,
+} from './attributes.ts'
+import { type About, spanOf, type Stretch } from './ids.ts'
+import type { Attributes, AttributeValue, Span, SpanEvent, SpanLink } from './span.ts'
+import { remoteSpanIn } from './traceparent.ts'
+
+/** What a session was doing after an event: with it, the next event can be projected. */
+export interface Tracked {
+  state: SessionState
+  /** The messages that wait, and those of the current run: what spans say of them. */
+  messages: Map<string, TrackedMessage>
+  /** The spans that have begun. */
+  open?: OpenRun | undefined
+  /** The calls of the current run that were issued. */
+  calls: Map<string, OpenCall>
+  /** Messages wait of which `messages` does not have what spans say of them: the session must be tracked anew. */
+  isIncomplete?: true
+}
+
+/** What spans say of a message. */
+export type TrackedMessage = Pick<EventOf<'message_received'>, 'traceparent' | 'content'>
+
+/** A stretch in progress. */
+interface OpenRun extends Required<Pick<Stretch, 'run'>> {
+  stretch: number | undefined
+  startedAt: number
+  links: SpanLink[]
+  usage: Usage
+  usd: number | undefined
+  turn?: OpenTurn
+}
+
+interface OpenTurn {
+  turn: number
+  startedAt: number
+  /** When the next attempt of the model call begins. */
+  nextAt: number
+  /** The number of the newest attempt of the model call that has a span. */
+  attempts: number
+  takes: readonly string[]
+  links: SpanLink[]
+  events: SpanEvent[]
+}
+
+interface OpenCall {
+  /** When its next attempt begins. */
+  nextAt: number
+  /** The number of its newest attempt that has a span. */
+  attempts: number
+  tool: string
+  input: string
+}
+
+/** What spans are to say. */
+export interface ProjectOptions {
+  /** Whether they have what users, models and tools said. */
+  contents: boolean
+}
+
+/** Begins to track a session after the events that `state` was folded from. `messages`: those that wait, and those of the current run. */
+export function track(state: SessionState, messages: ReadonlyMap<string, TrackedMessage>): Tracked {
+  return { state, messages: new Map(messages), calls: new Map() }
+}
+
+/** The messages of a state of which spans may say something: ids, and the `seq` of their events. */
+export function messagesOf({ inbox, current }: SessionState): { messageId: string; seq?: number }[] {
+  return [...inbox, ...(current?.taken ?? [])]
+}
+
+/** The spans that end with the event, which is the next one of the session; `tracked` is changed in place. Absent: nothing is tracked so far. */
+export function project(
+  tracked: Tracked | undefined,
+  event: SessionEvent,
+  options: ProjectOptions,
+): { tracked: Tracked | undefined; spans: Span[] } {
+  if (event.type === 'session_started') {
+    const spans = tracked ? leave(tracked, event, options) : []
+    return { tracked: track(initialState(event), new Map()), spans }
+  }
+  if (!tracked) return { tracked, spans: [] }
+  return { tracked, spans: next(tracked, event, options) }
+}
+
+function next(tracked: Tracked, event: Exclude<SessionEvent, { type: 'session_started' }>, options: ProjectOptions): Span[] {
+  const { state } = tracked
+  const before = stepsIn(state)
+  if (event.type === 'message_received') {
+    const { messageId, content, traceparent } = event
+    tracked.messages.set(messageId, { content, ...(traceparent !== undefined && { traceparent }) })
+  }
+  // What was in progress is another session's.
+  if (event.type === 'forked') Object.assign(tracked, track(state, tracked.messages), { open: undefined })
+  apply(state, event)
+  const { current } = state
+  const spans: Span[] = []
+  const { open } = tracked
+  if (open && !(current && current.run === open.run && current.stretch === open.stretch))
+    spans.push(...leave(tracked, event, options, before))
+  if (current && !tracked.open && !rests(state)) begin(tracked, current, event)
+  spans.push(...spansOf(tracked, event, options))
+  const turn = tracked.open?.turn
+  if (turn && current && !(current.turn === turn.turn && (current.phase === 'model' || current.phase === 'tools'))) {
+    spans.push(...leaveTurn(tracked, event, options, before))
+  }
+  if (tracked.open && rests(state)) spans.push(...leave(tracked, event, options, before))
+  keepMessages(tracked, event)
+  return spans
+}
+
+/** The steps of a run that may be in progress. */
+interface Steps {
+  isAsking: boolean
+  issued: string[]
+}
+
+function stepsIn({ current }: SessionState): Steps {
+  if (!current) return { isAsking: false, issued: [] }
+  const issued = current.calls.filter(({ status }) => status === 'issued').map(({ callId }) => callId)
+  return { isAsking: current.phase === 'model', issued }
+}
+
+function begin(tracked: Tracked, current: RunState, event: SessionEvent): void {
+  const { run, stretch } = current
+  const { sessionId } = tracked.state
+  const links: SpanLink[] = []
+  if (event.type === 'run_started') {
+    tracked.calls.clear()
+    links.push(...callerLinks(tracked, [event.messageId]))
+    if (event.intent !== undefined && event.intent !== run) {
+      links.push({ ...spanOf({ sessionId, run: event.intent }, { kind: 'run' }), attributes: { 'pawl.link': 'first_run' } })
+    }
+  }
+  if (stretch !== undefined) {
+    const previous = { sessionId, run, stretch: stretch - 1 }
+    links.push({ ...spanOf(previous, { kind: 'run' }), attributes: { 'pawl.link': 'continues' } })
+  }
+  for (const call of tracked.calls.values()) Object.assign(call, { nextAt: event.at, attempts: 0 })
+  tracked.open = { run, stretch, startedAt: event.at, links, usage: NO_USAGE, usd: undefined }
+  const isOfTurn = 'turn' in event && event.turn === current.turn
+  if (current.turn > 0 && (current.phase === 'model' || current.phase === 'tools' || isOfTurn)) {
+    beginTurn(tracked.open, current.turn, event.at, [])
+    if (tracked.open.turn) tracked.open.turn.attempts = current.modelAttempts ?? 0
+  }
+}
+
+function beginTurn(open: OpenRun, turn: number, at: number, takes: readonly string[]): void {
+  open.turn = { turn, startedAt: at, nextAt: at, attempts: 0, takes, links: [], events: [] }
+}
+
+function callerLinks({ messages }: Tracked, messageIds: readonly string[]): SpanLink[] {
+  return messageIds.flatMap((messageId) => {
+    const caller = remoteSpanIn(messages.get(messageId)?.traceparent)
+    if (!caller) return []
+    const { traceId, spanId } = caller
+    return [{ traceId, spanId, attributes: { 'pawl.link': 'caller', 'pawl.message_id': messageId } }]
+  })
+}
+
+/** The spans that the event itself ends. */
+function spansOf(tracked: Tracked, event: SessionEvent, options: ProjectOptions): Span[] {
+  const { open, calls } = tracked
+  switch (event.type) {
+    case 'turn_started': {
+      if (!open) return []
+      beginTurn(open, event.turn, event.at, event.takes)
+      const opener = tracked.state.current?.messageId
+      if (open.turn)
+        open.turn.links = callerLinks(
+          tracked,
+          event.takes.filter((messageId) => messageId !== opener),
+        )
+      return []
+    }
+    case 'model_attempt_failed':
+      return event.purpose === 'compaction' ? [compactionSpan(tracked, event)] : [failedModelSpan(tracked, event)]
+    case 'model_completed':
+      return [modelSpan(tracked, event, options)]
+    case 'compacted':
+      return event.usage ? [compactionSpan(tracked, event)] : []
+    case 'tool_issued':
+      calls.set(event.callId, {
+        attempts: 0,
+        ...calls.get(event.callId),
+        nextAt: event.at,
+        tool: event.tool,
+        input: options.contents ? contentAttribute(event.input) : '',
+      })
+      return []
+    case 'tool_attempt_failed':
+    case 'tool_completed':
+    case 'tool_failed':
+    case 'tool_unknown':
+      return toolSpans(tracked, event, options)
+    case 'approval_decided':
+      note(open, event, { 'pawl.approved': event.approved })
+      return startAgain(tracked, event)
+    case 'tool_resolved':
+      note(open, event, { 'pawl.happened': event.happened, 'pawl.by': event.by })
+      return startAgain(tracked, event)
+    case 'approval_requested':
+    case 'answer_requested':
+    case 'answer_received':
+      note(open, event, {})
+      return []
+    default:
+      return []
+  }
+}
+
+function startAgain({ calls }: Tracked, { callId, at }: { callId: string; at: number }): [] {
+  const call = calls.get(callId)
+  if (call) call.nextAt = at
+  return []
+}
+
+/** Something that a person or a client did or is asked for is an event of the turn's span. */
+function note(
+  open: OpenRun | undefined,
+  { type, at, callId, tool }: SessionEvent & { callId: string; tool: string },
+  attributes: Attributes,
+): void {
+  open?.turn?.events.push({
+    name: `pawl.${type}`,
+    at,
+    attributes: { 'gen_ai.tool.name': tool, 'gen_ai.tool.call.id': callId, ...attributes },
+  })
+}
+
+type OfModel = EventOf<'model_completed' | 'model_attempt_failed'>
+
+function modelSpan(tracked: Tracked, event: EventOf<'model_completed'>, { contents }: ProjectOptions): Span {
+  const { model, usage, stopReason, content } = event
+  countUsage(tracked.open, usage, event)
+  return askedSpan(tracked, event, event.attempt, model, {
+    'gen_ai.response.finish_reasons': [stopReason],
+    ...usageAttributes(usage),
+    ...costAttributes(event),
+    ...(contents && { 'gen_ai.output.messages': outputMessages(content, stopReason) }),
+  })
+}
+
+function failedModelSpan(tracked: Tracked, event: EventOf<'model_attempt_failed'>): Span {
+  const { attempt, class: type, code, message, model, nextDelayMs = 0 } = event.error
+  const span = askedSpan(tracked, event, attempt, model, {})
+  const turn = tracked.open?.turn
+  if (turn) turn.nextAt = event.at + nextDelayMs
+  return { ...span, error: { type: code ?? type, message } }
+}
+
+function askedSpan(tracked: Tracked, event: OfModel, attempt: number, model: string | undefined, attributes: Attributes): Span {
+  const turn = tracked.open?.turn
+  if (turn) turn.attempts = attempt
+  return span(
+    tracked,
+    event,
+    { kind: 'model', turn: event.turn, attempt },
+    {
+      name: model === undefined ? 'chat' : `chat ${model}`,
+      kind: 'client',
+      startedAt: turn?.nextAt ?? event.at,
+      attributes: { 'gen_ai.operation.name': 'chat', ...modelAttributes(model), 'pawl.attempt': attempt, ...attributes },
+    },
+  )
+}
+
+/** A call of a model that summarises the conversation. */
+function compactionSpan(tracked: Tracked, event: EventOf<'compacted' | 'model_attempt_failed'>): Span {
+  const failed = event.type === 'model_attempt_failed' ? event.error : undefined
+  const { model, attempt } = failed ?? (event as EventOf<'compacted'>)
+  const usage = event.type === 'compacted' ? event.usage : undefined
+  if (usage) countUsage(tracked.open, usage, event)
+  const turn = tracked.open?.turn
+  const made = span(
+    tracked,
+    event,
+    { kind: 'compaction', turn: event.turn, seq: event.seq },
+    {
+      name: model === undefined ? 'chat' : `chat ${model}`,
+      kind: 'client',
+      startedAt: turn?.nextAt ?? event.at,
+      attributes: {
+        'gen_ai.operation.name': 'chat',
+        ...modelAttributes(model),
+        'pawl.attempt': attempt,
+        'pawl.purpose': 'compaction',
+        ...(usage && usageAttributes(usage)),
+        ...costAttributes(event),
+      },
+    },
+  )
+  if (turn) turn.nextAt = event.at + (failed?.nextDelayMs ?? 0)
+  return failed ? { ...made, error: { type: failed.code ?? failed.class, message: failed.message } } : made
+}
+
+function countUsage(open: OpenRun | undefined, usage: Usage, event: SessionEvent): void {
+  if (!open) return
+  open.usage = addUsage(open.usage, usage)
+  const usd = costAttributes(event)['pawl.usd']
+  if (typeof usd === 'number') open.usd = (open.usd ?? 0) + usd
+}
+
+type OfTool = EventOf<'tool_attempt_failed' | 'tool_completed' | 'tool_failed' | 'tool_unknown'>
+
+/** The span of an attempt; none if the attempt has one, because its failure was recorded before the call's outcome. */
+function toolSpans(tracked: Tracked, event: OfTool, { contents }: ProjectOptions): Span[] {
+  const { calls } = tracked
+  const { callId, tool } = event
+  const call: OpenCall = calls.get(callId) ?? { nextAt: event.at, attempts: 0, tool, input: '' }
+  calls.set(callId, call)
+  const attempt = newAttempt(call, event)
+  if (attempt === undefined) return []
+  call.attempts = attempt
+  const { startedAt = call.nextAt } = event.type === 'tool_completed' ? event : {}
+  const made = span(
+    tracked,
+    event,
+    { kind: 'tool', callId, attempt },
+    {
+      name: `execute_tool ${tool}`,
+      kind: 'internal',
+      // The clock of an executor is not that of the workflow.
+      startedAt: Math.max(startedAt, call.nextAt),
+      attributes: { ...toolAttributes(callId, tool, attempt), ...outcomeOf(event), ...(contents && contentsOf(call, event)) },
+    },
+  )
+  if (event.type === 'tool_attempt_failed') call.nextAt = event.at + (event.error.nextDelayMs ?? 0)
+  const error = errorOf(event)
+  return [error ? { ...made, error } : made]
+}
+
+function newAttempt({ attempts }: OpenCall, event: OfTool): number | undefined {
+  const attempt = event.type === 'tool_attempt_failed' ? event.error.attempt : event.attempt
+  if (attempt > attempts) return attempt
+  // The attempt that was stopped is not counted. One of number 0 was not executed.
+  const isAnother = attempt === 0 || (event.type === 'tool_failed' && event.code === 'interrupted')
+  return isAnother ? attempts + 1 : undefined
+}
+
+function toolAttributes(callId: string, tool: string, attempt: number): Attributes {
+  return {
+    'gen_ai.operation.name': 'execute_tool',
+    'gen_ai.tool.name': tool,
+    'gen_ai.tool.call.id': callId,
+    'gen_ai.tool.type': 'function',
+    'pawl.attempt': attempt,
+  }
+}
+
+function outcomeOf(event: OfTool): Attributes {
+  if (event.type !== 'tool_completed') return {}
+  return present({ 'pawl.effect_id': event.effectId, 'pawl.replay_of': event.replayOf })
+}
+
+function contentsOf({ input }: OpenCall, event: OfTool): Attributes {
+  const result = event.type === 'tool_completed' ? (event.content ?? event.value) : undefined
+  return present({
+    'gen_ai.tool.call.arguments': input,
+    'gen_ai.tool.call.result': result === undefined ? undefined : contentAttribute(result),
+  })
+}
+
+function errorOf(event: OfTool): Span['error'] {
+  switch (event.type) {
+    case 'tool_completed':
+      return undefined
+    case 'tool_attempt_failed':
+      return { type: event.error.code ?? event.error.class, message: event.error.message }
+    case 'tool_failed':
+      return { type: event.code, message: event.message }
+    case 'tool_unknown':
+      return { type: 'unknown_outcome', message: event.message }
+  }
+}
+
+/** Ends the stretch: its spans, and those of steps that were given up with it. */
+function leave(tracked: Tracked, event: SessionEvent, options: ProjectOptions, before: Steps = stepsIn(tracked.state)): Span[] {
+  const { open, state } = tracked
+  if (!open) return []
+  const spans = leaveTurn(tracked, event, options, before)
+  const { run, stretch, startedAt, links, usage, usd } = open
+  const about: Record<string, AttributeValue | undefined> = {
+    'gen_ai.operation.name': 'invoke_agent',
+    'pawl.run': run,
+    'pawl.stretch': stretch,
+    'pawl.outcome': OUTCOMES[event.type] ?? (state.paused ? 'paused' : state.status === 'waiting' ? 'waiting' : 'abandoned'),
+    ...usageAttributes(usage),
+    'pawl.usd': usd,
+  }
+  delete tracked.open
+  return [...spans, stretchSpan(tracked, open, event, { about: present(about), startedAt, links })]
+}
+
+const OUTCOMES: Partial<Record<SessionEvent['type'], string>> = {
+  run_completed: 'completed',
+  run_interrupted: 'interrupted',
+  error_entered: 'error',
+  rolled_back: 'rolled_back',
+}
+
+function stretchSpan(
+  { state }: Tracked,
+  { run, stretch }: OpenRun,
+  event: SessionEvent,
+  { about, startedAt, links }: { about: Attributes; startedAt: number; links: SpanLink[] },
+): Span {
+  return {
+    ...spanOf({ sessionId: state.sessionId, run, stretch }, { kind: 'run' }),
+    name: `invoke_agent ${state.agent}`,
+    kind: 'internal',
+    startedAt: Math.min(startedAt, event.at),
+    endedAt: event.at,
+    attributes: { ...sessionAttributes(state), ...about },
+    ...(event.type === 'error_entered' && { error: { type: event.code, message: event.reason } }),
+    links,
+    events: [],
+  }
+}
+
+/** Ends the turn. A step that was in progress, and is given up, has a span, because what user code did in it has that span as its parent. */
+function leaveTurn(tracked: Tracked, event: SessionEvent, { contents }: ProjectOptions, { isAsking, issued }: Steps): Span[] {
+  const { open, state, messages, calls } = tracked
+  const turn = open?.turn
+  if (!open || !turn) return []
+  delete open.turn
+  const spans: Span[] = []
+  const place = { sessionId: state.sessionId, run: open.run, stretch: open.stretch }
+  const parent = spanOf(place, { kind: 'turn', turn: turn.turn })
+  const givenUp = (about: About, rest: Pick<Span, 'name' | 'kind' | 'startedAt' | 'attributes'>): Span => ({
+    ...spanOf(place, about),
+    parentSpanId: parent.spanId,
+    ...rest,
+    startedAt: Math.min(rest.startedAt, event.at),
+    endedAt: event.at,
+    attributes: { ...sessionAttributes(state), ...rest.attributes },
+    error: { type: 'interrupted', message: 'The step was stopped before it ended.' },
+    links: [],
+    events: [],
+  })
+  const givesUp = GIVES_UP.has(event.type) || (event.type === 'error_entered' && event.code === 'deadline_exceeded')
+  if (isAsking && givesUp) {
+    const attempt = turn.attempts + 1
+    spans.push(
+      givenUp(
+        { kind: 'model', turn: turn.turn, attempt },
+        { name: 'chat', kind: 'client', startedAt: turn.nextAt, attributes: { 'gen_ai.operation.name': 'chat', 'pawl.attempt': attempt } },
+      ),
+    )
+  }
+  for (const callId of givesUp ? issued : []) {
+    const call = calls.get(callId)
+    if (!call) continue
+    const { tool } = call
+    call.attempts += 1
+    const attributes = toolAttributes(callId, tool, call.attempts)
+    const about = { kind: 'tool', callId, attempt: call.attempts } as const
+    spans.push(givenUp(about, { name: `execute_tool ${tool}`, kind: 'internal', startedAt: call.nextAt, attributes }))
+  }
+  const said: (string | UserBlock[])[] = turn.takes.flatMap((messageId) => {
+    const message = messages.get(messageId)
+    return message ? [message.content] : []
+  })
+  spans.push({
+    ...parent,
+    parentSpanId: spanOf(place, { kind: 'run' }).spanId,
+    name: `turn ${turn.turn}`,
+    kind: 'internal',
+    startedAt: Math.min(turn.startedAt, event.at),
+    endedAt: event.at,
+    attributes: {
+      ...sessionAttributes(state),
+      'pawl.run': open.run,
+      'pawl.turn': turn.turn,
+      ...(contents && said.length > 0 && { 'gen_ai.input.messages': inputMessages(said) }),
+    },
+    ...(event.type === 'error_entered' && { error: { type: event.code, message: event.reason } }),
+    links: turn.links,
+    events: turn.events,
+  })
+  return spans
+}
+
+/** Events that end a turn in which something may be in progress. */
+const GIVES_UP: ReadonlySet<SessionEvent['type']> = new Set(['run_interrupted', 'rolled_back', 'session_started'])
+
+/** A span of the stretch that the event belongs to. */
+function span(
+  { state, open }: Tracked,
+  event: SessionEvent & { run: number; turn: number },
+  about: About,
+  { name, kind, startedAt, attributes }: Pick<Span, 'name' | 'kind' | 'startedAt' | 'attributes'>,
+): Span {
+  const place = {
+    sessionId: state.sessionId,
+    run: event.run,
+    stretch: state.current?.run === event.run ? state.current.stretch : undefined,
+  }
+  // While a run rests, its turn has ended, and perhaps in an earlier stretch.
+  const parent: About = open?.turn?.turn === event.turn ? { kind: 'turn', turn: event.turn } : { kind: 'run' }
+  return {
+    ...spanOf(place, about),
+    parentSpanId: spanOf(place, parent).spanId,
+    name,
+    kind,
+    startedAt: Math.min(startedAt, event.at),
+    endedAt: event.at,
+    attributes: { ...sessionAttributes(state), ...attributes },
+    links: [],
+    events: [],
+  }
+}
+
+/** Keeps of messages what spans may still say. */
+function keepMessages(tracked: Tracked, { type }: SessionEvent): void {
+  if (!CHANGES_INBOX.has(type)) return
+  const needed = new Set(messagesOf(tracked.state).map(({ messageId }) => messageId))
+  for (const messageId of tracked.messages.keys()) if (!needed.has(messageId)) tracked.messages.delete(messageId)
+  if ([...needed].some((messageId) => !tracked.messages.has(messageId))) tracked.isIncomplete = true
+}
+
+const CHANGES_INBOX: ReadonlySet<SessionEvent['type']> = new Set([
+  'run_completed',
+  'run_interrupted',
+  'rolled_back',
+  'recovery_started',
+  'run_started',
+  'forked',
+])
