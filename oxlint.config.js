@@ -25,11 +25,16 @@ const HOUSE = {
   jobs: { values: ['agent', 'log', 'models'], types: ['activities'], packages: ['@temporalio/*', 'pg'] },
   activities: { values: ['agent', 'connect', 'jobs', 'store'], types: [], packages: ['@temporalio/workflow', 'pg'] },
   // What its rooms share, whether their process has the SDK or not, and what `pawl/worker` exports.
-  worker: { values: ['agent', 'connect', 'log', 'options'], types: ['jobs'], packages: [], packageTypes: ['@temporalio/*', 'pg'] },
+  worker: {
+    values: ['agent', 'connect', 'log', 'options', 'telemetry'],
+    types: ['jobs'],
+    packages: [],
+    packageTypes: ['@temporalio/*', 'pg'],
+  },
   // Its process must outlive whatever a package can do.
   'worker/parent': { values: ['log'], types: ['agent', 'connect'], rooms: [], packages: [], packageTypes: 'all' },
   'worker/orchestrator': {
-    values: ['activities', 'agent', 'connect', 'jobs', 'log', 'store'],
+    values: ['activities', 'agent', 'connect', 'jobs', 'log', 'store', 'telemetry'],
     types: ['workflows'],
     rooms: [],
     packages: ['@temporalio/workflow'],

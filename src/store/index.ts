@@ -17,6 +17,7 @@ import type { WatchWhen } from './postgres/outages.ts'
 import { lastCallEnd, liveReader } from './read/deltas.ts'
 import { saveDeltas, sweepDeltas, tidyDeltas } from './write/deltas.ts'
 import { locateMessage, readEntries, readEvents, readHead, readMessages } from './read/reader.ts'
+import { readNewestRun, readStateAt } from './read/past.ts'
 import { readSnapshot } from './read/slice-snapshots.ts'
 import { lastExecution, readStoredState, resume } from './read/resume.ts'
 import { schemaOf } from './postgres/schema.ts'
@@ -24,6 +25,7 @@ import type { Store } from './store.ts'
 import { safeKey } from './postgres/sanitise.ts'
 import { upkeepOf } from './maintenance/upkeep.ts'
 import { saveSnapshots } from './write/slice-snapshots.ts'
+import { holdFeed, leaveFeed, passFeed } from './write/consumers.ts'
 import { flush } from './write/writer.ts'
 
 export { StoreError } from './errors.ts'
@@ -141,6 +143,11 @@ export function openStore(options: StoreOptions): Store {
     },
     shutGates: () => reading(() => shutGates(database, schema)),
     watchGates: (wake) => stops.listener.watch(GATES, wake),
+    stateAt: (sessionId, seq) => reading(() => readStateAt(database, schema, sessionId, seq)),
+    newestRun: (sessionId, upTo) => reading(() => readNewestRun(database, schema, sessionId, upTo)),
+    holdFeed: (consumer, forMs) => prepared(() => holdFeed(database, schema, consumer, forMs)),
+    passFeed: (consumer, place, forMs) => prepared(() => passFeed(database, schema, consumer, place, forMs)),
+    leaveFeed: (consumer) => prepared(() => leaveFeed(database, schema, consumer)),
     hasHeardWithin: (ms) => performance.now() - listener.heardAt() <= ms,
     async close() {
       await Promise.all([listener.close(), notifier.close(), stops.listener.close(), stops.notifier.close()])

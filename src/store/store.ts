@@ -11,7 +11,8 @@ import type { SessionDeltaPart, SessionStream, TidiedDeltas } from './write/delt
 import type { Lists } from './read/lists/index.ts'
 import type { Watched } from './postgres/listener.ts'
 import type { Upkeep } from './maintenance/upkeep.ts'
-import type { MessageRow, StoredHead } from './rows.ts'
+import type { Key, MessageRow, StoredHead } from './rows.ts'
+import type { Consumer } from './write/consumers.ts'
 
 export type { LiveSession, SessionDeltaPart, SessionStream, TidiedDeltas, Watched }
 
@@ -125,5 +126,16 @@ export interface Store {
   shutGates(): Promise<{ key: string; forMs: number }[]>
   /** Calls back when a worker has shut a gate, or may have. */
   watchGates(wake: () => void): () => void
+
+  /** The state after an event, without the accepted message ids; null: it can no longer be read. */
+  stateAt(sessionId: string, seq: number): Promise<SessionState | null>
+  /** `seq` of the newest `run_started` up to an event. */
+  newestRun(sessionId: string, upTo: number): Promise<number | null>
+  /** Takes or extends the lease on the feed for a consumer; returns its place, or null while another process holds the lease. */
+  holdFeed(consumer: Consumer, forMs: number): Promise<Key | null>
+  /** Records how far the consumer has come, and extends its lease. False: another process has taken the lease; nothing is recorded. */
+  passFeed(consumer: Consumer, place: Key, forMs: number): Promise<boolean>
+  /** Ends the lease. */
+  leaveFeed(consumer: Consumer): Promise<void>
   close(): Promise<void>
 }

@@ -22,6 +22,10 @@ const REDACT = where<readonly string[]>(
   "a list of names, such as ['email', 'customer.phone']",
 ).optional()
 
+const TELEMETRY = z
+  .union([z.literal(false), options({ contents: where<boolean>((value) => typeof value === 'boolean', 'true or false').optional() })])
+  .optional()
+
 const SUPERVISE = options({
   module: text('the path of the module that exports your agents'),
   processes: integer(1, 64).default(DEFAULT_PROCESSES),
@@ -41,6 +45,7 @@ const SUPERVISE = options({
   onFile: fn<(path: string) => void>().optional(),
   logger: logger<Logger>().optional(),
   redact: REDACT,
+  telemetry: TELEMETRY,
   onEvent: fn<(event: SupervisorEvent) => void>().optional(),
 })
 
@@ -71,6 +76,7 @@ const CREATE = options({
   tuner: z.unknown().optional(),
   logger: logger<Logger>().optional(),
   redact: REDACT,
+  telemetry: TELEMETRY,
 })
 
 /** Checks a worker's options; its agents are checked by `defineWorker`. @throws InvalidOption. */

@@ -4,7 +4,7 @@ import { PawlError } from '../session/errors.ts'
 
 /**
  * A worker that cannot run. Codes: `no_postgres`, `module_not_found`, `module_failed`, `services_failed`,
- * `module_hangs`, `module_exited`, `module_dies`, `no_typescript_loader`, `worker_start_failed`; of a reload, `reload_superseded`,
+ * `module_hangs`, `module_exited`, `module_dies`, `no_typescript_loader`, `no_telemetry_packages`, `worker_start_failed`; of a reload, `reload_superseded`,
  * `worker_stopping`.
  */
 export class WorkerError extends PawlError {

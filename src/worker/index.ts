@@ -13,6 +13,7 @@ export type {
   SuperviseOptions,
   Supervisor,
   SupervisorEvent,
+  TelemetryOptions,
 } from './options.ts'
 export { superviseWorkers } from './parent/supervise.ts'
 export type {

@@ -7,6 +7,15 @@ import type { TemporalAddress } from '../connect/temporal.ts'
 import type { Duration } from '../session/duration.ts'
 import type { WorkerDefinition } from './definition.ts'
 
+/** What of OpenTelemetry is on. Endpoints, headers, sampling and names are set by its variables (`OTEL_…`). */
+export interface TelemetryOptions {
+  /**
+   * Whether spans have what users, models and tools said. Default: `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`, and otherwise
+   * false.
+   */
+  contents?: boolean
+}
+
 /** Options of `createWorker` and `runWorker`. */
 export interface CreateWorkerOptions extends WorkerDefinition {
   /** Where Temporal is. Default: `TEMPORAL_*`, the profile file, and last, with a warning, `127.0.0.1:7233`. */
@@ -31,6 +40,11 @@ export interface CreateWorkerOptions extends WorkerDefinition {
   tuner?: NonNullable<TemporalWorkerOptions['tuner']>
   /** Log lines. Default: on stderr from level `PAWL_LOG_LEVEL` or `info` on, readable on a terminal, otherwise as pino's JSON. */
   logger?: Logger
+  /**
+   * Traces by OpenTelemetry; `false`: none, whatever the variables say. Default: they are exported if a variable names an exporter or an
+   * endpoint (`OTEL_TRACES_EXPORTER`, `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`).
+   */
+  telemetry?: TelemetryOptions | false
   /** Names whose values are left out of log lines, besides the usual ones (`password`, `token`, …): `['email', 'customer.phone']`. */
   redact?: readonly string[]
 }
@@ -75,6 +89,8 @@ export interface SuperviseOptions {
   onFile?: (path: string) => void
   /** Log lines of all processes. Default: as for `createWorker`, from each process. */
   logger?: Logger
+  /** As for `createWorker`. */
+  telemetry?: TelemetryOptions | false
   /** As for `createWorker`. */
   redact?: readonly string[]
   /** Told of what happens to the processes. Default: nothing is told. */

@@ -11,6 +11,7 @@ import type { CallState } from '../session/state.ts'
 import type { SentLine } from '../log/sending-logger.ts'
 import type { TemporalAddress } from '../connect/temporal.ts'
 import type { SuperviseOptions, SupervisorEvent } from './options.ts'
+import type { TelemetrySettings } from './telemetry-settings.ts'
 import type { PreflightWarning } from './preflight-report.ts'
 
 // ── orchestrator ↔ executor ──
@@ -126,6 +127,8 @@ export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' 
   /** Executors that may hold jobs of the dead orchestrators. */
   executors: number[]
   log: LogOptions
+  /** What of telemetry is on; absent: nothing. */
+  telemetry?: TelemetrySettings
 }
 
 /** The log of a process. */

@@ -14,12 +14,14 @@ import { installRuntime } from '../orchestrator/sdk-runtime.ts'
 import { connectNative } from '../orchestrator/temporal.ts'
 import type { FromExecutor, ToExecutor } from '../protocol.ts'
 import { storeOptions } from '../store-options.ts'
+import { telemetrySettings } from '../telemetry-settings.ts'
 import { startHeartbeatThread } from './threaded-heartbeats.ts'
 
 /** See `createWorker` of `pawl/worker`. */
 export async function createWorker(options: CreateWorkerOptions): Promise<PawlWorker> {
   const { agents } = checkAgents(options)
   const logger = openLogger({ to: options.logger && userLogger(options.logger), redact: options.redact })
+  const telemetry = telemetrySettings(options.telemetry)
   const { dispose, services } = await makeServices(options.services)
   const sdk = installRuntime(logger)
   const store = openStore({ ...storeOptions(options), logger, watch: 'always' })
@@ -42,6 +44,7 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
     store,
     logger,
     sdk,
+    telemetry,
     ...(thread && { heartbeats: thread.heartbeats }),
   })
   const [orchestratorEnd, executorEnd] = loopback<FromExecutor, ToExecutor>()

@@ -66,7 +66,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
     if (exit && exits.delete(id)) post({ type: 'event', event: { event: 'worker_died', ...exit, calls } })
   }
   const orchestrator = await createOrchestrator({
-    ...defined({ taskQueue }),
+    ...defined({ taskQueue, telemetry: options.telemetry }),
     ...(options.dataConverter !== undefined && { dataConverter: await loadDataConverter(options.dataConverter) }),
     ...(options.interceptors !== undefined && { interceptors: await loadInterceptors(options.interceptors) }),
     connection,

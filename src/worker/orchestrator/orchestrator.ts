@@ -12,6 +12,7 @@ import type { Store } from '../../store/store.ts'
 import type { PawlSinks } from '../../workflows/journal.ts'
 import type { CreateWorkerOptions } from '../options.ts'
 import type { CachedExecution, FromExecutor, ToExecutor } from '../protocol.ts'
+import type { TelemetrySettings } from '../telemetry-settings.ts'
 import type { Channel } from '../channel.ts'
 import { adoptionBy } from './adoption.ts'
 import { ACTIVATION_TIMEOUT, workflowCode } from './bundle.ts'
@@ -31,6 +32,7 @@ import { requestsOver } from './requests.ts'
 import type { SdkRuntime } from './sdk-runtime.ts'
 import { snapshotsInto } from './slice-snapshots.ts'
 import { type Appended, startSessionLog } from './session-log.ts'
+import { startTelemetry } from './telemetry/index.ts'
 import { probeOf } from './temporal-outages.ts'
 
 /** How long the sessions of a dead process wait for another one if their stickiness is not reset. */
@@ -47,6 +49,8 @@ export interface OrchestratorParts
   store: Store
   logger: Logger
   sdk: SdkRuntime
+  /** What of telemetry is on; absent: nothing. */
+  telemetry?: TelemetrySettings | undefined
   /** The sending half of heartbeats, if not this event loop: returns the function that accepts its messages. */
   heartbeats?: (post: (message: FromSender) => void) => (message: ToSender) => void
   /** Called for each execution whose events pass through here, with their last `seq`. */
@@ -160,6 +164,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     activities: { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept },
     maxConcurrentActivityTaskPolls: OWN_POLLS,
   })
+  const endTelemetry = await startTelemetry({ settings: parts.telemetry, store, logger, worker })
   const answerFor = adoptionBy(client, logger)
   const adopted = new Set<string>()
   const endWatch = sdk.watch({ address: parts.address ?? 'an address of your own', probe: probeOf(connection) })
@@ -178,6 +183,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
       gates.end()
       await flusher.idle()
       await deltas.settle()
+      await endTelemetry()
     },
   }
 }

@@ -12,6 +12,7 @@ import { crossed } from '../crossed.ts'
 import type { SuperviseOptions, Supervisor } from '../options.ts'
 import type { ExitedExecutor, FromOrchestrator, LogOptions } from '../protocol.ts'
 import { storeOptions } from '../store-options.ts'
+import { type TelemetrySettings, telemetrySettings } from '../telemetry-settings.ts'
 import { checkSupervise, type Supervising } from '../check-options.ts'
 import { type Executors, keepExecutors } from './executors.ts'
 import { type KeptOrchestrator, keepOrchestrator } from './orchestrator.ts'
@@ -32,8 +33,9 @@ export async function superviseWorkers(options: SuperviseOptions): Promise<Super
   const checked = checkSupervise(options)
   const store = storeOptions(checked)
   const log = openLogger({ to: checked.logger && userLogger(checked.logger), redact: checked.redact })
+  const telemetry = telemetrySettings(checked.telemetry)
   const folder = mkdtempSync(join(tmpdir(), 'pawl-'))
-  const supervision = startSupervision({ options: checked, store, log, folder })
+  const supervision = startSupervision({ options: checked, store, log, telemetry, folder })
   try {
     await supervision.connected
   } catch (error) {
@@ -48,11 +50,12 @@ interface Supervision {
   options: Supervising
   store: ReturnType<typeof storeOptions<string>>
   log: Logger
+  telemetry: TelemetrySettings | undefined
   folder: string
 }
 
 function startSupervision(given: Supervision): Supervisor & { connected: Promise<void> } {
-  const { options, log, folder } = given
+  const { options, log, telemetry, folder } = given
   const { onEvent: tellOf = () => undefined } = options
   const logOptions: LogOptions = { toParent: options.logger !== undefined, redact: options.redact ?? [] }
   const connected = withResolvers<void>()
@@ -107,7 +110,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       executors: executors.holders(),
       exited,
       log: logOptions,
-      ...defined({ taskQueue: options.taskQueue, dataConverter: options.dataConverter, interceptors: options.interceptors }),
+      ...defined({ taskQueue: options.taskQueue, dataConverter: options.dataConverter, interceptors: options.interceptors, telemetry }),
     }),
     onStarted(pid) {
       tellOf({ event: 'orchestrator_started', pid })

@@ -491,6 +491,15 @@ create table {schema}.api_keys (
   revoked_by text
 );
 
+-- Consumers of the feed of which one process at a time is active, such as the exporter of traces.
+create table {schema}.consumers (
+  name text primary key,
+  holder text not null,                     -- the process
+  held_until timestamptz not null,          -- from then on, another one may take its place
+  place jsonb not null,                     -- in the feed: it has dealt with everything up to there
+  updated_at timestamptz not null default now()
+);
+
 create table {schema}.recoveries (
   session_id text not null,
   seq bigint not null,

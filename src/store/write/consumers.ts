@@ -1,0 +1,51 @@
+// Consumers of the feed of which one process at a time is active: who holds the lease, and how far it has come. Times are the database's.
+import { textIn } from '../postgres/columns.ts'
+import type { Queryable } from '../postgres/database.ts'
+import { safeKey } from '../postgres/sanitise.ts'
+import type { Schema } from '../postgres/schema.ts'
+import type { Key } from '../rows.ts'
+
+/** Who consumes the feed as what. */
+export interface Consumer {
+  /** The name of the consumer: one process at a time is active under it. */
+  name: string
+  /** The process. */
+  holder: string
+}
+
+/** See `Store.holdFeed`. A consumer that is new begins with the events that are stored from then on. */
+export async function holdFeed(database: Queryable, schema: Schema, { name, holder }: Consumer, forMs: number): Promise<Key | null> {
+  const [row] = await database.query(
+    `insert into ${schema.table('consumers')} as consumer (name, holder, held_until, place)
+     values ($1, $2, now() + make_interval(secs => $3::float8 / 1000), jsonb_build_array(pg_snapshot_xmin(pg_current_snapshot())::text, '', 0))
+     on conflict (name) do update set holder = excluded.holder, held_until = excluded.held_until
+     where consumer.holder = excluded.holder or consumer.held_until < now()
+     returning place`,
+    [safeKey(name), safeKey(holder), forMs],
+  )
+  return row ? (JSON.parse(textIn(row, 'place')) as Key) : null
+}
+
+/** See `Store.passFeed`. */
+export async function passFeed(
+  database: Queryable,
+  schema: Schema,
+  { name, holder }: Consumer,
+  place: Key,
+  forMs: number,
+): Promise<boolean> {
+  const rows = await database.query(
+    `update ${schema.table('consumers')} set place = $3::jsonb, held_until = now() + make_interval(secs => $4::float8 / 1000), updated_at = now()
+     where name = $1 and holder = $2 returning name`,
+    [safeKey(name), safeKey(holder), JSON.stringify(place), forMs],
+  )
+  return rows.length > 0
+}
+
+/** See `Store.leaveFeed`. */
+export async function leaveFeed(database: Queryable, schema: Schema, { name, holder }: Consumer): Promise<void> {
+  await database.query(`update ${schema.table('consumers')} set held_until = now() where name = $1 and holder = $2`, [
+    safeKey(name),
+    safeKey(holder),
+  ])
+}

@@ -1,0 +1,77 @@
+// Sends spans by OTLP. They are handed to OpenTelemetry's exporter as they are, past its tracer, whose spans would have ids and times of their own.
+import type { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
+import type { SpanRef } from '../../../telemetry/ids.ts'
+import type { Span } from '../../../telemetry/span.ts'
+import type { TelemetrySettings } from '../../telemetry-settings.ts'
+import { loaded } from './packages.ts'
+import { resourceFrom } from './resource.ts'
+
+/** Sends spans to a collector. */
+export interface SpanSender {
+  /** Resolves when the collector has accepted them. @throws the exporter's error; its `code` is the collector's HTTP status. */
+  send(spans: readonly Span[]): Promise<void>
+  close(): Promise<void>
+}
+
+type ReadableSpan = Parameters<OTLPTraceExporter['export']>[0][number]
+
+const SAMPLED = 1
+/** `SpanKind` and `SpanStatusCode` of the API, which is not loaded for them. */
+const KINDS = { internal: 0, client: 2 } as const
+const STATUS = { unset: 0, error: 2 } as const
+
+/** Prepares the exporter, which reads the variables for endpoint, headers, certificates, compression and timeout itself. @throws WorkerError. */
+export async function otlpSpans({ resource, traces }: TelemetrySettings & { traces: { protocol: string } }): Promise<SpanSender> {
+  const exporter = new (await exporterFor(traces.protocol))()
+  const origin = { resource: await resourceFrom(resource), instrumentationScope: { name: 'pawl' } }
+  return {
+    send: (spans) =>
+      new Promise((resolve, reject) => {
+        exporter.export(
+          spans.map((span) => ({ ...readable(span), ...origin })),
+          ({ code, error }) => (code === 0 ? resolve() : reject(error ?? new Error('The spans could not be exported.'))),
+        )
+      }),
+    close: () => exporter.shutdown(),
+  }
+}
+
+async function exporterFor(protocol: string): Promise<typeof OTLPTraceExporter> {
+  if (protocol === 'http/json') {
+    const name = '@opentelemetry/exporter-trace-otlp-http'
+    return (await loaded(name, () => import('@opentelemetry/exporter-trace-otlp-http'))).OTLPTraceExporter
+  }
+  const name = '@opentelemetry/exporter-trace-otlp-proto'
+  return (await loaded(name, () => import('@opentelemetry/exporter-trace-otlp-proto'))).OTLPTraceExporter
+}
+
+function readable(span: Span): Omit<ReadableSpan, 'resource' | 'instrumentationScope'> {
+  const { name, kind, parentSpanId, traceId, startedAt, endedAt, attributes, error, links, events } = span
+  const context = contextOf(span)
+  return {
+    name,
+    kind: KINDS[kind],
+    spanContext: () => context,
+    ...(parentSpanId !== undefined && { parentSpanContext: contextOf({ traceId, spanId: parentSpanId }) }),
+    startTime: timeOf(startedAt),
+    endTime: timeOf(endedAt),
+    duration: timeOf(endedAt - startedAt),
+    status: error ? { code: STATUS.error, message: error.message } : { code: STATUS.unset },
+    attributes: { ...attributes, ...(error && { 'error.type': error.type }) },
+    links: links.map((link) => ({ context: contextOf(link), ...(link.attributes && { attributes: link.attributes }) })),
+    events: events.map((event) => ({ name: event.name, time: timeOf(event.at), attributes: event.attributes })),
+    ended: true,
+    droppedAttributesCount: 0,
+    droppedEventsCount: 0,
+    droppedLinksCount: 0,
+  }
+}
+
+const contextOf = ({ traceId, spanId }: SpanRef): { traceId: string; spanId: string; traceFlags: number } => ({
+  traceId,
+  spanId,
+  traceFlags: SAMPLED,
+})
+
+/** Seconds and nanoseconds. */
+const timeOf = (ms: number): [number, number] => [Math.floor(ms / 1_000), (ms % 1_000) * 1_000_000]

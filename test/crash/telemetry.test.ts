@@ -1,0 +1,76 @@
+// A run whose processes are killed is traced without a gap, and what is exported twice has the same bytes.
+import pg from 'pg'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { attribute, type OtlpReceiver, otlpReceiver } from '../support/otlp-receiver.ts'
+import { until } from '../support/until.ts'
+import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
+
+const VARIABLES = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_PROTOCOL'] as const
+const before = VARIABLES.map((name) => [name, process.env[name]] as const)
+/** The lease of the orchestrator that was killed, and the time until the next one looks. */
+const TAKES_OVER_MS = 40_000
+
+let receiver: OtlpReceiver
+let rig: Rig
+let workers: Supervised
+let database: pg.Pool
+
+beforeAll(async () => {
+  receiver = await otlpReceiver()
+  Object.assign(process.env, { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' })
+  database = new pg.Pool({ connectionString: inject('stack').databaseUrl, max: 1 })
+  rig = await startRig()
+  workers = await rig.supervise({ processes: 2 })
+  await until('an orchestrator exports', async () => (await holders()).length > 0)
+})
+
+afterAll(async () => {
+  await rig?.close()
+  for (const [name, value] of before) {
+    if (value === undefined) delete process.env[name]
+    else process.env[name] = value
+  }
+  await database?.end()
+  await receiver?.close()
+})
+
+const holders = async () => (await database.query('select holder from pawl.consumers where held_until > now()')).rows
+
+it('a run with three kills is exported without a gap, and with the same bytes when it is exported again', async () => {
+  const plan: Plan = [[{ tool: 'look', input: { name: 'a' } }], [{ tool: 'put', input: { name: 'b' } }]]
+  const asking = rig.ledger.holdNext({ stage: 'model' })
+  const run = await rig.start(plan)
+  const { sessionId } = run
+
+  process.kill((await asking).pid, 'SIGKILL')
+  const looking = rig.ledger.holdNext({ stage: 'entered', what: 'look' })
+  process.kill((await looking).pid, 'SIGKILL')
+  const putting = rig.ledger.holdNext({ stage: 'entered', what: 'put' })
+  const held = await putting
+  process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
+  held.release()
+  expect((await run.result()).text).toBe(peacefulAnswer(plan))
+
+  const complete = () => receiver.spansOf(sessionId).some(({ name }) => name.startsWith('invoke_agent'))
+  await until('the run is exported', complete, TAKES_OVER_MS)
+  const spans = receiver.spansOf(sessionId)
+  const ids = new Set(spans.map(({ traceId, spanId }) => `${traceId} ${spanId}`))
+  for (const { traceId, parentSpanId } of spans) if (parentSpanId) expect(ids).toContain(`${traceId} ${parentSpanId}`)
+  const attemptsOf = (name: string) =>
+    spans
+      .filter((span) => span.name.startsWith(name))
+      .map((span) => `${attribute(span, 'error.type') ?? 'ok'} ${attribute(span, 'pawl.attempt')}`)
+  expect(attemptsOf('execute_tool look')).toEqual(['WorkerDied 1', 'ok 2'])
+  expect(attemptsOf('execute_tool put')).toEqual(['ok 1'])
+  expect(attemptsOf('chat')).toEqual(['WorkerDied 1', 'ok 2', 'ok 1', 'ok 1'])
+  expect(spans.filter(({ name }) => name.startsWith('turn'))).toHaveLength(3)
+
+  await database.query(`update pawl.consumers set place = '["0", "", 0]'`)
+  await until(
+    'every span has come twice',
+    () => [...receiver.textsOf(sessionId).values()].every((texts) => texts.length >= 2),
+    TAKES_OVER_MS,
+  )
+  for (const texts of receiver.textsOf(sessionId).values()) expect(new Set(texts).size).toBe(1)
+}, 150_000)

@@ -1,0 +1,69 @@
+// What of telemetry is on, by a worker's option and the variables of OpenTelemetry.
+import { describe, expect, it } from 'vitest'
+import { isSampled } from '../../../src/telemetry/sampling.ts'
+import { telemetrySettings } from '../../../src/worker/telemetry-settings.ts'
+
+const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }
+
+describe('telemetry', () => {
+  it('is off without a variable and without the option', () => {
+    expect(telemetrySettings(undefined, {})).toBeUndefined()
+    expect(telemetrySettings(undefined, { OTEL_SERVICE_NAME: 'desk', OTEL_EXPORTER_OTLP_ENDPOINT: ' ' })).toBeUndefined()
+  })
+
+  it('is on with an endpoint, an exporter, or the option', () => {
+    const on = { traces: { protocol: 'http/protobuf', contents: false, share: 1 }, resource: { 'service.name': 'pawl' } }
+    expect(telemetrySettings(undefined, ENDPOINT)).toEqual(on)
+    expect(telemetrySettings(undefined, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector:4318/v1/traces' })).toEqual(on)
+    expect(telemetrySettings(undefined, { OTEL_TRACES_EXPORTER: 'otlp' })).toEqual(on)
+    expect(telemetrySettings({}, {})).toEqual(on)
+  })
+
+  it('is off where that is said, whatever else is set', () => {
+    expect(telemetrySettings(false, ENDPOINT)).toBeUndefined()
+    expect(telemetrySettings({}, { ...ENDPOINT, OTEL_SDK_DISABLED: 'true' })).toBeUndefined()
+    expect(telemetrySettings({}, { ...ENDPOINT, OTEL_TRACES_EXPORTER: 'none' })).toBeUndefined()
+  })
+
+  it('has the attributes of the resource, and of those no other service name than OTEL_SERVICE_NAME', () => {
+    const OTEL_RESOURCE_ATTRIBUTES = 'deployment.environment.name=live, service.name=other,team=a%20b,=x,bad'
+    expect(telemetrySettings({}, { OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME: 'desk' })?.resource).toEqual({
+      'service.name': 'desk',
+      'deployment.environment.name': 'live',
+      team: 'a b',
+    })
+  })
+
+  it('has contents by the variable, unless the option says otherwise', () => {
+    const env = { OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: 'True' }
+    expect(telemetrySettings({}, env)?.traces?.contents).toBe(true)
+    expect(telemetrySettings({ contents: false }, env)?.traces?.contents).toBe(false)
+  })
+
+  it('exports the share that the sampler says', () => {
+    const share = (sampler: string, arg?: string) =>
+      telemetrySettings({}, { OTEL_TRACES_SAMPLER: sampler, ...(arg && { OTEL_TRACES_SAMPLER_ARG: arg }) })?.traces?.share
+    expect(share('always_off')).toBe(0)
+    expect(share('parentbased_always_on')).toBe(1)
+    expect(share('parentbased_traceidratio', '0.25')).toBe(0.25)
+  })
+
+  it('refuses variables that it cannot follow', () => {
+    const refused = (env: Record<string, string>) => () => telemetrySettings({}, env)
+    expect(refused({ OTEL_TRACES_EXPORTER: 'zipkin' })).toThrow(/OTEL_TRACES_EXPORTER is "zipkin": set one of otlp, none/)
+    expect(refused({ OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'grpc' })).toThrow(/OTEL_EXPORTER_OTLP_TRACES_PROTOCOL is "grpc"/)
+    expect(refused({ OTEL_TRACES_SAMPLER: 'jaeger_remote' })).toThrow(/OTEL_TRACES_SAMPLER/)
+    expect(refused({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '2' })).toThrow(/a number from 0 to 1/)
+  })
+})
+
+describe('a share of traces', () => {
+  it('is decided by the id alone: the same traces, and more of them in a larger share', () => {
+    const ids = Array.from({ length: 64 }, (_, at) => `${(at * 67_108_864).toString(16).padStart(8, '0')}${'0'.repeat(24)}`)
+    const sampled = (share: number) => ids.filter((id) => isSampled(id, share))
+    expect(sampled(0)).toEqual([])
+    expect(sampled(1)).toEqual(ids)
+    expect(sampled(0.25)).toHaveLength(16)
+    expect(sampled(0.5)).toEqual(expect.arrayContaining(sampled(0.25)))
+  })
+})
