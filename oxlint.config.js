@@ -40,7 +40,7 @@ const HOUSE = {
     packages: ['@temporalio/workflow'],
   },
   // Its process runs user code, and neither SDK nor pool of pawl's beside it.
-  'worker/executor': { values: ['agent', 'jobs', 'log'], types: [], rooms: [], packages: ['@temporalio/*', 'pg'] },
+  'worker/executor': { values: ['agent', 'jobs', 'log', 'telemetry'], types: [], rooms: [], packages: ['@temporalio/*', 'pg'] },
   'worker/one-process': {
     values: ['agent', 'connect', 'log', 'store'],
     types: [],

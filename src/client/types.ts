@@ -65,6 +65,11 @@ export interface SendOptions {
   /** Who sends it, recorded with the message: at most 1,000 bytes of JSON (`invalid_request`). Default: none. */
   by?: string
   /**
+   * The span that the run is linked with, as the header `traceparent` of W3C Trace Context names it: a web server's handler has it from its
+   * request. Default: the active span of OpenTelemetry, if your process has set it up.
+   */
+  traceparent?: string
+  /**
    * How long the answer may take from when the session accepts the message, at most 24 days: the run that takes it fails with
    * `deadline_exceeded` then, wherever it is. Default: none.
    */

@@ -7,6 +7,7 @@ import { isTooDeep, type Json, jsonBytes, type JsonObject, MAX_DEPTH } from './j
 import { isAgentName, type MessageSignal } from './protocol.ts'
 import { MAX_MESSAGE_ID, plainOf } from './requests.ts'
 import { boundedText } from './texts.ts'
+import { isTraceparent } from './traceparent.ts'
 import { Undecodable } from './undecodable.ts'
 import { defined } from './defined.ts'
 
@@ -35,7 +36,7 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
   if (!isPlainObject(given)) {
     return refuse('invalid_message', 'The argument of `message` is not an object: send { "messageId", "content" }.')
   }
-  const { messageId, content, metadata, agent, context, blob, interrupt, deadlineMs, by } = given
+  const { messageId, content, metadata, agent, context, blob, interrupt, deadlineMs, by, traceparent } = given
   if (messageId !== undefined && (typeof messageId !== 'string' || messageId === '' || messageId.length > MAX_MESSAGE_ID)) {
     return refuse('invalid_message_id', `messageId must be a string of 1 to ${MAX_MESSAGE_ID} characters.`)
   }
@@ -67,6 +68,8 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
       ...(blob !== undefined && { blob: { sha256: blob.sha256, bytes: blob.bytes, preview: blob.preview } }),
       ...(interrupt === true && { interrupt }),
       ...defined({ deadlineMs, by: boundedText(by, 'by') }),
+      // Telemetry never refuses a message.
+      ...(isTraceparent(traceparent) && { traceparent }),
     },
   }
 }

@@ -84,6 +84,8 @@ export interface MessageSignal {
   interrupt?: boolean
   /** Milliseconds from when the session accepts the message: the run that takes it must have ended by then. */
   deadlineMs?: number
+  /** The sender's span, by W3C Trace Context: the run that takes the message is linked with it. Anything else is ignored. */
+  traceparent?: string
 }
 
 /** The argument of the signals `interrupt` and `close`. */

@@ -3,6 +3,7 @@ import { addUsage, NO_USAGE, type Usage, type UserBlock } from '../session/conte
 import type { EventOf, SessionEvent } from '../session/events.ts'
 import { apply, initialState } from '../session/fold.ts'
 import { rests } from '../session/rest.ts'
+import { callerIn } from '../session/traceparent.ts'
 import type { RunState, SessionState } from '../session/state.ts'
 import {
   contentAttribute,
@@ -16,7 +17,6 @@ import {
 } from './attributes.ts'
 import { type About, spanOf, type Stretch } from './ids.ts'
 import type { Attributes, AttributeValue, Span, SpanEvent, SpanLink } from './span.ts'
-import { remoteSpanIn } from './traceparent.ts'
 
 /** What a session was doing after an event: with it, the next event can be projected. */
 export interface Tracked {
@@ -163,10 +163,8 @@ function beginTurn(open: OpenRun, turn: number, at: number, takes: readonly stri
 
 function callerLinks({ messages }: Tracked, messageIds: readonly string[]): SpanLink[] {
   return messageIds.flatMap((messageId) => {
-    const caller = remoteSpanIn(messages.get(messageId)?.traceparent)
-    if (!caller) return []
-    const { traceId, spanId } = caller
-    return [{ traceId, spanId, attributes: { 'pawl.link': 'caller', 'pawl.message_id': messageId } }]
+    const caller = callerIn(messages.get(messageId)?.traceparent)
+    return caller ? [{ ...caller, attributes: { 'pawl.link': 'caller', 'pawl.message_id': messageId } }] : []
   })
 }
 

@@ -16,7 +16,7 @@ export function receive(journal: Journal, raw: unknown): MessageSignal | undefin
     journal.append({ type: 'message_rejected', ...defined({ messageId }), ...checked.refusal })
     return undefined
   }
-  const { messageId = uuid4(), content, metadata, agent, blob, deadlineMs, by } = checked.message
+  const { messageId = uuid4(), content, metadata, agent, blob, deadlineMs, by, traceparent } = checked.message
   const { state } = journal
   if (agent !== undefined && agent !== state.agent) {
     const reason = `The session talks to the agent "${state.agent}", not to "${cutText(agent, TEXT_BYTES.name)}": use another session id.`
@@ -35,7 +35,7 @@ export function receive(journal: Journal, raw: unknown): MessageSignal | undefin
     content,
     ...(metadata && { metadata }),
     ...(blob && { blob }),
-    ...defined({ deadlineMs, by }),
+    ...defined({ deadlineMs, by, traceparent }),
   })
   return checked.message
 }

@@ -86,6 +86,12 @@ it('the orchestrator loads the SDK and the pool, and nothing of the user’s', (
   expect(foldersIn(loaded.orchestrator)).not.toContain('worker/executor')
 })
 
+it('no process loads anything of OpenTelemetry, unless it is on', () => {
+  const all = [...loaded.parent, ...loaded.orchestrator, ...loaded.executor]
+  expect(packagesIn(all).filter((name) => name.startsWith('@opentelemetry/'))).toEqual([])
+  expect(all.filter((path) => path.includes('orchestrator/telemetry/')).toSorted()).toEqual(['dist/worker/orchestrator/telemetry/index.js'])
+})
+
 it('what cannot be the address of a Postgres is refused: the orchestrator finds out, and the caller is told, without its password', async () => {
   const module = fileURLToPath(here('agents.mjs'))
   const refused = superviseWorkers({ module, postgres: 'mysql://root:secret@127.0.0.1/pawl', logger: SILENT })

@@ -4,6 +4,7 @@ import { checkOptions, duration, options, text, where } from '../../options/chec
 import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
 import { isAgentName, type SessionStart } from '../../session/protocol.ts'
+import { isTraceparent } from '../../session/traceparent.ts'
 import type { SendOptions } from '../types.ts'
 import { checkSaid } from './said.ts'
 
@@ -54,6 +55,10 @@ const SEND = options({
   metadata: z.unknown().optional(),
   by: z.unknown().optional(),
   deadline: duration({ example: '5m' }).optional(),
+  traceparent: where<string>(
+    isTraceparent,
+    "a traceparent of W3C Trace Context, such as '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'",
+  ).optional(),
   isNew: flag,
   interrupt: flag,
 })

@@ -27,6 +27,7 @@ import { readBudgets } from './budget.ts'
 import { checkRaise, checkSaid } from './said.ts'
 import { checkStart, readBlob, signalOf } from './large-content.ts'
 import { inTurn } from './large-requests.ts'
+import { activeTraceparent } from './active-span.ts'
 import { checkSend, type Opening } from './options.ts'
 import { readAll } from './past.ts'
 import { memoryOf, readMemoryVersions, readPlans } from './versions.ts'
@@ -62,12 +63,14 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
   const asked: Asked = { client, sessionId: id, taskQueue: options.taskQueue ?? parts.taskQueue, settings: options.settings, tell }
 
   async function send(content: string | UserBlock[], sendOptions?: SendOptions): Promise<RunHandle> {
-    const { messageId = randomUUID(), metadata, deadlineMs, isNew = known.isNew, interrupt, by } = checkSend(sendOptions)
+    const sent = checkSend(sendOptions)
+    const { messageId = randomUUID(), metadata, deadlineMs, isNew = known.isNew, interrupt, by } = sent
+    const traceparent = sent.traceparent ?? (await activeTraceparent())
     const message: MessageSignal = {
       messageId,
       content,
       ...(metadata && { metadata }),
-      ...defined({ agent: options.agent, deadlineMs, by }),
+      ...defined({ agent: options.agent, deadlineMs, by, traceparent }),
       ...(interrupt && { interrupt }),
     }
     checkStart(options)

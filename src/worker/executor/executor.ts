@@ -14,6 +14,7 @@ import type { Reservation } from '../../session/reservation.ts'
 import type { Channel } from '../channel.ts'
 import type { FromExecutor, Holding, ToExecutor } from '../protocol.ts'
 import { type AnswerStream, answerStreams } from './answer-stream.ts'
+import type { ActiveSpans } from './active-spans.ts'
 import { orchestratorLine } from './line.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -32,6 +33,8 @@ export interface ExecutorOptions {
   logger: Logger
   /** Whether it is a process of its own, which can be killed for a body that ignores its timeout, and which outlives its orchestrator. */
   ownProcess: boolean
+  /** Makes the span of a job active while it runs. Absent: there are no spans. */
+  spans?: ActiveSpans | undefined
 }
 
 /** A running executor. */
@@ -57,7 +60,7 @@ interface Held {
 }
 
 /** Starts an executor. */
-export function startExecutor({ id, agents, services, logger, ownProcess }: ExecutorOptions): RunningExecutor {
+export function startExecutor({ id, agents, services, logger, ownProcess, spans = (_, work) => work() }: ExecutorOptions): RunningExecutor {
   const held = new Map<string, Held>()
   const line = orchestratorLine()
   const worker = `${hostname()}:${process.pid}`
@@ -135,18 +138,20 @@ export function startExecutor({ id, agents, services, logger, ownProcess }: Exec
     held.set(job, one)
     line.post({ type: 'accepted', job })
     const outcome = await outcomeOf(() =>
-      carryOut(
-        order.kind,
-        needs,
-        {
-          sessionId: order.ticket.sessionId,
-          executionId: order.ticket.executionId,
-          attempt: order.attempt,
-          link: linkOf(job, one),
-          ...(along && { along }),
-          ...(order.answer && { answer: order.answer }),
-        },
-        order.input,
+      spans(order, () =>
+        carryOut(
+          order.kind,
+          needs,
+          {
+            sessionId: order.ticket.sessionId,
+            executionId: order.ticket.executionId,
+            attempt: order.attempt,
+            link: linkOf(job, one),
+            ...(along && { along }),
+            ...(order.answer && { answer: order.answer }),
+          },
+          order.input,
+        ),
       ),
     )
     one.said?.end()

@@ -32,7 +32,8 @@ async function main(id: number, module: string): Promise<void> {
   const logger = openLogger({ redact, ...(toParent && { to: sendingLogger(sendLine) }) })
   const { agents, services: declared } = await loadWorkerModule(module)
   const { services, dispose } = await makeServices(declared)
-  const executor = startExecutor({ id, agents, services, logger, ownProcess: true })
+  const spans = traces && (await (await import('./active-spans.ts')).activeSpans(traces))
+  const executor = startExecutor({ id, agents, services, logger, ownProcess: true, spans })
   reconnect = () => {
     if (path !== undefined) serveAt(path, () => path, executor.connect)
   }
@@ -79,6 +80,7 @@ const [id = '0', module = '', options = ''] = process.argv.slice(2)
 const {
   reportsFiles,
   log: { redact, toParent },
+  traces,
 } = JSON.parse(options) as ExecutorProcessOptions
 /** The newest log line on its way to the parent. */
 let lastLine = Promise.resolve()

@@ -47,9 +47,10 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
     telemetry,
     ...(thread && { heartbeats: thread.heartbeats }),
   })
+  const spans = telemetry?.traces && (await (await import('../executor/active-spans.ts')).activeSpans(telemetry.traces))
   const [orchestratorEnd, executorEnd] = loopback<FromExecutor, ToExecutor>()
   connect(orchestratorEnd)
-  startExecutor({ id: 0, agents, services, logger, ownProcess: false }).connect(executorEnd)
+  startExecutor({ id: 0, agents, services, logger, ownProcess: false, spans }).connect(executorEnd)
   let running: Promise<void> | undefined
 
   async function runToEnd(): Promise<void> {

@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import type { SentLine } from '../../log/sending-logger.ts'
 import { PawlError } from '../../session/errors.ts'
 import { WorkerError } from '../errors.ts'
-import type { LogOptions } from '../protocol.ts'
+import type { ExecutorProcessOptions, LogOptions } from '../protocol.ts'
 import { type Backoff, startBackoff } from './backoff.ts'
 import { type ExecutorProcess, type ProcessExit, startExecutorProcess } from './executor-process.ts'
 
@@ -27,6 +27,8 @@ export interface ExecutorsOptions {
   /** Called for each of the user's files that an executor loads. */
   onFile: ((path: string) => void) | undefined
   log: LogOptions
+  /** Absent: no spans. */
+  traces: ExecutorProcessOptions['traces']
   /** A log line of an executor. */
   onLine(line: SentLine): void
   onStarted(pid: number): void
@@ -104,8 +106,8 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
   const isWanted = (team: Team): boolean => !isStopping && isCurrent(team)
 
   function spawn(team: Team): void {
-    const { module, memoryMb, onFile, log } = options
-    const script = { id: ++lastId, module, memoryMb, reportsFiles: onFile !== undefined, log }
+    const { module, memoryMb, onFile, log, traces } = options
+    const script = { id: ++lastId, module, memoryMb, reportsFiles: onFile !== undefined, log, traces: traces && { share: traces.share } }
     const { failures } = team
     const process = startExecutorProcess(script, options.loadTimeoutMs, {
       onFile: (file) => onFile?.(file),

@@ -80,6 +80,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     memoryMb: options.executorMemory,
     loadTimeoutMs: options.loadTimeoutMs,
     log: logOptions,
+    traces: telemetry?.traces,
     onLine: writeLine,
     onFile: options.onFile,
     onStarted: (pid) => tellOf({ event: 'worker_started', pid }),

@@ -100,7 +100,13 @@ describe('a message', () => {
     const raw = fc.oneof(
       fc.anything(),
       fc.record(
-        { messageId: fc.anything(), content: fc.anything(), metadata: fc.jsonValue(), deadlineMs: fc.anything() },
+        {
+          messageId: fc.anything(),
+          content: fc.anything(),
+          metadata: fc.jsonValue(),
+          deadlineMs: fc.anything(),
+          traceparent: fc.anything(),
+        },
         { requiredKeys: [] },
       ),
     )
@@ -115,5 +121,27 @@ describe('a message', () => {
         else expect(checkMessage(checked.message)).toEqual(checked)
       }),
     )
+  })
+})
+
+describe('the span of a sender', () => {
+  const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+
+  it('travels with the message', () => {
+    expect(checkMessage({ content: 'hi', traceparent: TRACEPARENT })).toEqual({ message: { content: 'hi', traceparent: TRACEPARENT } })
+  })
+
+  it('never refuses a message: what names none is left out', () => {
+    for (const traceparent of [
+      null,
+      7,
+      '',
+      {},
+      `${TRACEPARENT}-more`,
+      TRACEPARENT.toUpperCase(),
+      `cc${TRACEPARENT.slice(2)}-${'x'.repeat(200)}`,
+    ]) {
+      expect(checkMessage({ content: 'hi', traceparent })).toEqual({ message: { content: 'hi' } })
+    }
   })
 })

@@ -1,0 +1,14 @@
+// The active span of the process that sends a message.
+
+/** Where OpenTelemetry's API, in every copy and version of it, keeps what an application has registered. */
+const REGISTERED = Symbol.for('opentelemetry.js.api.1')
+const INVALID = /^0+$/
+
+/** Its `traceparent`; undefined without one. Loads OpenTelemetry's API only if the application has set it up. */
+export async function activeTraceparent(): Promise<string | undefined> {
+  if (!(REGISTERED in globalThis)) return undefined
+  const { context, trace } = await import('@opentelemetry/api')
+  const { traceId, spanId, traceFlags } = trace.getSpanContext(context.active()) ?? {}
+  if (traceId === undefined || spanId === undefined || INVALID.test(traceId) || INVALID.test(spanId)) return undefined
+  return `00-${traceId}-${spanId}-${(traceFlags ?? 0).toString(16).padStart(2, '0')}`
+}

@@ -1,0 +1,45 @@
+// Makes the span of a job active while it runs, so that spans of user code have it as their parent. The span itself is exported elsewhere.
+// Loaded only where traces are on.
+import type { JobInput, JobKind, JobOrder } from '../../jobs/contract.ts'
+import { callIdOf } from '../../session/events.ts'
+import { type About, spanOf, type Stretch } from '../../telemetry/ids.ts'
+import { isSampled } from '../../telemetry/sampling.ts'
+
+/** Runs a job's work. */
+export type ActiveSpans = <T>(order: JobOrder, work: () => Promise<T>) => Promise<T>
+
+/** Which traces are exported; loads OpenTelemetry's API, and nothing else of it. */
+export async function activeSpans({ share }: { share: number }): Promise<ActiveSpans> {
+  const { context, trace } = await import('@opentelemetry/api')
+  return (order, work) => {
+    const place = placeOf(order)
+    if (!place) return work()
+    const { traceId, spanId } = spanOf(place.of, place.about)
+    const remote = { traceId, spanId, traceFlags: isSampled(traceId, share) ? 1 : 0, isRemote: true }
+    return context.with(trace.setSpanContext(context.active(), remote), work)
+  }
+}
+
+/** What knows its stretch. Jobs outside of a run's steps are under no span. */
+function placeOf({ kind, input, attempt, ticket: { sessionId } }: JobOrder): { of: Stretch; about: About } | undefined {
+  switch (kind) {
+    case 'callModel': {
+      const { run, stretch, turn } = input as JobInput<'callModel'>
+      return { of: { sessionId, run, stretch }, about: { kind: 'model', turn, attempt: attempt.number } }
+    }
+    case 'executeTool': {
+      const { run, stretch, turn, resolution } = input as JobInput<'executeTool'>
+      const callId = callIdOf(run, turn, resolution.index, resolution.generation)
+      return { of: { sessionId, run, stretch }, about: { kind: 'tool', callId, attempt: attempt.number } }
+    }
+    case 'compact':
+    case 'verifyTool':
+    case 'checkAnswer': {
+      const { run, stretch, turn } = input as JobInput<Extract<JobKind, 'compact' | 'verifyTool' | 'checkAnswer'>>
+      return { of: { sessionId, run, stretch }, about: { kind: 'turn', turn } }
+    }
+    case 'resolveTool':
+    case 'endHooks':
+      return undefined
+  }
+}
