@@ -146,7 +146,7 @@ export function openStore(options: StoreOptions): Store {
     stateAt: (sessionId, seq) => reading(() => readStateAt(database, schema, sessionId, seq)),
     newestRun: (sessionId, upTo) => reading(() => readNewestRun(database, schema, sessionId, upTo)),
     holdFeed: (consumer, forMs) => prepared(() => holdFeed(database, schema, consumer, forMs)),
-    passFeed: (consumer, place, forMs) => prepared(() => passFeed(database, schema, consumer, place, forMs)),
+    passFeed: (consumer, passed, forMs) => prepared(() => passFeed(database, schema, consumer, passed, forMs)),
     leaveFeed: (consumer) => prepared(() => leaveFeed(database, schema, consumer)),
     hasHeardWithin: (ms) => performance.now() - listener.heardAt() <= ms,
     async close() {

@@ -12,7 +12,7 @@ import type { Lists } from './read/lists/index.ts'
 import type { Watched } from './postgres/listener.ts'
 import type { Upkeep } from './maintenance/upkeep.ts'
 import type { Key, MessageRow, StoredHead } from './rows.ts'
-import type { Consumer } from './write/consumers.ts'
+import type { Consumer, Passed } from './write/consumers.ts'
 
 export type { LiveSession, SessionDeltaPart, SessionStream, TidiedDeltas, Watched }
 
@@ -133,8 +133,11 @@ export interface Store {
   newestRun(sessionId: string, upTo: number): Promise<number | null>
   /** Takes or extends the lease on the feed for a consumer; returns its place, or null while another process holds the lease. */
   holdFeed(consumer: Consumer, forMs: number): Promise<Key | null>
-  /** Records how far the consumer has come, and extends its lease. False: another process has taken the lease; nothing is recorded. */
-  passFeed(consumer: Consumer, place: Key, forMs: number): Promise<boolean>
+  /**
+   * Records how far the consumer has come, and extends its lease. False, and nothing is recorded: another process has taken the lease, or
+   * an operator has set the place.
+   */
+  passFeed(consumer: Consumer, passed: Passed, forMs: number): Promise<boolean>
   /** Ends the lease. */
   leaveFeed(consumer: Consumer): Promise<void>
   close(): Promise<void>

@@ -76,6 +76,14 @@ export function track(state: SessionState, messages: ReadonlyMap<string, Tracked
   return { state, messages: new Map(messages), calls: new Map() }
 }
 
+/** What is kept of a message: contents may be large, and are kept only where spans have them. */
+export function trackedMessage(
+  { content, traceparent }: EventOf<'message_received'>,
+  { contents }: Pick<ProjectOptions, 'contents'>,
+): TrackedMessage {
+  return { content: contents ? content : '', ...(traceparent !== undefined && { traceparent }) }
+}
+
 /** The messages of a state of which spans may say something: ids, and the `seq` of their events. */
 export function messagesOf({ inbox, current }: SessionState): { messageId: string; seq?: number }[] {
   return [...inbox, ...(current?.taken ?? [])]
@@ -99,8 +107,7 @@ function next(tracked: Tracked, event: Exclude<SessionEvent, { type: 'session_st
   const { state } = tracked
   const before = stepsIn(state)
   if (event.type === 'message_received') {
-    const { messageId, content, traceparent } = event
-    tracked.messages.set(messageId, { content, ...(traceparent !== undefined && { traceparent }) })
+    tracked.messages.set(event.messageId, trackedMessage(event, options))
   }
   // What was in progress is another session's.
   if (event.type === 'forked') Object.assign(tracked, track(state, tracked.messages), { open: undefined })

@@ -13,6 +13,12 @@ export interface Consumer {
   holder: string
 }
 
+/** A part of the feed, from one place to another. */
+export interface Passed {
+  from: Key
+  to: Key
+}
+
 /** See `Store.holdFeed`. A consumer that is new begins with the events that are stored from then on. */
 export async function holdFeed(database: Queryable, schema: Schema, { name, holder }: Consumer, forMs: number): Promise<Key | null> {
   const [row] = await database.query(
@@ -31,13 +37,13 @@ export async function passFeed(
   database: Queryable,
   schema: Schema,
   { name, holder }: Consumer,
-  place: Key,
+  passed: Passed,
   forMs: number,
 ): Promise<boolean> {
   const rows = await database.query(
-    `update ${schema.table('consumers')} set place = $3::jsonb, held_until = now() + make_interval(secs => $4::float8 / 1000), updated_at = now()
-     where name = $1 and holder = $2 returning name`,
-    [safeKey(name), safeKey(holder), JSON.stringify(place), forMs],
+    `update ${schema.table('consumers')} set place = $3::jsonb, held_until = now() + make_interval(secs => $5::float8 / 1000), updated_at = now()
+     where name = $1 and holder = $2 and place = $4::jsonb returning name`,
+    [safeKey(name), safeKey(holder), JSON.stringify(passed.to), JSON.stringify(passed.from), forMs],
   )
   return rows.length > 0
 }

@@ -22,7 +22,9 @@ function spansIn(events: readonly SessionEvent[]): Span[] {
 /** What an exporter reads of the past. */
 function pastOf(events: readonly SessionEvent[]): Past {
   return {
-    events: async (_, after, upTo) => events.filter(({ seq }) => seq > after && seq <= upTo),
+    async *events(_, after, upTo) {
+      yield* events.filter(({ seq }) => seq > after && seq <= upTo)
+    },
     newestRun: async (_, upTo) => events.findLast(({ type, seq }) => type === 'run_started' && seq <= upTo)?.seq,
     stateAt: async (_, upTo) => fold(undefined, copy(events.filter(({ seq }) => seq <= upTo))),
   }

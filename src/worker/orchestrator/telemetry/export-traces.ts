@@ -1,13 +1,14 @@
 // Exports the spans of all sessions: a consumer of the feed, active in one orchestrator of a deployment at a time.
 import type { Logger } from '../../../agent/tool.ts'
 import type { SessionEvent } from '../../../session/events.ts'
+import { StoreError } from '../../../store/errors.ts'
 import type { Store } from '../../../store/store.ts'
 import type { FeedItem, Key } from '../../../store/rows.ts'
 import { isSampled } from '../../../telemetry/sampling.ts'
 import type { Span } from '../../../telemetry/span.ts'
 import { type Past, type Tracking, trackSessions } from '../../../telemetry/tracking.ts'
 import type { TraceSettings } from '../../telemetry-settings.ts'
-import type { SpanSender } from './otlp-traces.ts'
+import { type SpanSender, UnsendableSpans } from './otlp-traces.ts'
 
 /** What the exporter needs. */
 export interface ExportNeeds {
@@ -20,35 +21,41 @@ export interface ExportNeeds {
 }
 
 const CONSUMER = 'traces'
-/** After the death of the holder, another orchestrator continues within this time and `LOOK_MS`. A request to a collector may take 10 s. */
+/** After the death of the holder, another orchestrator continues within this time and `LOOK_MS`. */
 const LEASE_MS = 15_000
+/** How often the lease is renewed while a slow collector is waited for. */
+const RENEW_MS = 5_000
 /** How often the holder looks without being woken, and another orchestrator whether the lease is free. */
 const LOOK_MS = 5_000
+/** Between two looks at least: sessions that are busy share a statement, and a request. */
+const PACE_MS = 500
 /** After a failure; doubled each time. */
 const RETRY_MS = { first: 1_000, last: 30_000 }
+/** What is new is exported before a worker ends, if that takes no longer. */
+const GOODBYE_MS = 2_000
 /** A request's size: collectors refuse those of some megabytes. */
 const BATCH = { spans: 512, bytes: 1_000_000 }
+/** How often a refused request of one page is divided, to leave out no more than what is refused. */
+const MOST_DIVISIONS = 32
 const EVENTS_PAGE = 1_000
 
 /** Starts; the returned function ends the export, and lets another orchestrator continue at once. */
 export function exportTraces({ store, sender, settings, logger, holder }: ExportNeeds): () => Promise<void> {
   const consumer = { name: CONSUMER, holder }
   const end = new AbortController()
-  let wake = (): void => undefined
+  const waits = wakeable()
+  let isClosing = false
   let isHeld = false
   let failures = 0
-  let tracking = trackSessions(pastIn(store), settings)
+  let tracking = newTracking()
   let endWatch: (() => void) | undefined
 
-  const pause = (ms: number): Promise<void> =>
-    new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms)
-      wake = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-      if (end.signal.aborted) wake()
-    })
+  function newTracking(): Tracking {
+    const onUnreadable = (session: string, err: unknown): void => {
+      logger.warn({ session, err }, 'no spans can be made of events of this session: they are left out')
+    }
+    return trackSessions(pastIn(store), { ...settings, onUnreadable })
+  }
 
   /** Takes the lease or renews it, and exports what is new. Returns whether more can be read at once. */
   async function step(): Promise<boolean> {
@@ -59,81 +66,167 @@ export function exportTraces({ store, sender, settings, logger, holder }: Export
     }
     if (!isHeld) {
       // Another process may have come further meanwhile.
-      tracking = trackSessions(pastIn(store), settings)
+      tracking = newTracking()
       logger.debug({ holder }, 'this worker exports the traces')
     }
     isHeld = true
     // Only the holder is woken by each flush.
-    endWatch ??= store.watch('*', () => wake())
+    endWatch ??= store.watch('*', waits.wake)
     const { items, next, more } = await store.lists.feed({}, place)
     if (!isFurther(next, place)) return false
-    const spans = await spansOf(
-      tracking,
-      items.map(({ item }) => item),
-    )
-    for (const batch of batchesOf(spans.filter(({ traceId }) => isSampled(traceId, settings.share)))) {
-      await deliver(batch)
-      if (end.signal.aborted) return false
-    }
-    isHeld = await store.passFeed(consumer, next, LEASE_MS)
+    const found = items.map(({ item }) => item)
+    const spans = await spansOf(tracking, found)
+    isHeld = await whileHeld((isLost) => deliver(spans, isLost))
+    isHeld &&= await store.passFeed(consumer, { from: place, to: next }, LEASE_MS)
     return isHeld && more
   }
 
-  /** Sends until the collector has accepted the spans, or refused them for good. */
-  async function deliver(spans: readonly Span[]): Promise<void> {
+  /** Keeps the lease during the work, which may take as long as a collector takes. Returns whether it was kept. */
+  async function whileHeld(work: (isLost: () => boolean) => Promise<void>): Promise<boolean> {
+    let isLost = false
+    const renew = setInterval(() => {
+      store.holdFeed(consumer, LEASE_MS).then(
+        (place) => (isLost ||= !place),
+        (err: unknown) => logger.debug({ err }, 'the lease on the feed could not be renewed'),
+      )
+    }, RENEW_MS)
     try {
-      await sender.send(spans)
-    } catch (err) {
-      if (!isRefusal(err)) throw err
-      logger.warn({ err, spans: spans.length }, 'the collector refused spans: they are left out')
+      await work(() => isLost || end.signal.aborted)
+      return !isLost && !end.signal.aborted
+    } finally {
+      clearInterval(renew)
     }
+  }
+
+  async function deliver(spans: readonly Span[], isLost: () => boolean): Promise<void> {
+    const batches = batchesOf(spans.filter(({ traceId }) => isSampled(traceId, settings.share)))
+    let divisions = 0
+    let refused: { spans: number; err: unknown } | undefined
+    for (let batch = batches.shift(); batch && !isLost(); batch = batches.shift()) {
+      try {
+        await sender.send(batch)
+      } catch (err) {
+        if (!isRefusal(err)) throw err
+        if (batch.length > 1 && divisions++ < MOST_DIVISIONS) {
+          const half = Math.ceil(batch.length / 2)
+          batches.unshift(batch.slice(0, half), batch.slice(half))
+        } else refused = { spans: (refused?.spans ?? 0) + batch.length, err }
+      }
+    }
+    if (refused) logger.warn(refused, 'the collector refused spans: they are left out')
   }
 
   async function run(): Promise<void> {
     while (!end.signal.aborted) {
+      waits.begin()
       let isMore = false
       try {
         isMore = await step()
         if (failures > 0) logger.info({}, 'traces are exported again')
         failures = 0
       } catch (err) {
+        if (isClosing) return
         // What was tracked is ahead of the place from which the export continues.
-        tracking = trackSessions(pastIn(store), settings)
+        tracking = newTracking()
         if (failures === 0) logger.warn({ err }, 'traces could not be exported: pawl retries, and leaves nothing out')
         failures += 1
-        await pause(Math.min(RETRY_MS.first * 2 ** (failures - 1), RETRY_MS.last))
+        await waits.atLeast(Math.min(RETRY_MS.first * 2 ** (failures - 1), RETRY_MS.last))
         continue
       }
-      if (!isMore && !end.signal.aborted) await pause(LOOK_MS)
+      if (isMore) continue
+      if (isClosing) return
+      await waits.atLeast(PACE_MS)
+      await waits.atMost(LOOK_MS)
     }
-    await store.leaveFeed(consumer).catch((err: unknown) => logger.debug({ err }, 'the lease on the feed expires by itself'))
   }
 
   const running = run()
   return async () => {
+    isClosing = true
+    waits.end()
+    await withinTime(running, GOODBYE_MS)
     end.abort()
-    wake()
     endWatch?.()
-    await running
-    await sender.close()
+    const left = store.leaveFeed(consumer).catch((err: unknown) => logger.debug({ err }, 'the lease on the feed expires by itself'))
+    await withinTime(Promise.all([left, sender.close().catch(() => undefined)]), GOODBYE_MS)
   }
+}
+
+/** Waits that end early. */
+interface Waits {
+  /** From now on, a wake counts for the next `atMost`. */
+  begin(): void
+  wake(): void
+  atLeast(ms: number): Promise<void>
+  atMost(ms: number): Promise<void>
+  /** All waits are over, and later ones end at once. */
+  end(): void
+}
+
+function wakeable(): Waits {
+  let isWoken = false
+  let hasEnded = false
+  let finish = (): void => undefined
+  let finishIfWoken = (): void => undefined
+  const wait = (ms: number, isOver: boolean, setWake: (end: () => void) => void): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms)
+      finish = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+      setWake(finish)
+      if (isOver || hasEnded) finish()
+    })
+  return {
+    begin() {
+      isWoken = false
+    },
+    wake() {
+      isWoken = true
+      finishIfWoken()
+    },
+    atLeast: (ms) => wait(ms, false, () => (finishIfWoken = () => undefined)),
+    atMost: (ms) => wait(ms, isWoken, (early) => (finishIfWoken = early)),
+    end() {
+      hasEnded = true
+      finish()
+    },
+  }
+}
+
+async function withinTime(work: Promise<unknown>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  await Promise.race([
+    work,
+    new Promise((resolve) => {
+      timer = setTimeout(resolve, ms)
+    }),
+  ])
+  clearTimeout(timer)
 }
 
 function pastIn({ events, stateAt, newestRun }: ExportNeeds['store']): Past {
   return {
-    async events(sessionId, after, upTo) {
-      const found: SessionEvent[] = []
+    async *events(sessionId, after, upTo) {
       while (after < upTo) {
         const page = await events(sessionId, { after, limit: Math.min(EVENTS_PAGE, upTo - after) })
         const last = page.at(-1)
-        if (!last) return found
-        found.push(...page)
+        if (!last) return
+        yield* page
         after = last.seq
       }
-      return found
     },
     newestRun: async (sessionId, upTo) => (await newestRun(sessionId, upTo)) ?? undefined,
-    stateAt: async (sessionId, seq) => (seq > 0 ? ((await stateAt(sessionId, seq)) ?? undefined) : undefined),
+    async stateAt(sessionId, seq) {
+      if (seq <= 0) return undefined
+      try {
+        return (await stateAt(sessionId, seq)) ?? undefined
+      } catch (error) {
+        if (error instanceof StoreError) throw error
+        return undefined
+      }
+    },
   }
 }
 
@@ -178,8 +271,9 @@ function isFurther(next: Key, place: Key): boolean {
 const TIMEOUT = 408
 const TOO_MANY = 429
 
-/** Whether the collector will refuse the same request again. Wrong credentials and addresses can be put right. */
+/** Whether the same request will be refused again. Wrong credentials and addresses can be put right. */
 function isRefusal(error: unknown): boolean {
+  if (error instanceof UnsendableSpans) return true
   const { code } = error as { code?: unknown }
   const mayBeFixed = [401, 403, 404, TIMEOUT, TOO_MANY]
   return typeof code === 'number' && code >= 400 && code < 500 && !mayBeFixed.includes(code)

@@ -6,9 +6,12 @@ import type { TelemetrySettings } from '../../telemetry-settings.ts'
 import { loaded } from './packages.ts'
 import { resourceFrom } from './resource.ts'
 
+/** The exporter cannot encode the spans. */
+export class UnsendableSpans extends Error {}
+
 /** Sends spans to a collector. */
 export interface SpanSender {
-  /** Resolves when the collector has accepted them. @throws the exporter's error; its `code` is the collector's HTTP status. */
+  /** Resolves when the collector has accepted them. @throws UnsendableSpans, or the exporter's error; its `code` is the collector's HTTP status. */
   send(spans: readonly Span[]): Promise<void>
   close(): Promise<void>
 }
@@ -27,10 +30,16 @@ export async function otlpSpans({ resource, traces }: TelemetrySettings & { trac
   return {
     send: (spans) =>
       new Promise((resolve, reject) => {
-        exporter.export(
-          spans.map((span) => ({ ...readable(span), ...origin })),
-          ({ code, error }) => (code === 0 ? resolve() : reject(error ?? new Error('The spans could not be exported.'))),
-        )
+        const done = ({ code, error }: { code: number; error?: Error }): void =>
+          code === 0 ? resolve() : reject(error ?? new Error('The spans could not be exported.'))
+        try {
+          exporter.export(
+            spans.map((span) => ({ ...readable(span), ...origin })),
+            done,
+          )
+        } catch (cause) {
+          reject(new UnsendableSpans('Spans could not be encoded.', { cause }))
+        }
       }),
     close: () => exporter.shutdown(),
   }
@@ -73,5 +82,8 @@ const contextOf = ({ traceId, spanId }: SpanRef): { traceId: string; spanId: str
   traceFlags: SAMPLED,
 })
 
-/** Seconds and nanoseconds. */
-const timeOf = (ms: number): [number, number] => [Math.floor(ms / 1_000), (ms % 1_000) * 1_000_000]
+/** Seconds and nanoseconds. What history says of the time may be anything. */
+function timeOf(given: number): [number, number] {
+  const ms = Number.isSafeInteger(given) && given >= 0 ? given : 0
+  return [Math.floor(ms / 1_000), (ms % 1_000) * 1_000_000]
+}
