@@ -13,7 +13,7 @@ import { cutText } from '../session/texts.ts'
 import { failedAttempt } from './attempt.ts'
 import { checkResponse, modelName } from './check-response.ts'
 import { type BudgetedCall, type CallBudget, NotAfforded, reserveFor } from './call-budget.ts'
-import type { AttemptSoFar, ModelAnswer } from './contract.ts'
+import type { AttemptSoFar, ModelAnswer, TimedRequest } from './contract.ts'
 import { AttemptLost } from './errors.ts'
 import { gateOf, noteRefusal, type RateGate, waitAtGate } from './rate-gate.ts'
 import { readableBy, thoughtBy } from './thinking.ts'
@@ -59,12 +59,14 @@ export interface Asking {
   budget: CallBudget | undefined
   /** Takes the pieces of the answer. Default: they are dropped. */
   onDelta?(piece: ModelDelta): void
+  /** Takes how long the request took. */
+  onEnd(request: TimedRequest): void
 }
 
 /** The checked answer of the model whose turn it is. @throws an error for `afterFailure`. */
 export async function askModel(
   agent: AsksModel,
-  { request, attempt, ctx, signal, gates, check, budget, onDelta }: Asking,
+  { request, attempt, ctx, signal, gates, check, budget, onDelta, onEnd }: Asking,
 ): Promise<ModelAnswer> {
   let name: string | undefined
   let gate: string | undefined
@@ -83,14 +85,18 @@ export async function askModel(
     call = budget && (await unlessAborted(signal, reserveFor(model, readable, budget)))
     signal.throwIfAborted()
     call?.sent()
+    const watch = stopwatch(name, signal, onEnd)
     const heard = (piece: ModelDelta): void => {
       // Pieces come from any Model: what is none, or comes too late, is of no matter.
       const sound = soundDelta(piece)
       if (!sound || response || signal.aborted) return
+      watch.first()
       call?.onDelta(sound)
       onDelta?.(sound)
     }
-    response = await unlessAborted(signal, model.generate(call?.request ?? readable, { signal, attempt: attempt.number, onDelta: heard }))
+    const generate = (): Promise<ModelResponse> =>
+      model.generate(call?.request ?? readable, { signal, attempt: attempt.number, onDelta: heard })
+    response = await watch.time(() => unlessAborted(signal, generate()))
     const { notes, content, ...answered } = checkResponse(response, model)
     for (const note of notes) ctx.log.warn({ agent: agent.name }, note)
     return { ...answered, ...call?.recorded(answered, response), content: thoughtBy(provider, content) }
@@ -98,6 +104,29 @@ export async function askModel(
     if (isOfNoModel(error) || (error instanceof AttemptLost && !call)) throw error
     if (gate !== undefined) noteRefusal(gates, gate, agent.retry, error)
     throw new ModelFailed(error, name, call?.lost(error, response))
+  }
+}
+
+/** Times a request. */
+function stopwatch(model: string, signal: AbortSignal, onEnd: Asking['onEnd']) {
+  const begunAt = performance.now()
+  let firstMs: number | undefined
+  const end = (error?: string): void => onEnd({ model, ms: performance.now() - begunAt, ...defined({ firstMs, error }) })
+  return {
+    first(): void {
+      firstMs ??= performance.now() - begunAt
+    },
+    async time<T>(request: () => Promise<T>): Promise<T> {
+      try {
+        const answer = await request()
+        end()
+        return answer
+      } catch (error) {
+        const { class: type, code = type } = failedAttempt(0, error, { retryable: false })
+        end(signal.aborted ? 'interrupted' : code)
+        throw error
+      }
+    },
   }
 }
 

@@ -119,6 +119,7 @@ async function newAnswer(agent: Agent, view: SessionView, { job, ctx, signal, ga
       check: size.check,
       budget: budget && continuing(budget, view, request, prompt),
       onDelta: (piece) => job.link.delta(piece),
+      onEnd: (timed) => job.link.asked(timed),
     }),
   )
   const answer = { ...asked, promptDigest: prompt.digest, ...(hooks.length > 0 && { hooks }) }

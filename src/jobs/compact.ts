@@ -178,6 +178,7 @@ async function summaryOf(
       job.attempt.failed.flatMap(({ spent }) => spent ?? []),
       job.link,
     ),
+    onEnd: (timed) => job.link.asked(timed),
     check(model) {
       const room = roomIn(windowOf(model) ?? tooLarge.window)
       end = pieceEnd(transcript, to, room)

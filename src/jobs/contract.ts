@@ -75,6 +75,16 @@ export type Outcome =
   | { kind: 'again'; type: string; message: string; afterMs: number; failed?: FailedAttempt }
   | { kind: 'threw'; type: string; message: string; stack?: string }
 
+/** A request to a model that has ended. */
+export interface TimedRequest {
+  model: string
+  ms: number
+  /** Until the first piece of a streamed answer. */
+  firstMs?: number
+  /** The code or the class of the error that it ended with. */
+  error?: string
+}
+
 /** A job's connection to its orchestrator. */
 export interface JobLink {
   /** Aborts when the attempt must stop, or is no longer the current one. */
@@ -87,6 +97,8 @@ export interface JobLink {
   reserve(reservation: Reservation): Promise<void>
   /** Reports how many tokens of the answer have come so far: what the call has cost if this executor dies. */
   streamed(tokens: number): void
+  /** Reports how long a request to a model took: measured, and otherwise of no matter. */
+  asked(request: TimedRequest): void
   /** Tells watchers of a piece of a model call's answer. */
   delta(piece: ModelDelta): void
   /** Hands over the model's complete answer: if this executor dies, the next one need not request it again. */

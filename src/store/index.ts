@@ -17,6 +17,7 @@ import type { WatchWhen } from './postgres/outages.ts'
 import { lastCallEnd, liveReader } from './read/deltas.ts'
 import { saveDeltas, sweepDeltas, tidyDeltas } from './write/deltas.ts'
 import { locateMessage, readEntries, readEvents, readHead, readMessages } from './read/reader.ts'
+import { readCensus } from './read/census.ts'
 import { readNewestRun, readStateAt } from './read/past.ts'
 import { readSnapshot } from './read/slice-snapshots.ts'
 import { lastExecution, readStoredState, resume } from './read/resume.ts'
@@ -26,6 +27,7 @@ import { safeKey } from './postgres/sanitise.ts'
 import { upkeepOf } from './maintenance/upkeep.ts'
 import { saveSnapshots } from './write/slice-snapshots.ts'
 import { holdFeed, leaveFeed, passFeed } from './write/consumers.ts'
+import type { WriteNeeds } from './write/apply.ts'
 import { flush } from './write/writer.ts'
 
 export { StoreError } from './errors.ts'
@@ -93,7 +95,7 @@ export function openStore(options: StoreOptions): Store {
   let names: Promise<string[]> | undefined
   /** With `off`, the migration files may not exist. */
   const known = async (): Promise<string[] | undefined> => (mode === 'off' ? undefined : (names ??= migrationNames()))
-  const writing = { database, schema, kept: keptStates(), notifier, known, logger }
+  const writing: WriteNeeds = { database, schema, kept: keptStates(), notifier, known, logger }
 
   async function prepared<T>(work: () => Promise<T>): Promise<T> {
     await ready.reached()
@@ -143,6 +145,10 @@ export function openStore(options: StoreOptions): Store {
     },
     shutGates: () => reading(() => shutGates(database, schema)),
     watchGates: (wake) => stops.listener.watch(GATES, wake),
+    watchStored(onStored) {
+      writing.onStored = onStored
+    },
+    census: () => reading(() => readCensus(database, schema)),
     stateAt: (sessionId, seq) => reading(() => readStateAt(database, schema, sessionId, seq)),
     newestRun: (sessionId, upTo) => reading(() => readNewestRun(database, schema, sessionId, upTo)),
     holdFeed: (consumer, forMs) => prepared(() => holdFeed(database, schema, consumer, forMs)),

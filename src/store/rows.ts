@@ -585,3 +585,10 @@ export interface UsageFilter extends Span {
   /** Of sessions whose id begins so. */
   idPrefix?: string
 }
+
+/** Events of a session that a transaction has written. */
+export interface StoredEvents {
+  sessionId: string
+  agent: string
+  events: readonly SessionEvent[]
+}

@@ -11,7 +11,8 @@ import type { SessionDeltaPart, SessionStream, TidiedDeltas } from './write/delt
 import type { Lists } from './read/lists/index.ts'
 import type { Watched } from './postgres/listener.ts'
 import type { Upkeep } from './maintenance/upkeep.ts'
-import type { Key, MessageRow, StoredHead } from './rows.ts'
+import type { Key, MessageRow, StoredEvents, StoredHead } from './rows.ts'
+import type { Census } from './read/census.ts'
 import type { Consumer, Passed } from './write/consumers.ts'
 
 export type { LiveSession, SessionDeltaPart, SessionStream, TidiedDeltas, Watched }
@@ -127,6 +128,10 @@ export interface Store {
   /** Calls back when a worker has shut a gate, or may have. */
   watchGates(wake: () => void): () => void
 
+  /** Tells of the events that this store has written, each once over all processes that write. One listener. */
+  watchStored(onStored: (stored: StoredEvents) => void): void
+  /** Counts what is open and what waits, in all sessions. */
+  census(): Promise<Census>
   /** The state after an event, without the accepted message ids; null: it can no longer be read. */
   stateAt(sessionId: string, seq: number): Promise<SessionState | null>
   /** `seq` of the newest `run_started` up to an event. */

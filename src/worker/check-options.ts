@@ -23,7 +23,13 @@ const REDACT = where<readonly string[]>(
 ).optional()
 
 const TELEMETRY = z
-  .union([z.literal(false), options({ contents: where<boolean>((value) => typeof value === 'boolean', 'true or false').optional() })])
+  .union([
+    z.literal(false),
+    options({
+      contents: where<boolean>((value) => typeof value === 'boolean', 'true or false').optional(),
+      prometheus: options({ port: integer(1, 65_535).optional(), host: text('an address of this machine').optional() }).optional(),
+    }),
+  ])
   .optional()
 
 const SUPERVISE = options({

@@ -7,8 +7,16 @@ import type { TemporalAddress } from '../connect/temporal.ts'
 import type { Duration } from '../session/duration.ts'
 import type { WorkerDefinition } from './definition.ts'
 
-/** What of OpenTelemetry is on. Endpoints, headers, sampling and names are set by its variables (`OTEL_…`). */
+/**
+ * What of OpenTelemetry is on: without `prometheus`, traces and metrics by OTLP. Endpoints, headers, sampling and names are set by its
+ * variables (`OTEL_…`).
+ */
 export interface TelemetryOptions {
+  /**
+   * Serves metrics to Prometheus at `http://<host>:<port>/metrics`, from each orchestrator. Export by OTLP is then left to the variables.
+   * Default of `port`: `OTEL_EXPORTER_PROMETHEUS_PORT` or 9464; of `host`: `OTEL_EXPORTER_PROMETHEUS_HOST` or 127.0.0.1.
+   */
+  prometheus?: { port?: number; host?: string }
   /**
    * Whether spans have what users, models and tools said. Default: `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`, and otherwise
    * false.
@@ -41,8 +49,8 @@ export interface CreateWorkerOptions extends WorkerDefinition {
   /** Log lines. Default: on stderr from level `PAWL_LOG_LEVEL` or `info` on, readable on a terminal, otherwise as pino's JSON. */
   logger?: Logger
   /**
-   * Traces by OpenTelemetry; `false`: none, whatever the variables say. Default: they are exported if a variable names an exporter or an
-   * endpoint (`OTEL_TRACES_EXPORTER`, `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`).
+   * Traces and metrics by OpenTelemetry; `false`: none, whatever the variables say. Default: they are exported if a variable names an
+   * exporter or an endpoint (`OTEL_TRACES_EXPORTER`, `OTEL_METRICS_EXPORTER`, `OTEL_EXPORTER_OTLP_ENDPOINT`, …).
    */
   telemetry?: TelemetryOptions | false
   /** Names whose values are left out of log lines, besides the usual ones (`password`, `token`, …): `['email', 'customer.phone']`. */

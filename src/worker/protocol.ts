@@ -1,6 +1,6 @@
 // The messages between an orchestrator and its executors over a local socket, between both and their parent, and of a preflight. Types only.
 import type { CrossingError } from './errors.ts'
-import type { EventsAlong, JobOrder, ModelAnswer, Outcome } from '../jobs/contract.ts'
+import type { EventsAlong, JobOrder, ModelAnswer, Outcome, TimedRequest } from '../jobs/contract.ts'
 import type { ReadTarget } from '../jobs/session-views.ts'
 import type { SliceSnapshot } from '../session/slices.ts'
 import type { BlobRef, LogEntry, Resolution, Watermark } from '../session/events.ts'
@@ -50,6 +50,8 @@ export type FromExecutor =
   | { type: 'progress'; job: string; value: Json }
   /** So many tokens of the model's answer have come, of a call under a budget. */
   | { type: 'streamed'; job: string; tokens: number }
+  /** A request to a model has ended. */
+  | { type: 'asked'; job: string; timed: TimedRequest }
   /** What models have said since their last parts. */
   | { type: 'deltas'; parts: { job: string; part: AnswerPart }[] }
   /** The model's answer is complete; its calls are being resolved. */

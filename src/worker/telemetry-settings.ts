@@ -1,10 +1,12 @@
 // What of telemetry is on: from the option of a worker and the variables of OpenTelemetry. Plain data, which every process of a worker gets.
 import { InvalidOption } from '../options/errors.ts'
+import { defined } from '../session/defined.ts'
 import type { TelemetryOptions } from './options.ts'
 
 /** What is on; undefined members are off. */
 export interface TelemetrySettings {
   traces?: TraceSettings
+  metrics?: MetricSettings
   /** What all signals say of where they come from. */
   resource: Record<string, string>
 }
@@ -16,6 +18,17 @@ export interface TraceSettings {
   contents: boolean
   /** Which share of the traces is exported: 0 to 1. */
   share: number
+  /** Nothing but an endpoint for all signals has turned them on. */
+  isImplied?: true
+}
+
+/** How metrics are exported: at least in one way. */
+export interface MetricSettings {
+  otlp?: { protocol: Protocol; everyMs: number; timeoutMs: number }
+  /** Where Prometheus finds them. */
+  prometheus?: { host: string; port: number }
+  /** As for traces. */
+  isImplied?: true
 }
 
 /** How signals travel. */
@@ -33,31 +46,80 @@ export function telemetrySettings(
 ): TelemetrySettings | undefined {
   if (option === false || isTrue(env.OTEL_SDK_DISABLED)) return undefined
   const traces = tracesOf(option, env)
-  return traces && { traces, resource: resourceOf(env) }
+  const metrics = metricsOf(option, env)
+  return traces || metrics ? { ...defined({ traces, metrics }), resource: resourceOf(env) } : undefined
 }
 
 function tracesOf(option: TelemetryOptions | undefined, env: Environment): TraceSettings | undefined {
-  const exporter = exporterIn(env, 'TRACES', ['otlp', 'none'])
-  const isOn = exporter === 'otlp' || (exporter === undefined && (option !== undefined || hasEndpoint(env, 'TRACES')))
-  if (!isOn) return undefined
+  const exporters = exportersIn(env, 'TRACES', ['otlp'])
+  const by = otlpBy(option, env, 'TRACES', exporters)
+  if (!by) return undefined
   const share = shareOf(env)
   const contents = option?.contents ?? isTrue(env.OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT)
-  return { protocol: protocolOf(env, 'TRACES'), contents, share }
+  return { protocol: protocolOf(env, 'TRACES'), contents, share, ...by }
 }
 
-type Signal = 'TRACES'
+function metricsOf(option: TelemetryOptions | undefined, env: Environment): MetricSettings | undefined {
+  const exporters = exportersIn(env, 'METRICS', ['otlp', 'prometheus'])
+  const by = otlpBy(option, env, 'METRICS', exporters)
+  const isServed = option?.prometheus !== undefined || exporters?.has('prometheus')
+  if (!by && !isServed) return undefined
+  const everyMs = numberIn(env, 'OTEL_METRIC_EXPORT_INTERVAL', { min: 1, otherwise: 60_000 })
+  const timeoutMs = Math.min(everyMs, numberIn(env, 'OTEL_METRIC_EXPORT_TIMEOUT', { min: 1, otherwise: 30_000 }))
+  return {
+    ...(by && { otlp: { protocol: protocolOf(env, 'METRICS'), everyMs, timeoutMs } }),
+    ...(isServed && { prometheus: prometheusAt(option, env) }),
+    // A worker that is to serve metrics must be able to.
+    ...(!isServed && by),
+  }
+}
 
-function exporterIn<E extends string>(env: Environment, signal: Signal, known: readonly E[]): E | undefined {
+/** The port that Prometheus's list of ports has for OpenTelemetry. */
+const PROMETHEUS_PORT = 9_464
+
+function prometheusAt(option: TelemetryOptions | undefined, env: Environment): { host: string; port: number } {
+  const { host = textOf(env.OTEL_EXPORTER_PROMETHEUS_HOST) ?? '127.0.0.1', port } = option?.prometheus ?? {}
+  return { host, port: port ?? numberIn(env, 'OTEL_EXPORTER_PROMETHEUS_PORT', { min: 1, max: 65_535, otherwise: PROMETHEUS_PORT }) }
+}
+
+type Signal = 'TRACES' | 'METRICS'
+
+/** Whether the signal is exported by OTLP, and whether only a variable for all signals says so. */
+function otlpBy(
+  option: TelemetryOptions | undefined,
+  env: Environment,
+  signal: Signal,
+  exporters: ReadonlySet<string> | undefined,
+): { isImplied?: true } | undefined {
+  if (exporters) return exporters.has('otlp') ? {} : undefined
+  const isAsked = (option !== undefined && option.prometheus === undefined) || option?.contents !== undefined
+  if (isAsked || textOf(env[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`]) !== undefined) return {}
+  return textOf(env.OTEL_EXPORTER_OTLP_ENDPOINT) === undefined ? undefined : { isImplied: true }
+}
+
+/** The exporters of the signal; undefined: the variable is not set. */
+function exportersIn(env: Environment, signal: Signal, known: readonly string[]): ReadonlySet<string> | undefined {
   const name = `OTEL_${signal}_EXPORTER`
   const given = textOf(env[name])
   if (given === undefined) return undefined
-  const exporter = known.find((one) => one === given)
-  if (exporter) return exporter
-  throw new InvalidOption(`${name} is ${JSON.stringify(given)}: set one of ${known.join(', ')}.`)
+  const exporters = new Set(given.split(',').map((one) => one.trim()))
+  for (const exporter of exporters) {
+    if (exporter === 'none' || known.includes(exporter)) continue
+    throw new InvalidOption(`${name} is ${JSON.stringify(given)}: set one of ${[...known, 'none'].join(', ')}.`)
+  }
+  return exporters.has('none') ? new Set() : exporters
 }
 
-function hasEndpoint(env: Environment, signal: Signal): boolean {
-  return (textOf(env.OTEL_EXPORTER_OTLP_ENDPOINT) ?? textOf(env[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`])) !== undefined
+function numberIn(
+  env: Environment,
+  name: string,
+  { min, max = 2 ** 31 - 1, otherwise }: { min: number; max?: number; otherwise: number },
+): number {
+  const given = textOf(env[name])
+  if (given === undefined) return otherwise
+  const value = Number(given)
+  if (Number.isInteger(value) && value >= min && value <= max) return value
+  throw new InvalidOption(`${name} is ${JSON.stringify(given)}: set a whole number from ${min} to ${max}.`)
 }
 
 const PROTOCOLS: readonly Protocol[] = ['http/protobuf', 'http/json']

@@ -16,7 +16,7 @@ import type { Notifier } from '../postgres/notifier.ts'
 import { recalledEvents } from './recalled.ts'
 import type { Schema } from '../postgres/schema.ts'
 import { writeSegment } from './segment.ts'
-import type { StoredHead } from '../rows.ts'
+import type { StoredEvents, StoredHead } from '../rows.ts'
 import type { FlushOptions } from '../store.ts'
 import { STRAY_EVENTS } from './tables.ts'
 import { safeKey } from '../postgres/sanitise.ts'
@@ -33,6 +33,8 @@ export interface WriteNeeds {
   /** Names of the migrations that this release has; undefined: do not check. */
   known(): Promise<readonly string[] | undefined>
   logger: Logger | undefined
+  /** Told of the events that this store has written, each once over all processes; inherited ones are left out. */
+  onStored?: ((stored: StoredEvents) => void) | undefined
 }
 
 /** A flush, or a part of it. */
@@ -65,6 +67,8 @@ export interface Applied extends Flushed {
   failures: readonly CheckpointFailure[]
   /** The written events. */
   entries: readonly ParsedEntry[]
+  /** Of the session; absent if nothing was written. */
+  agent?: string
 }
 
 /** Locks the session and applies the entries, or sets them aside. */
@@ -219,7 +223,7 @@ async function append(
     if (guarded) await underSavepoint(tx, leave)
     else await leave()
   }
-  return { head: last, strays: [], folding, failures: all, entries }
+  return { head: last, strays: [], folding, failures: all, entries, agent: session.agent }
 }
 
 /** The stored answer whose turn these events reopen, if they do: it is the newest one. */

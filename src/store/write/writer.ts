@@ -77,6 +77,10 @@ async function transact(needs: WriteNeeds, flush: Flush, manner: Manner): Promis
   applied.folding?.keep(applied.head.digest)
   if (applied.entries.length > 0) needs.notifier.ring(flush.key, !applied.entries.every(({ event }) => STEPS.has(event.type)))
   warnOf(needs.logger, flush.sessionId, applied)
+  const { agent, entries } = applied
+  if (agent !== undefined && flush.options.inherited === undefined) {
+    needs.onStored?.({ sessionId: flush.sessionId, agent, events: entries.map(({ event }) => event) })
+  }
   return applied
 }
 

@@ -181,6 +181,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess, spans 
         delete one.streamed
         await confirmed(() => line.ask({ ask: 'reserve', job, reservation }), one.stop.signal)
       },
+      asked: (timed) => line.post({ type: 'asked', job, timed }),
       streamed: reportStreamed(job, one),
       delta(piece) {
         one.said ??= streamOf(job)

@@ -32,7 +32,7 @@ import { requestsOver } from './requests.ts'
 import type { SdkRuntime } from './sdk-runtime.ts'
 import { snapshotsInto } from './slice-snapshots.ts'
 import { type Appended, startSessionLog } from './session-log.ts'
-import { startTelemetry } from './telemetry/index.ts'
+import { prepareTelemetry } from './telemetry/index.ts'
 import { probeOf } from './temporal-outages.ts'
 
 /** How long the sessions of a dead process wait for another one if their stickiness is not reset. */
@@ -85,6 +85,9 @@ export interface Orchestrator {
 /** Creates an orchestrator. */
 export async function createOrchestrator(parts: OrchestratorParts): Promise<Orchestrator> {
   const { store, logger, sdk, connection, namespace, interceptors, tuner } = parts
+  const worker = `${hostname()}:${process.pid}`
+  // Before anything that must be ended: a package may be missing.
+  const telemetry = await prepareTelemetry({ settings: parts.telemetry, store, logger, worker })
   const { workflowBundle, dataConverter, buildId } = await workflowCode(parts)
   const client = new Client({ connection, namespace, dataConverter })
   const log = memoryLog()
@@ -103,7 +106,6 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     store.tellOfStop(sessionId)
   }
   const { kill, onDrained, onReady, onJob, onDeath } = parts
-  const worker = `${hostname()}:${process.pid}`
   const gates = keepGates({ store, executors: () => pool.executors(), logger, worker })
   const deltas = deltaWriter(store, logger)
   const pool = startPool({
@@ -113,6 +115,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     onRefused: (key, forMs) => gates.refused(key, forMs),
     onSnapshots: (sessionId, some) => snapshots.arrived(sessionId, some),
     logger,
+    ...(telemetry.jobs && { measured: telemetry.jobs }),
     ...(kill && { kill }),
     ...(onDrained && { onDrained }),
     onReady(executor) {
@@ -164,7 +167,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     activities: { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept },
     maxConcurrentActivityTaskPolls: OWN_POLLS,
   })
-  const endTelemetry = await startTelemetry({ settings: parts.telemetry, store, logger, worker })
+  const endTelemetry = telemetry.start(pool)
   const answerFor = adoptionBy(client, logger)
   const adopted = new Set<string>()
   const endWatch = sdk.watch({ address: parts.address ?? 'an address of your own', probe: probeOf(connection) })

@@ -9,6 +9,7 @@ import type { FromExecutor, Holding, KillReason, ToExecutor } from '../protocol.
 import { type Assignment, type AssignmentEnd, causeOfDeath, type Executor, heardOf, newExecutor, takesJobs, viewKey } from './executors.ts'
 import type { DeltaWriter } from './delta-writer.ts'
 import type { EventsFor } from './events-along.ts'
+import type { MeasuredJobs } from './telemetry/measure-jobs.ts'
 import { startQuarantine } from './quarantine.ts'
 import type { AnswerRequest } from './requests.ts'
 
@@ -35,6 +36,8 @@ export interface PoolNeeds {
   /** An executor that must end no longer holds any job. */
   onDrained?(executor: number): void
   onReady?(executor: Executor): void
+  /** What is measured of jobs. */
+  measured?: MeasuredJobs
   /** A job of the executor begins, or the executor died with these jobs. */
   onJob?(order: JobOrder, executor: Executor): void
   onDeath?(executor: Executor, held: readonly JobOrder[]): void
@@ -128,8 +131,12 @@ export function startPool(needs: PoolNeeds): Pool {
       held.map(({ order }) => order),
     )
     for (const { id } of held) needs.deltas?.ended(id)
-    for (const one of held)
-      one.settle({ end: 'died', isAccepted: one.isAccepted, cause: causeOfDeath(executor, one), worker: executor.worker })
+    needs.measured?.died(executor, held)
+    for (const one of held) {
+      const how = { end: 'died', isAccepted: one.isAccepted, cause: causeOfDeath(executor, one), worker: executor.worker } as const
+      needs.measured?.ended(one, how)
+      one.settle(how)
+    }
   }
 
   function receive(executor: Executor, message: Exclude<FromExecutor, { type: 'hello' }>): void {
@@ -146,6 +153,7 @@ export function startPool(needs: PoolNeeds): Pool {
     switch (message.type) {
       case 'accepted':
         assignment.isAccepted = true
+        needs.measured?.accepted(assignment.order)
         return
       case 'entered':
         assignment.entered ??= { at: Date.now(), timeoutMs: message.timeoutMs }
@@ -155,6 +163,8 @@ export function startPool(needs: PoolNeeds): Pool {
         assignment.lease.progress(message.value)
         assignment.listener.progress?.(message.value)
         return
+      case 'asked':
+        return needs.measured?.asked(assignment.order, message.timed)
       case 'streamed':
         assignment.streamed = message.tokens
         return
@@ -176,6 +186,7 @@ export function startPool(needs: PoolNeeds): Pool {
   function end(executor: Executor, assignment: Assignment, how: AssignmentEnd): void {
     if (!executor.assignments.delete(assignment.id)) return
     needs.deltas?.ended(assignment.id)
+    needs.measured?.ended(assignment, how)
     assignment.settle(how)
     quarantine.ended(assignment.order, how.end === 'done')
     finishDraining(executor)

@@ -11,18 +11,54 @@ describe('telemetry', () => {
     expect(telemetrySettings(undefined, { OTEL_SERVICE_NAME: 'desk', OTEL_EXPORTER_OTLP_ENDPOINT: ' ' })).toBeUndefined()
   })
 
-  it('is on with an endpoint, an exporter, or the option', () => {
-    const on = { traces: { protocol: 'http/protobuf', contents: false, share: 1 }, resource: { 'service.name': 'pawl' } }
-    expect(telemetrySettings(undefined, ENDPOINT)).toEqual(on)
-    expect(telemetrySettings(undefined, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector:4318/v1/traces' })).toEqual(on)
-    expect(telemetrySettings(undefined, { OTEL_TRACES_EXPORTER: 'otlp' })).toEqual(on)
-    expect(telemetrySettings({}, {})).toEqual(on)
+  const traces = { protocol: 'http/protobuf', contents: false, share: 1 }
+  const otlp = { protocol: 'http/protobuf', everyMs: 60_000, timeoutMs: 30_000 }
+  const resource = { 'service.name': 'pawl' }
+
+  it('is on with an exporter, the endpoint of a signal, or the option', () => {
+    expect(telemetrySettings(undefined, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector:4318/v1/traces' })).toEqual({
+      traces,
+      resource,
+    })
+    expect(telemetrySettings(undefined, { OTEL_TRACES_EXPORTER: 'otlp' })).toEqual({ traces, resource })
+    expect(telemetrySettings(undefined, { OTEL_METRICS_EXPORTER: 'otlp' })).toEqual({ metrics: { otlp }, resource })
+    expect(telemetrySettings({}, {})).toEqual({ traces, metrics: { otlp }, resource })
+  })
+
+  it('is on with an endpoint for all signals, each if its packages are there', () => {
+    const isImplied = true
+    expect(telemetrySettings(undefined, ENDPOINT)).toEqual({ traces: { ...traces, isImplied }, metrics: { otlp, isImplied }, resource })
+  })
+
+  it('serves metrics to Prometheus at the port that the option or the variables name, to this machine unless told otherwise', () => {
+    const byVariable = { OTEL_METRICS_EXPORTER: 'prometheus, otlp', OTEL_EXPORTER_PROMETHEUS_PORT: '9999' }
+    expect(telemetrySettings(undefined, byVariable)?.metrics).toEqual({ otlp, prometheus: { host: '127.0.0.1', port: 9_999 } })
+    expect(telemetrySettings({ prometheus: {} }, {})).toEqual({ metrics: { prometheus: { host: '127.0.0.1', port: 9_464 } }, resource })
+    expect(telemetrySettings({ prometheus: { port: 1_234, host: '0.0.0.0' } }, { OTEL_EXPORTER_PROMETHEUS_PORT: '9999' })?.metrics).toEqual(
+      {
+        prometheus: { host: '0.0.0.0', port: 1_234 },
+      },
+    )
+  })
+
+  it('exports metrics as often as the variable says', () => {
+    const env = { OTEL_METRIC_EXPORT_INTERVAL: '5000' }
+    expect(telemetrySettings({}, env)?.metrics?.otlp).toEqual({ ...otlp, everyMs: 5_000, timeoutMs: 5_000 })
+  })
+
+  it.each([
+    ['OTEL_METRICS_EXPORTER', 'console', 'otlp, prometheus, none'],
+    ['OTEL_METRIC_EXPORT_INTERVAL', '1s', 'a whole number'],
+    ['OTEL_EXPORTER_PROMETHEUS_PORT', '70000', '65535'],
+  ])('refuses %s=%s', (name, value, says) => {
+    expect(() => telemetrySettings({ prometheus: {} }, { [name]: value })).toThrowError(new RegExp(`${name}.*${says}`))
   })
 
   it('is off where that is said, whatever else is set', () => {
     expect(telemetrySettings(false, ENDPOINT)).toBeUndefined()
     expect(telemetrySettings({}, { ...ENDPOINT, OTEL_SDK_DISABLED: 'true' })).toBeUndefined()
-    expect(telemetrySettings({}, { ...ENDPOINT, OTEL_TRACES_EXPORTER: 'none' })).toBeUndefined()
+    expect(telemetrySettings({}, { ...ENDPOINT, OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none' })).toBeUndefined()
+    expect(telemetrySettings({}, { ...ENDPOINT, OTEL_TRACES_EXPORTER: 'none' })?.traces).toBeUndefined()
   })
 
   it('has the attributes of the resource, and of those no other service name than OTEL_SERVICE_NAME', () => {

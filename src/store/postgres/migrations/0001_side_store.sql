@@ -106,6 +106,7 @@ create table {schema}.messages (
 );
 
 create index messages_by_id on {schema}.messages (session_id, message_id);
+create index messages_waiting on {schema}.messages (at) where kind = 'user' and turn is null;
 
 -- Tool calls.
 create table {schema}.tool_calls (
@@ -491,12 +492,12 @@ create table {schema}.api_keys (
   revoked_by text
 );
 
--- Consumers of the feed of which one process at a time is active, such as the exporter of traces.
+-- Work that one process at a time does for all, such as exporting traces, which consumes the feed.
 create table {schema}.consumers (
   name text primary key,
   holder text not null,                     -- the process
   held_until timestamptz not null,          -- from then on, another one may take its place
-  place jsonb not null,                     -- in the feed: it has dealt with everything up to there
+  place jsonb not null,                     -- of a consumer of the feed: it has dealt with everything up to there
   updated_at timestamptz not null default now()
 );
 

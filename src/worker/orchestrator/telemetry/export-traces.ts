@@ -85,6 +85,7 @@ export function exportTraces({ store, sender, settings, logger, holder }: Export
   async function whileHeld(work: (isLost: () => boolean) => Promise<void>): Promise<boolean> {
     let isLost = false
     const renew = setInterval(() => {
+      if (end.signal.aborted) return
       store.holdFeed(consumer, LEASE_MS).then(
         (place) => (isLost ||= !place),
         (err: unknown) => logger.debug({ err }, 'the lease on the feed could not be renewed'),

@@ -2,7 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from '../../../agent/tool.ts'
 import type { Store } from '../../../store/store.ts'
+import type { Reading } from '../../../telemetry/instruments.ts'
+import { WorkerError } from '../../errors.ts'
 import type { TelemetrySettings } from '../../telemetry-settings.ts'
+import type { Pool } from '../pool.ts'
+import type { MeasuredJobs } from './measure-jobs.ts'
 
 /** What telemetry needs. */
 export interface TelemetryNeeds {
@@ -13,11 +17,92 @@ export interface TelemetryNeeds {
   worker: string
 }
 
-/** Starts what is on; the returned function ends it. Loads nothing of OpenTelemetry if nothing is. @throws WorkerError `no_telemetry_packages`. */
-export async function startTelemetry({ settings, store, logger, worker }: TelemetryNeeds): Promise<() => Promise<void>> {
-  const traces = settings?.traces
-  if (!settings || !traces) return async () => undefined
+/** The telemetry of an orchestrator: prepared, and not yet started. */
+export interface Telemetry {
+  /** What is measured of jobs; undefined: nothing. */
+  jobs?: MeasuredJobs
+  /** Starts to export. The returned function ends it. */
+  start(pool: Pick<Pool, 'executors'>): () => Promise<void>
+}
+
+/**
+ * Loads what is needed for what is on, and nothing of OpenTelemetry if nothing is.
+ * @throws WorkerError `no_telemetry_packages`, unless a package is missing for what only a general variable has turned on: that is off then.
+ */
+export async function prepareTelemetry({ settings, store, logger, worker }: TelemetryNeeds): Promise<Telemetry> {
+  if (!settings) return { start: () => async () => undefined }
+  const holder = `${worker} ${randomUUID()}`
+  const traces = await unlessMissing(settings.traces, logger, (on) => prepareTraces({ settings, store, logger, holder }, on))
+  const metrics = await unlessMissing(settings.metrics, logger, (on) => prepareMetrics({ settings, store, logger, holder }, on))
+  return {
+    ...(metrics && { jobs: metrics.jobs }),
+    start(pool) {
+      const ends = [traces?.start(), metrics?.start(pool)].filter((end) => end !== undefined)
+      return async () => {
+        await Promise.all(ends.map((end) => end()))
+      }
+    },
+  }
+}
+
+async function unlessMissing<S extends { isImplied?: true }, T>(
+  on: S | undefined,
+  logger: Logger,
+  prepare: (on: S) => Promise<T>,
+): Promise<T | undefined> {
+  if (!on) return undefined
+  try {
+    return await prepare(on)
+  } catch (error) {
+    if (!on.isImplied || !(error instanceof WorkerError)) throw error
+    logger.warn({ code: error.code }, error.message)
+    return undefined
+  }
+}
+
+interface Prepared extends Omit<TelemetryNeeds, 'settings' | 'worker'> {
+  settings: TelemetrySettings
+  holder: string
+}
+
+async function prepareTraces({ settings, store, logger, holder }: Prepared, traces: NonNullable<TelemetrySettings['traces']>) {
   const [{ otlpSpans }, { exportTraces }] = await Promise.all([import('./otlp-traces.ts'), import('./export-traces.ts')])
   const sender = await otlpSpans({ ...settings, traces })
-  return exportTraces({ store, sender, settings: traces, logger, holder: `${worker} ${randomUUID()}` })
+  return { start: () => exportTraces({ store, sender, settings: traces, logger, holder }) }
+}
+
+async function prepareMetrics(
+  { settings: { resource }, store, logger, holder }: Prepared,
+  settings: NonNullable<TelemetrySettings['metrics']>,
+) {
+  const [{ openMeters }, { measureJobs }, { measureStored }, { reportCensus }] = await Promise.all([
+    import('./meters.ts'),
+    import('./measure-jobs.ts'),
+    import('./measure-stored.ts'),
+    import('./report-census.ts'),
+  ])
+  let read = (): readonly Reading[] => []
+  const meters = await openMeters({ settings, resource, read: () => read(), logger })
+  return {
+    jobs: measureJobs(meters.record),
+    start(pool: Pick<Pool, 'executors'>) {
+      store.watchStored(measureStored(meters.record, store, logger))
+      const census = reportCensus(store, holder, logger)
+      read = () => [...ofPool(pool), ...census.readings()]
+      return async () => {
+        await meters.close()
+        store.watchStored(() => undefined)
+        await census.end()
+      }
+    },
+  }
+}
+
+function ofPool(pool: Pick<Pool, 'executors'>): Reading[] {
+  const executors = [...pool.executors()]
+  const jobs = executors.reduce((sum, { assignments }) => sum + assignments.size, 0)
+  return [
+    { name: 'pawl.executors', value: executors.length, labels: {} },
+    { name: 'pawl.jobs', value: jobs, labels: {} },
+  ]
 }

@@ -1,0 +1,65 @@
+// What is open and what waits, counted over all sessions: for metrics.
+import { textIn } from '../postgres/columns.ts'
+import type { Queryable, TextRow } from '../postgres/database.ts'
+import type { Schema } from '../postgres/schema.ts'
+
+/** A count. */
+export interface Counted {
+  agent: string
+  /** The status or the code that is counted. */
+  what: string
+  count: number
+}
+
+/** What is open and what waits. */
+export interface Census {
+  /** Sessions that are not closed, by status. */
+  sessions: Counted[]
+  /** Sessions in error, by code. */
+  errors: Counted[]
+  /** Tool calls that wait for a person or a client: `approval`, `answer`, or `resolution` of an unknown outcome. */
+  calls: Counted[]
+  /** Messages that no turn has taken. */
+  messages: Counted[]
+  /** Flushes whose spans are not exported yet, at most 10,000; undefined: no traces are exported. */
+  unexported?: number
+}
+
+/** A collector that is away for days must not make the count of what waits for it expensive. */
+const MOST_COUNTED = 10_000
+
+/** See `Store.census`. */
+export async function readCensus(database: Queryable, schema: Schema): Promise<Census> {
+  const { table } = schema
+  const rows = await database.query(
+    `select 'sessions' as kind, agent, status as what, count(*) as count from ${table('sessions')}
+       where status in ('idle', 'running', 'waiting', 'error') group by 2, 3
+     union all
+     select 'errors', agent, error_code, count(*) from ${table('sessions')} where status = 'error' and error_code is not null group by 2, 3
+     union all
+     select 'calls', agent, case status when 'awaiting_approval' then 'approval' when 'awaiting_answer' then 'answer' else 'resolution' end, count(*)
+       from ${table('tool_calls')} where status in ('awaiting_approval', 'awaiting_answer') or (status = 'unknown' and error ->> 'asked' = 'true')
+       group by 2, 3
+     union all
+     select 'messages', agent, '', count(*) from ${table('messages')} where kind = 'user' and turn is null group by 2
+     union all
+     select 'unexported', '', '', (select count(*) from (
+         select 1 from ${table('commits')} commits where commits.txid >= (place ->> 0)::xid8
+           and (commits.txid > (place ->> 0)::xid8 or (session_id, last_seq) > (place ->> 1, (place ->> 2)::bigint)) limit ${MOST_COUNTED}
+       ) as later) from ${table('consumers')} where name = 'traces'`,
+    [],
+  )
+  const of = (kind: string): Counted[] => rows.filter((row) => row.kind === kind).map(countedIn)
+  const [unexported] = of('unexported')
+  return {
+    sessions: of('sessions'),
+    errors: of('errors'),
+    calls: of('calls'),
+    messages: of('messages'),
+    ...(unexported && { unexported: unexported.count }),
+  }
+}
+
+function countedIn(row: TextRow): Counted {
+  return { agent: textIn(row, 'agent'), what: textIn(row, 'what'), count: Number(row.count) }
+}

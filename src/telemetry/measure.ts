@@ -1,0 +1,80 @@
+// What events say of runs, turns, tokens, costs and errors: pure. Each event is measured when Postgres has accepted it, so each one once.
+import type { Usage } from '../session/content.ts'
+import type { FailedAttempt, SessionEvent } from '../session/events.ts'
+import { paidCallIn } from '../session/paid-call.ts'
+import { costOf, providerOf } from '../session/prices.ts'
+import { tokensIn } from '../session/spend.ts'
+import type { Labels, Measurement } from './instruments.ts'
+
+/** What an event of an agent's session says. */
+export function measurementsOf(event: SessionEvent, agent: string): Measurement[] {
+  const ofAgent = { 'gen_ai.agent.name': agent }
+  switch (event.type) {
+    case 'run_started':
+      return [one('pawl.runs.started', ofAgent)]
+    case 'run_completed':
+      return [one('pawl.runs', { ...ofAgent, 'pawl.outcome': 'completed' })]
+    case 'run_interrupted':
+      return [one('pawl.runs', { ...ofAgent, 'pawl.outcome': 'interrupted' })]
+    case 'turn_started':
+      return [one('pawl.turns', ofAgent)]
+    case 'error_entered':
+      return [one('pawl.errors', { ...ofAgent, 'error.type': event.code })]
+    case 'model_attempt_failed':
+      return [one('pawl.attempts.failed', { ...ofAgent, 'gen_ai.operation.name': 'chat', ...failureLabels(event.error) })]
+    case 'tool_attempt_failed':
+      return [
+        one('pawl.attempts.failed', {
+          ...ofAgent,
+          'gen_ai.operation.name': 'execute_tool',
+          'gen_ai.tool.name': event.tool,
+          ...failureLabels(event.error),
+        }),
+      ]
+    case 'model_completed':
+    case 'compacted':
+      return paidMeasurements(event, ofAgent)
+    default:
+      return []
+  }
+}
+
+/** What the convention wants to know of a model. */
+export function modelLabels(model: string): Labels {
+  return {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': providerOf(model) ?? '_OTHER',
+    'gen_ai.request.model': model,
+  }
+}
+
+function paidMeasurements(event: SessionEvent, ofAgent: Labels): Measurement[] {
+  const paid = paidCallIn(event)
+  if (!paid) return []
+  const labels = { ...ofAgent, ...modelLabels(paid.model) }
+  const usd = costOf(paid)?.usd
+  return [...tokenMeasurements(paid.usage, labels), ...(usd === undefined ? [] : [{ name: 'pawl.usd', value: usd, labels } as const])]
+}
+
+/** Of the input, the convention counts what was cached, too. */
+function tokenMeasurements(usage: Usage, labels: Labels): Measurement[] {
+  const name = 'gen_ai.client.token.usage'
+  const output = usage.output_tokens
+  return [
+    { name, value: tokensIn(usage) - output, labels: { ...labels, 'gen_ai.token.type': 'input' } },
+    { name, value: output, labels: { ...labels, 'gen_ai.token.type': 'output' } },
+  ]
+}
+
+function failureLabels({ code, class: type, retryable }: FailedAttempt): Labels {
+  return { 'error.type': code ?? type, 'pawl.retryable': retryable }
+}
+
+const one = (
+  name: 'pawl.runs.started' | 'pawl.runs' | 'pawl.turns' | 'pawl.errors' | 'pawl.attempts.failed',
+  labels: Labels,
+): Measurement => ({
+  name,
+  value: 1,
+  labels,
+})

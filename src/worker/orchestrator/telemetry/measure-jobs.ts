@@ -1,0 +1,85 @@
+// What is measured of jobs: how long requests to models and tool bodies take, deaths of executors, and how soon a call runs again.
+import { LRUCache } from 'lru-cache'
+import type { AskModelInput, ExecuteToolInput, ExecuteToolResult } from '../../../activities/contract.ts'
+import type { JobOrder, TimedRequest } from '../../../jobs/contract.ts'
+import type { Labels } from '../../../telemetry/instruments.ts'
+import { modelLabels } from '../../../telemetry/measure.ts'
+import type { Assignment, AssignmentEnd, Executor } from '../executors.ts'
+import type { Recorder } from './meters.ts'
+
+/** Told of what happens to jobs. */
+export interface MeasuredJobs {
+  accepted(order: JobOrder): void
+  asked(order: JobOrder, timed: TimedRequest): void
+  ended(assignment: Assignment, how: AssignmentEnd): void
+  died(executor: Executor, held: readonly Assignment[]): void
+}
+
+/** Calls whose executor died, and which no other one runs yet. */
+const CALLS_KEPT = 1_000
+const MS = 1_000
+
+/** Measures jobs. `now`: in milliseconds. */
+export function measureJobs(record: Recorder, now: () => number = () => performance.now()): MeasuredJobs {
+  const diedAt = new LRUCache<string, number>({ max: CALLS_KEPT })
+
+  function accepted(order: JobOrder): void {
+    const at = diedAt.get(keyOf(order))
+    if (at === undefined) return
+    diedAt.delete(keyOf(order))
+    record('pawl.resume.duration', (now() - at) / MS, { 'gen_ai.operation.name': operationOf(order) })
+  }
+
+  function asked({ input }: JobOrder, { model, ms, firstMs, error }: TimedRequest): void {
+    const labels = { 'gen_ai.agent.name': (input as AskModelInput).agent, ...modelLabels(model) }
+    record('gen_ai.client.operation.duration', ms / MS, { ...labels, ...errorLabels(error) })
+    if (firstMs !== undefined) record('gen_ai.client.operation.time_to_first_chunk', firstMs / MS, labels)
+  }
+
+  function ended({ order, entered }: Assignment, how: AssignmentEnd): void {
+    if (order.kind !== 'executeTool' || !entered || how.end === 'moved') return
+    const { agent, resolution } = order.input as ExecuteToolInput
+    const labels = { 'gen_ai.agent.name': agent, 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': resolution.tool }
+    // The clock of the entry is that of days.
+    record('gen_ai.execute_tool.duration', Math.max(0, Date.now() - entered.at) / MS, { ...labels, ...errorLabels(errorIn(how)) })
+  }
+
+  function died({ draining, killed }: Executor, held: readonly Assignment[]): void {
+    // It was to end, and had nothing to do.
+    if (draining?.why === 'retired' && held.length === 0) return
+    record('pawl.executor.deaths', 1, { 'pawl.cause': killed?.cause ?? 'crash' })
+    for (const { order, isAccepted } of held) if (isAccepted) diedAt.set(keyOf(order), now())
+  }
+
+  return { accepted, asked, ended, died }
+}
+
+const keyOf = ({ ticket }: JobOrder): string => `${ticket.executionId} ${ticket.call}`
+
+function operationOf({ kind }: JobOrder): string {
+  return kind === 'executeTool' || kind === 'verifyTool' ? 'execute_tool' : 'chat'
+}
+
+const errorLabels = (type: string | undefined): Labels => (type === undefined ? {} : { 'error.type': type })
+
+function errorIn(how: AssignmentEnd): string | undefined {
+  if (how.end === 'died') return 'WorkerDied'
+  if (how.end !== 'done') return undefined
+  if (how.outcome.kind !== 'answered') return how.outcome.type
+  const result = how.outcome.result as ExecuteToolResult
+  switch (result.kind) {
+    case 'completed':
+      return undefined
+    case 'failed':
+      return result.code
+    case 'again': {
+      const failed = result.failed?.at(-1)
+      return failed?.code ?? failed?.class ?? 'again'
+    }
+    case 'unknown':
+      return 'unknown_outcome'
+    case 'interrupted':
+    case 'not_begun':
+      return result.kind
+  }
+}

@@ -1,0 +1,64 @@
+// Reports what is open and what waits in all sessions: one orchestrator of a deployment does so at a time, so that sums over them are right.
+import type { Logger } from '../../../agent/tool.ts'
+import type { Census, Counted } from '../../../store/read/census.ts'
+import type { Store } from '../../../store/store.ts'
+import type { GaugeName, Reading } from '../../../telemetry/instruments.ts'
+
+const REPORTER = 'metrics'
+/** How often the holder counts, and another orchestrator looks whether the lease is free. */
+const COUNT_MS = 15_000
+const LEASE_MS = 40_000
+
+/** What is reported, while this process is the one that reports. */
+export interface CensusReport {
+  readings(): readonly Reading[]
+  end(): Promise<void>
+}
+
+/** Starts to count. What cannot be counted, because Postgres is away, is not reported until it is back. */
+export function reportCensus(store: Pick<Store, 'census' | 'holdFeed' | 'leaveFeed'>, holder: string, logger: Logger): CensusReport {
+  const reporter = { name: REPORTER, holder }
+  let readings: readonly Reading[] = []
+  let isOver = false
+  let timer: NodeJS.Timeout | undefined
+
+  async function count(): Promise<void> {
+    const begunAt = performance.now()
+    try {
+      const isMine = (await store.holdFeed(reporter, LEASE_MS)) !== null
+      readings = isMine ? readingsOf(await store.census()) : []
+    } catch (err) {
+      readings = []
+      logger.debug({ err }, 'sessions could not be counted for metrics')
+    }
+    if (isOver) readings = []
+    else timer = setTimeout(() => void count(), Math.max(1_000, begunAt + COUNT_MS - performance.now())).unref()
+  }
+
+  void count()
+  return {
+    readings: () => readings,
+    async end() {
+      isOver = true
+      clearTimeout(timer)
+      readings = []
+      await store.leaveFeed(reporter).catch((err: unknown) => logger.debug({ err }, 'the lease on the metrics expires by itself'))
+    },
+  }
+}
+
+function readingsOf({ sessions, errors, calls, messages, unexported }: Census): Reading[] {
+  const of = (name: GaugeName, counted: readonly Counted[], label?: string): Reading[] =>
+    counted.map(({ agent, what, count }) => ({
+      name,
+      value: count,
+      labels: { 'gen_ai.agent.name': agent, ...(label !== undefined && { [label]: what }) },
+    }))
+  return [
+    ...of('pawl.sessions', sessions, 'pawl.status'),
+    ...of('pawl.sessions.error', errors, 'error.type'),
+    ...of('pawl.calls.waiting', calls, 'pawl.waits_for'),
+    ...of('pawl.messages.waiting', messages),
+    ...(unexported === undefined ? [] : [{ name: 'pawl.export.backlog', value: unexported, labels: {} } as const]),
+  ]
+}
