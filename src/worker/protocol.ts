@@ -11,7 +11,7 @@ import type { CallState } from '../session/state.ts'
 import type { SentLine } from '../log/sending-logger.ts'
 import type { TemporalAddress } from '../connect/temporal.ts'
 import type { SuperviseOptions, SupervisorEvent } from './options.ts'
-import type { TelemetrySettings, TraceSettings } from './telemetry-settings.ts'
+import type { SpanSettings, TelemetrySettings } from './telemetry-settings.ts'
 import type { PreflightWarning } from './preflight-report.ts'
 
 // ── orchestrator ↔ executor ──
@@ -194,7 +194,7 @@ export interface ExecutorProcessOptions {
   reportsFiles: boolean
   log: LogOptions
   /** Absent: no spans. */
-  traces?: Pick<TraceSettings, 'share'> | undefined
+  traces?: SpanSettings | undefined
 }
 
 /** Messages from the parent to an executor. */

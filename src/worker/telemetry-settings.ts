@@ -31,6 +31,15 @@ export interface MetricSettings {
   isImplied?: true
 }
 
+/** What executors need to know of traces. */
+export type SpanSettings = Pick<TraceSettings, 'protocol' | 'share' | 'isImplied'>
+
+/** The packages that traces are exported with. */
+export function tracePackages(protocol: Protocol): string[] {
+  const kind = protocol === 'http/json' ? 'http' : 'proto'
+  return [`@opentelemetry/exporter-trace-otlp-${kind}`, '@opentelemetry/resources']
+}
+
 /** How signals travel. */
 export type Protocol = 'http/protobuf' | 'http/json'
 

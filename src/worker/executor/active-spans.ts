@@ -4,12 +4,14 @@ import type { JobInput, JobKind, JobOrder } from '../../jobs/contract.ts'
 import { callIdOf } from '../../session/events.ts'
 import { type About, spanOf, type Stretch } from '../../telemetry/ids.ts'
 import { isSampled } from '../../telemetry/sampling.ts'
+import { type SpanSettings, tracePackages } from '../telemetry-settings.ts'
 
 /** Runs a job's work. */
 export type ActiveSpans = <T>(order: JobOrder, work: () => Promise<T>) => Promise<T>
 
-/** Which traces are exported; loads OpenTelemetry's API, and nothing else of it. */
-export async function activeSpans({ share }: { share: number }): Promise<ActiveSpans> {
+/** Loads OpenTelemetry's API, and nothing else of it. Undefined: the orchestrator exports no spans, because its packages are missing. */
+export async function activeSpans({ share, protocol, isImplied }: SpanSettings): Promise<ActiveSpans | undefined> {
+  if (isImplied && !tracePackages(protocol).every(isInstalled)) return undefined
   const { context, trace } = await import('@opentelemetry/api')
   return (order, work) => {
     const place = placeOf(order)
@@ -17,6 +19,15 @@ export async function activeSpans({ share }: { share: number }): Promise<ActiveS
     const { traceId, spanId } = spanOf(place.of, place.about)
     const remote = { traceId, spanId, traceFlags: isSampled(traceId, share) ? 1 : 0, isRemote: true }
     return context.with(trace.setSpanContext(context.active(), remote), work)
+  }
+}
+
+function isInstalled(name: string): boolean {
+  try {
+    import.meta.resolve(name)
+    return true
+  } catch {
+    return false
   }
 }
 

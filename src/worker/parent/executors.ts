@@ -107,7 +107,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
 
   function spawn(team: Team): void {
     const { module, memoryMb, onFile, log, traces } = options
-    const script = { id: ++lastId, module, memoryMb, reportsFiles: onFile !== undefined, log, traces: traces && { share: traces.share } }
+    const script = { id: ++lastId, module, memoryMb, reportsFiles: onFile !== undefined, log, traces }
     const { failures } = team
     const process = startExecutorProcess(script, options.loadTimeoutMs, {
       onFile: (file) => onFile?.(file),

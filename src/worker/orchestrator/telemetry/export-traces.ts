@@ -9,6 +9,7 @@ import type { Span } from '../../../telemetry/span.ts'
 import { type Past, type Tracking, trackSessions } from '../../../telemetry/tracking.ts'
 import type { TraceSettings } from '../../telemetry-settings.ts'
 import { type SpanSender, UnsendableSpans } from './otlp-traces.ts'
+import { withinTime } from './within-time.ts'
 
 /** What the exporter needs. */
 export interface ExportNeeds {
@@ -145,11 +146,11 @@ export function exportTraces({ store, sender, settings, logger, holder }: Export
   return async () => {
     isClosing = true
     waits.end()
-    await withinTime(running, GOODBYE_MS)
+    await withinTime(running, GOODBYE_MS, logger)
     end.abort()
     endWatch?.()
     const left = store.leaveFeed(consumer).catch((err: unknown) => logger.debug({ err }, 'the lease on the feed expires by itself'))
-    await withinTime(Promise.all([left, sender.close().catch(() => undefined)]), GOODBYE_MS)
+    await withinTime(Promise.all([left, sender.close()]), GOODBYE_MS, logger)
   }
 }
 
@@ -194,17 +195,6 @@ function wakeable(): Waits {
       finish()
     },
   }
-}
-
-async function withinTime(work: Promise<unknown>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  await Promise.race([
-    work,
-    new Promise((resolve) => {
-      timer = setTimeout(resolve, ms)
-    }),
-  ])
-  clearTimeout(timer)
 }
 
 function pastIn({ events, stateAt, newestRun }: ExportNeeds['store']): Past {

@@ -7,6 +7,7 @@ import { WorkerError } from '../../errors.ts'
 import type { TelemetrySettings } from '../../telemetry-settings.ts'
 import type { Pool } from '../pool.ts'
 import type { MeasuredJobs } from './measure-jobs.ts'
+import type { Meters, Recorder } from './meters.ts'
 
 /** What telemetry needs. */
 export interface TelemetryNeeds {
@@ -75,22 +76,25 @@ async function prepareMetrics(
   { settings: { resource }, store, logger, holder }: Prepared,
   settings: NonNullable<TelemetrySettings['metrics']>,
 ) {
-  const [{ openMeters }, { measureJobs }, { measureStored }, { reportCensus }] = await Promise.all([
+  const [{ prepareMeters }, { measureJobs }, { measureStored }, { reportCensus }] = await Promise.all([
     import('./meters.ts'),
     import('./measure-jobs.ts'),
     import('./measure-stored.ts'),
     import('./report-census.ts'),
   ])
   let read = (): readonly Reading[] => []
-  const meters = await openMeters({ settings, resource, read: () => read(), logger })
+  let meters: Meters | undefined
+  const open = await prepareMeters({ settings, resource, read: () => read(), logger })
+  const record: Recorder = (name, value, labels) => meters?.record(name, value, labels)
   return {
-    jobs: measureJobs(meters.record),
+    jobs: measureJobs(record),
     start(pool: Pick<Pool, 'executors'>) {
-      store.watchStored(measureStored(meters.record, store, logger))
+      meters = open()
+      store.watchStored(measureStored(record, store, logger))
       const census = reportCensus(store, holder, logger)
       read = () => [...ofPool(pool), ...census.readings()]
       return async () => {
-        await meters.close()
+        await meters?.close()
         store.watchStored(() => undefined)
         await census.end()
       }

@@ -1,7 +1,7 @@
 // Meters of OpenTelemetry's SDK: its readers send the metrics by OTLP, or serve them to Prometheus.
 import { randomUUID } from 'node:crypto'
 import type { Meter } from '@opentelemetry/api'
-import type { IMetricReader, PushMetricExporter } from '@opentelemetry/sdk-metrics'
+import type { IMetricReader, MeterProvider, PushMetricExporter } from '@opentelemetry/sdk-metrics'
 import type { Logger } from '../../../agent/tool.ts'
 import {
   type GaugeName,
@@ -14,8 +14,9 @@ import {
 import { boundedLabels } from '../../../telemetry/labels.ts'
 import type { MetricSettings, Protocol } from '../../telemetry-settings.ts'
 import { loaded } from './packages.ts'
-import { servePrometheus } from './prometheus.ts'
+import { prometheusAt } from './prometheus.ts'
 import { resourceFrom } from './resource.ts'
+import { withinTime } from './within-time.ts'
 
 /** Records a measurement. */
 export type Recorder = (name: RecordedName, value: number, labels: Labels) => void
@@ -36,23 +37,29 @@ export interface MeterNeeds {
   logger: Logger
 }
 
-/** Opens the meters. @throws WorkerError `no_telemetry_packages`. */
-export async function openMeters({ settings, resource, read, logger }: MeterNeeds): Promise<Meters> {
+/** Loads what meters need; the returned function opens them. @throws WorkerError `no_telemetry_packages`. */
+export async function prepareMeters({ settings, resource, read, logger }: MeterNeeds): Promise<() => Meters> {
   const { MeterProvider, PeriodicExportingMetricReader } = await loaded(
     '@opentelemetry/sdk-metrics',
     () => import('@opentelemetry/sdk-metrics'),
   )
   const { otlp, prometheus } = settings
-  const readers: IMetricReader[] = []
-  if (otlp) {
-    const exporter = told(new (await exporterFor(otlp.protocol))(), logger)
-    const { everyMs: exportIntervalMillis, timeoutMs: exportTimeoutMillis } = otlp
-    readers.push(new PeriodicExportingMetricReader({ exporter, exportIntervalMillis, exportTimeoutMillis }))
-  }
-  if (prometheus) readers.push(await servePrometheus(prometheus, logger))
+  const Exporter = otlp && (await exporterFor(otlp.protocol))
+  const serve = prometheus && (await prometheusAt(prometheus, logger))
   // Several workers write the same metrics: a backend tells them apart by this.
   const origin = await resourceFrom({ 'service.instance.id': randomUUID(), ...resource })
-  const provider = new MeterProvider({ resource: origin, readers })
+  return () => {
+    const readers: IMetricReader[] = []
+    if (Exporter) {
+      const { everyMs: exportIntervalMillis, timeoutMs: exportTimeoutMillis } = otlp
+      readers.push(new PeriodicExportingMetricReader({ exporter: told(new Exporter(), logger), exportIntervalMillis, exportTimeoutMillis }))
+    }
+    if (serve) readers.push(serve())
+    return metersOf(new MeterProvider({ resource: origin, readers }), read, logger)
+  }
+}
+
+function metersOf(provider: MeterProvider, read: MeterNeeds['read'], logger: Logger): Meters {
   const meter = provider.getMeter('pawl')
   const bounded = boundedLabels()
   const instruments = new Map<string, (value: number, labels: Labels) => void>()
@@ -65,8 +72,7 @@ export async function openMeters({ settings, resource, read, logger }: MeterNeed
     record(name, value, labels) {
       if (Number.isFinite(value)) instruments.get(name)?.(value, bounded(labels))
     },
-    close: () =>
-      provider.shutdown({ timeoutMillis: GOODBYE_MS }).catch((err: unknown) => logger.debug({ err }, 'the last metrics were not sent')),
+    close: () => withinTime(provider.shutdown({ timeoutMillis: GOODBYE_MS }), GOODBYE_MS, logger),
   }
 }
 

@@ -14,16 +14,18 @@ interface Address {
 }
 
 /**
- * Serves the metrics at `/metrics`. A port that is taken is waited for: metrics must not keep a worker from its work. That is why the server is
- * not the exporter's own, which tries once.
+ * Loads the exporter; the returned function serves the metrics at `/metrics`. A port that is taken is waited for: metrics must not keep a worker
+ * from its work. That is why the server is not the exporter's own, which tries once. @throws WorkerError `no_telemetry_packages`.
  */
-export async function servePrometheus(at: Address, logger: Logger): Promise<PrometheusExporter> {
+export async function prometheusAt(at: Address, logger: Logger): Promise<() => PrometheusExporter> {
   const name = '@opentelemetry/exporter-prometheus'
   const { PrometheusExporter } = await loaded(name, () => import('@opentelemetry/exporter-prometheus'))
-  const exporter = new PrometheusExporter({ preventServerStart: true })
-  const stop = listen(at, serverOf(exporter), logger)
-  exporter.onShutdown = async () => stop()
-  return exporter
+  return () => {
+    const exporter = new PrometheusExporter({ preventServerStart: true })
+    const stop = listen(at, serverOf(exporter), logger)
+    exporter.onShutdown = async () => stop()
+    return exporter
+  }
 }
 
 function serverOf(exporter: PrometheusExporter): Server {
