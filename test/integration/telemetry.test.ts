@@ -131,6 +131,29 @@ describe('a run', () => {
   )
 
   it(
+    'of a session that was erased while the collector was away is not exported, and holds up no other one',
+    async () => {
+      const refusals = (more: number): Promise<unknown> => {
+        const before = receiver.refused()
+        return until(`${more} requests were refused`, () => receiver.refused() >= before + more, 60_000)
+      }
+      receiver.answer(401)
+      const gone = play(deployment.pawl, { model: twoSteps() })
+      await (await gone.session.send('Go')).result()
+      await refusals(1)
+      await deployment.pawl.erase(gone.id, { by: 'ops', force: true })
+      const { id, session } = play(deployment.pawl, { model: twoSteps() })
+      await (await session.send('Go')).result()
+      // The second of them began after the erasure.
+      await refusals(2)
+      receiver.answer(200)
+      await until('the other run is exported', () => receiver.spansOf(id).length === 6, 60_000)
+      expect(receiver.spansOf(gone.id)).toEqual([])
+    },
+    SLOW,
+  )
+
+  it(
     'is exported with the same bytes when it is exported again',
     async () => {
       const { id, session } = play(deployment.pawl, { model: twoSteps() })
