@@ -61,9 +61,16 @@ it('a run with three kills is exported without a gap, and with the same bytes wh
     spans
       .filter((span) => span.name.startsWith(name))
       .map((span) => `${attribute(span, 'error.type') ?? 'ok'} ${attribute(span, 'pawl.attempt')}`)
-  expect(attemptsOf('execute_tool look')).toEqual(['WorkerDied 1', 'ok 2'])
-  expect(attemptsOf('execute_tool put')).toEqual(['ok 1'])
-  expect(attemptsOf('chat')).toEqual(['WorkerDied 1', 'ok 2', 'ok 1', 'ok 1'])
+  expect(attemptsOf('execute_tool look')).toContain('WorkerDied 1')
+  expect(attemptsOf('chat')).toContain('WorkerDied 1')
+  for (const name of ['execute_tool look', 'execute_tool put']) expect(attemptsOf(name).at(-1)).toMatch(/^ok/)
+  // A busy machine may need longer than a heartbeat's timeout for the next orchestrator: then there are more of them than kills.
+  const { rows: failed } = await database.query<{ type: string; attempt: number }>(
+    'select coalesce(code, class) as type, attempt from pawl.errors where session_id = $1 and attempt is not null',
+    [sessionId],
+  )
+  const failures = [...attemptsOf('execute_tool'), ...attemptsOf('chat')].filter((attempt) => !attempt.startsWith('ok'))
+  expect(failures.toSorted()).toEqual(failed.map(({ type, attempt }) => `${type} ${attempt}`).toSorted())
   expect(spans.filter(({ name }) => name.startsWith('turn'))).toHaveLength(3)
 
   await database.query(`update pawl.consumers set place = '["0", "", 0]'`)
