@@ -59,7 +59,9 @@ const HOUSE = {
     types: ['agent'],
     packages: ['@temporalio/worker', '@temporalio/activity', '@temporalio/workflow'],
   },
-  service: { values: ['client', 'connect', 'options'], types: ['agent', 'store'], packages: ['@temporalio/*', 'pg'] },
+  // Its transport runs in browsers; the rest is pure.
+  ui: { values: [], types: [], packages: ['node:*', '@temporalio/*', 'pg', 'zod', 'ai'] },
+  service: { values: ['client', 'connect', 'options', 'ui'], types: ['agent', 'store'], packages: ['@temporalio/*', 'pg'] },
   local: { values: ['connect', 'options'], types: [], packages: ['@temporalio/worker', '@temporalio/workflow'] },
   testing: { values: ['agent', 'connect', 'local', 'worker', 'client', 'models', 'options'], types: ['store'], packages: [] },
   cli: {

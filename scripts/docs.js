@@ -20,6 +20,7 @@ const HOMES = {
   'worker/index.d.ts': ['worker'],
   'models/index.d.ts': ['models'],
   'service/index.d.ts': ['service'],
+  'ui/index.d.ts': ['ui'],
   'testing/index.d.ts': ['testing', 'local'],
 }
 

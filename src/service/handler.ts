@@ -19,6 +19,7 @@ import type { Call, Route } from './route.ts'
 import { CHANGE_ROUTES } from './routes/changes.ts'
 import { LIST_ROUTES } from './routes/lists.ts'
 import { SESSION_ROUTES } from './routes/sessions.ts'
+import { UI_ROUTES } from './routes/ui.ts'
 import { WATCH_ROUTES } from './routes/watch.ts'
 import { streamsWith } from './streams.ts'
 
@@ -82,7 +83,7 @@ const OPTIONS = options({
   logger: logger<Logger>().optional(),
 })
 
-const ROUTES: readonly Route[] = [...SESSION_ROUTES, ...WATCH_ROUTES, ...CHANGE_ROUTES, ...LIST_ROUTES]
+const ROUTES: readonly Route[] = [...SESSION_ROUTES, ...WATCH_ROUTES, ...CHANGE_ROUTES, ...LIST_ROUTES, ...UI_ROUTES]
 /** Without pino: a backend that is bundled has none. */
 const ON_STDERR: Pick<Logger, 'error'> = {
   error: (fields, message) => void process.stderr.write(`${message} ${inspect(fields, { breakLength: Number.POSITIVE_INFINITY })}\n`),

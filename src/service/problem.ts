@@ -36,7 +36,7 @@ const STATUS_OF_CLASS: Readonly<Record<string, number>> = {
   ConnectError: 503,
   StoreError: 500,
   ResultTimeout: 504,
-  // These belong to workers, tests and command lines: a request that meets one has found a bug.
+  // These belong to pages, workers, tests and command lines: a request that meets one has found a bug.
   DeclarationError: 500,
   ToolError: 500,
   ModelError: 500,
@@ -44,6 +44,7 @@ const STATUS_OF_CLASS: Readonly<Record<string, number>> = {
   StackError: 500,
   CrashTestError: 500,
   CliError: 500,
+  ChatError: 500,
 }
 
 /** The classes that a request may meet with codes of their own kind. */

@@ -1,6 +1,6 @@
 // Event streams: pulled by their readers, kept alive, ended when they are not read, when the caller may no longer read, and on a drain.
 import { ServiceError } from './errors.ts'
-import { problemOf } from './problem.ts'
+import { type Problem, problemOf } from './problem.ts'
 
 /** One event of a stream. */
 export interface StreamItem {
@@ -25,7 +25,12 @@ export interface StreamSettings {
 
 /** What a stream shows. */
 export interface StreamSource {
-  items(signal: AbortSignal): AsyncIterable<StreamItem>
+  /** An item that is text is sent as it is. */
+  items(signal: AbortSignal): AsyncIterable<StreamItem | string>
+  /** The text that a stream of another protocol ends with when it must. Default: an event `end`. */
+  ending?(problem: Problem): string
+  /** Further headers. */
+  headers?: Readonly<Record<string, string>>
   /** Rejects when the caller may no longer read. */
   reauthorize(): Promise<void>
   /** Aborts when the client has gone. */
@@ -86,12 +91,13 @@ function openStream(source: StreamSource, settings: StreamSettings, open: Set<En
   const iterator = source.items(signal)[Symbol.asyncIterator]()
   /** The item that was asked for, or has arrived; it is asked for only when the reader wants one, so at most one is held. */
   let asking = false
-  let arrived: IteratorResult<StreamItem> | { failed: unknown } | undefined
+  let arrived: IteratorResult<StreamItem | string> | { failed: unknown } | undefined
   let last: { text: string } | undefined
   let wake = (): void => undefined
   let stalled: NodeJS.Timeout | undefined
+  const endingOf = source.ending ?? ((problem: Problem) => textOf({ event: 'end', data: problem }))
   const ending: End = (why, retryMs) => {
-    last ??= { text: `retry: ${Math.round(retryMs)}\n${textOf({ event: 'end', data: problemOf(why) })}` }
+    last ??= { text: `retry: ${Math.round(retryMs)}\n${endingOf(problemOf(why))}` }
     wake()
   }
   const checking = setInterval(() => void check(), settings.reauthorizeMs)
@@ -168,7 +174,7 @@ function openStream(source: StreamSource, settings: StreamSettings, open: Set<En
         arrived = undefined
         if (!now) controller.enqueue(encoded(': alive\n\n'))
         else if ('failed' in now) {
-          controller.enqueue(encoded(textOf({ event: 'end', data: problemOf(now.failed) })))
+          controller.enqueue(encoded(endingOf(problemOf(now.failed))))
           release()
           return controller.close()
         } else if (now.done) {
@@ -196,6 +202,7 @@ function openStream(source: StreamSource, settings: StreamSettings, open: Set<En
       'cache-control': 'no-store',
       // Of nginx: it would hold events back.
       'x-accel-buffering': 'no',
+      ...source.headers,
     },
   })
 }
@@ -208,7 +215,9 @@ const encoder = new TextEncoder()
 const encoded = (text: string): Uint8Array => encoder.encode(text)
 
 /** An event as its stream's text. */
-function textOf({ id, event, data }: StreamItem): string {
+function textOf(item: StreamItem | string): string {
+  if (typeof item === 'string') return item
+  const { id, event, data } = item
   // JSON has no line breaks.
   return `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
 }

@@ -28,7 +28,7 @@ const send = z.strictObject({ ...OPENING, agent: OPENING.agent.optional(), ...ME
 type Opening = Omit<z.output<typeof open>, 'agent'> & { agent?: string | undefined }
 
 /** What is sent, and to which session. */
-async function sendTo(call: Call<unknown, unknown, unknown>, id: string, body: Opening, fresh: { isNew?: true } = {}) {
+export async function sendTo(call: Call<unknown, unknown, unknown>, id: string, body: Opening, fresh: { isNew?: true } = {}) {
   const { pawl, access, request, agents } = call
   requireSession(access, id)
   const { agent, content, metadata, deadline, interrupt, context, tags, idleTimeout } = body

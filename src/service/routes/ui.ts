@@ -1,0 +1,241 @@
+// Routes for AI SDK UI: messages and streams as `useChat` wants them. A transport of the AI SDK's own works with them, too.
+import { z } from 'zod'
+import { RequestRefused } from '../../client/errors.ts'
+import type { SessionHandle } from '../../client/types.ts'
+import type { UserBlock } from '../../session/content.ts'
+import { defined } from '../../session/defined.ts'
+import { requestIdOf, type SessionEvent } from '../../session/events.ts'
+import { fold } from '../../session/fold.ts'
+import type { JsonObject } from '../../session/json.ts'
+import { uiMessagesOf } from '../../ui/messages.ts'
+import { approvalOf, isRecord, standingIn } from '../../ui/protocol.ts'
+import { resumePoint } from '../../ui/streaming.ts'
+import { requireScope } from '../access.ts'
+import { ServiceError } from '../errors.ts'
+import { type Call, route } from '../route.ts'
+import { OF_SESSION, OPENING, sessionId, some } from '../schemas.ts'
+import { cursorOf, knownOf, pastOf, UI_HEADERS, uiEnding, uiEvents, type UiOpening } from '../ui-stream.ts'
+import { sendTo } from './sessions.ts'
+
+const SHOW = z.strictObject({
+  show: z
+    .enum(['pieces', 'steps'])
+    .optional()
+    .describe('`pieces`: also what a model is saying; the client must know `reset-step`. Default `steps`: finished answers only.'),
+})
+const PART = z.looseObject({ type: z.string() })
+const UI_MESSAGE = z.looseObject({
+  id: z.string().min(1).max(200),
+  role: z.enum(['user', 'assistant', 'system']),
+  metadata: z.unknown().optional(),
+  parts: z.array(PART),
+})
+const CHAT = z.strictObject({
+  id: sessionId,
+  messages: z
+    .array(UI_MESSAGE)
+    .min(1)
+    .describe('Only the one that is sent, or whose calls are decided on, is read: the session has the others.'),
+  trigger: z.enum(['submit-message', 'regenerate-message']).optional(),
+  messageId: z.string().max(200).optional(),
+  ...OPENING,
+  agent: OPENING.agent.optional(),
+})
+const STREAM = { status: 200, type: 'text/event-stream', description: 'The UI message stream.' } as const
+
+/** So long may lie between the messages that a page has loaded and its wish to resume. */
+const LOADED_WITHIN_MS = 30_000
+
+type Chat = z.output<typeof CHAT>
+type Message = z.output<typeof UI_MESSAGE>
+type Show = { show?: 'pieces' | 'steps' | undefined }
+type Asked = Call<unknown, Show, Chat>
+
+function open(call: Call<unknown, Show, unknown>, opening: Omit<UiOpening, 'show'>): Response {
+  const { streams, request, query, reauthorize } = call
+  return streams.open({
+    items: (signal) => uiEvents({ ...opening, show: query.show ?? 'steps' }, signal),
+    ending: uiEnding,
+    headers: UI_HEADERS,
+    signal: request.signal,
+    reauthorize: () => reauthorize(opening.session.id),
+  })
+}
+
+function mistaken(at: string, detail: string): ServiceError {
+  return new ServiceError('invalid_input', 400, `${at}: ${detail}.`, { parts: [{ at, detail }] })
+}
+
+/** A user says something; said again after an edit, it is answered anew. */
+async function say(call: Asked, message: Message): Promise<Response> {
+  const { body, session, by, access } = call
+  const handle = session(body.id)
+  const content = contentOf(message)
+  let since = 0
+  if (body.messageId === message.id) {
+    const past = await pastOf(handle)
+    const known = past.findLast((event) => event.type === 'message_received' && event.messageId === message.id)
+    if (known?.type === 'message_received' && !isSame(known.content, content)) {
+      requireScope(access, 'operate')
+      await handle.rollback({ message: message.id, by, reason: 'The message was edited.' })
+      since = past.at(-1)?.seq ?? 0
+    }
+  }
+  const { agent, context, tags, idleTimeout } = body
+  const metadata = isRecord(message.metadata) ? (message.metadata as JsonObject) : undefined
+  await sendTo(call, body.id, { ...defined({ agent, context, tags, idleTimeout, metadata }), content, messageId: message.id } as never)
+  return open(call, { session: handle, from: { message: message.id, since }, past: await knownOf(handle) })
+}
+
+const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
+
+/** What the parts of a message say: text, or blocks of text and images. */
+function contentOf({ parts }: Message): string | UserBlock[] {
+  const blocks = parts.flatMap((part, n) => blockOf(part, `body.messages.parts.${n}`))
+  const texts = blocks.flatMap((block) => (block.type === 'text' ? [block.text] : []))
+  if (blocks.length === 0) throw mistaken('body.messages', 'the message has no text and no image')
+  return texts.length === 1 && blocks.length === 1 ? (texts[0] ?? '') : blocks
+}
+
+function blockOf(part: z.output<typeof PART>, at: string): UserBlock[] {
+  if (part.type === 'text' && typeof part.text === 'string') return part.text === '' ? [] : [{ type: 'text', text: part.text }]
+  if (part.type !== 'file' || typeof part.url !== 'string') return []
+  const inline = /^data:(image\/(?:jpeg|png|gif|webp));base64,([A-Za-z0-9+/]+={0,2})$/.exec(part.url)
+  const [, media_type, data] = inline ?? []
+  if (media_type && data) return [{ type: 'image', source: { type: 'base64', media_type: media_type as 'image/png', data } }]
+  if (/^https?:\/\/\S+$/.test(part.url) && String(part.mediaType).startsWith('image/'))
+    return [{ type: 'image', source: { type: 'url', url: part.url } }]
+  throw mistaken(at, 'a file must be an image: JPEG, PNG, GIF or WebP inline, or an http address')
+}
+
+/** The newest run's messages are answered again. */
+async function regenerate(call: Asked): Promise<Response> {
+  const { body, session, by } = call
+  const handle = session(body.id)
+  const past = await pastOf(handle)
+  const said = body.messages.findLast(({ role }) => role === 'user')?.id
+  const run = past.findLast((event) => event.type === 'run_started')?.seq ?? 0
+  const isNewest = past.some(
+    (event) => event.seq > run && event.type === 'turn_started' && said !== undefined && event.takes.includes(said),
+  )
+  if (!isNewest) {
+    throw new ServiceError('not_newest', 409, 'Only the newest answer can be made again: edit the older message, or roll back to it.')
+  }
+  const { messageId } = await handle.regenerate({ by })
+  return open(call, { session: handle, from: { message: messageId, since: past.at(-1)?.seq ?? 0 }, past: await pastOf(handle) })
+}
+
+/** Decisions that others have made in the meantime. */
+const DECIDED = ['not_waiting', 'already_completed', 'call_has_ended', 'approval_expired']
+
+/** A user has decided on calls, or a browser has answered them: the answer goes on after what the client has of it. */
+async function decide(call: Asked, message: Message): Promise<Response> {
+  const { body, session, access } = call
+  const handle = session(body.id)
+  const after = standingIn(message.metadata)?.seq
+  if (typeof after !== 'number' || !Number.isSafeInteger(after)) {
+    throw mistaken('body.messages', 'the answer lacks metadata.pawl.seq: load the messages again')
+  }
+  const decisions = decisionsOf(message, await pastOf(handle), call)
+  if (decisions.some(({ scope }) => scope === 'approve')) requireScope(access, 'approve')
+  const decided = new Set<string>()
+  for (const { callId, make } of decisions) {
+    decided.add(callId)
+    await make(handle).catch((error: unknown) => {
+      if (!(error instanceof RequestRefused && DECIDED.includes(error.code))) throw error
+    })
+  }
+  return open(call, { session: handle, from: { after, answer: message.id }, past: await pastOf(handle), decided })
+}
+
+interface Decision {
+  callId: string
+  scope: 'approve' | 'send'
+  make(session: SessionHandle): Promise<unknown>
+}
+
+function decisionsOf({ parts }: Message, past: readonly SessionEvent[], { by }: Asked): Decision[] {
+  const calls = fold(undefined, past)?.current?.calls ?? []
+  return parts.flatMap((part): Decision[] => {
+    const { state, toolCallId, approval } = part
+    const asked = state === 'approval-responded' && isRecord(approval) ? approvalOf(approval.id) : undefined
+    if (asked && isRecord(approval)) {
+      const { callId, digest } = asked
+      const reason = typeof approval.reason === 'string' ? approval.reason : undefined
+      const make = (session: SessionHandle) =>
+        approval.approved === true
+          ? session.approve(callId, { digest, by, ...defined({ note: reason }) })
+          : session.deny(callId, { digest, by, ...defined({ reason }) })
+      return [{ callId, scope: 'approve', make }]
+    }
+    const waiting = calls.find(({ callId, status }) => requestIdOf(callId) === toolCallId && status === 'awaiting_answer')
+    if (!waiting || (state !== 'output-available' && state !== 'output-error')) return []
+    const result =
+      state === 'output-available'
+        ? (part.output ?? null)
+        : { error: typeof part.errorText === 'string' ? part.errorText : 'The tool failed.' }
+    return [{ callId: waiting.callId, scope: 'send', make: (session) => session.answer(waiting.callId, result as never, { by }) }]
+  })
+}
+
+export const UI_ROUTES = [
+  route({
+    method: 'post',
+    path: '/v1/ui',
+    operation: 'chat',
+    summary:
+      'Send a message, decisions about calls, or results of client tools, or have an answer made again; streams the answer. The body is that of the AI SDK’s `DefaultChatTransport`.',
+    tag: 'ui',
+    scope: 'send',
+    query: SHOW,
+    body: CHAT,
+    answer: STREAM,
+    async handle(call) {
+      const { messages, messageId, trigger } = call.body
+      if (trigger === 'regenerate-message') return regenerate(call)
+      const named = messages.find(({ id, role }) => id === messageId && role === 'assistant')
+      const message = named ?? messages.at(-1)
+      if (message?.role === 'user') return say(call, message)
+      if (message?.role === 'assistant') return decide(call, message)
+      throw mistaken('body.messages', 'the last message must be a user’s, or an answer whose calls were decided on')
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/v1/ui/{session}/stream',
+    operation: 'resumeChat',
+    summary:
+      'The answer in progress from its beginning, and those that follow by themselves; with Last-Event-ID, what comes after that. 204: there is none.',
+    tag: 'ui',
+    scope: 'read',
+    params: OF_SESSION,
+    query: SHOW,
+    headers: { 'Last-Event-ID': z.string().max(2_000).optional().describe('Of the last event that you have of a stream that was cut.') },
+    answer: STREAM,
+    async handle(call) {
+      const { session, params, request } = call
+      const handle = session(params.session)
+      const last = request.headers.get('last-event-id')
+      const from = last ? cursorOf(last) : undefined
+      const past = await pastOf(handle)
+      if (from) return open(call, { session: handle, from, past })
+      const point = resumePoint(past, Date.now() - LOADED_WITHIN_MS)
+      return point ? open(call, { session: handle, from: point, past, isFresh: true }) : new Response(null, { status: 204 })
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/v1/ui/{session}/messages',
+    operation: 'listUiMessages',
+    summary: 'The conversation as UI messages; of an answer in progress, what is recorded. None of a session that does not exist yet.',
+    tag: 'ui',
+    scope: 'read',
+    params: OF_SESSION,
+    answer: {
+      status: 200,
+      description: 'The messages.',
+      schema: z.object({ messages: z.array(some({ id: z.string(), role: z.string() })) }),
+    },
+    handle: async ({ session, params }) => ({ messages: uiMessagesOf(await pastOf(session(params.session))) }),
+  }),
+]

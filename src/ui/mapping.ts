@@ -1,0 +1,354 @@
+// From what happens in a session to chunks of AI SDK UI's message stream: pure, so that a stream, its resumption and the history agree.
+import type { AssistantBlock } from '../session/content.ts'
+import type { ModelDelta } from '../session/deltas.ts'
+import { answerIdOf, callIdOf, type EventOf, requestIdOf, type Resolution, type SessionEvent } from '../session/events.ts'
+import type { Json } from '../session/json.ts'
+import { approvalIdOf, type UiChunk, type UiShow, type UiStanding } from './protocol.ts'
+
+/** A chunk, and where it belongs. */
+export interface UiItem {
+  chunk: UiChunk
+  /** The messages that the answer begins after; only with a `start`. */
+  takes?: readonly string[]
+}
+
+/** Turns what happens in a session into chunks: of one message for each stretch between two user messages. */
+export interface Mapping {
+  /** The next event. The last chunk of those it yields names its `seq`. */
+  event(event: SessionEvent): UiItem[]
+  /** The model has said more. */
+  delta(at: { run: number; turn: number }, delta: ModelDelta): UiItem[]
+  /** What the model has said since its last answer is void. */
+  reset(): UiItem[]
+}
+
+/** A block of the answer in progress that was shown. */
+interface Shown {
+  kind: 'text' | 'thinking' | 'tool_use'
+  /** Of the piece. */
+  index: number
+  /** Of the part, or of the call. */
+  id: string
+  /** The text so far, or the tool's name. */
+  text: string
+}
+
+/** A call of the stretch. */
+interface Call {
+  input: Json
+  tool: string
+  isClient: boolean
+  approvalId?: string
+  /** It has an outcome. */
+  settled: boolean
+  /** A person must say what became of it. */
+  asked?: boolean
+}
+
+interface Stretch {
+  run: number
+  turn: number
+  standing: UiStanding
+  calls: Map<string, Call>
+  /** The turn has its answer. */
+  answered: boolean
+  /** The step has a beginning but no end. */
+  inStep: boolean
+}
+
+const NEVER_RAN = 'This call was not run: the run ended first.'
+const NEVER_KNOWN = 'Whether this call took effect is unknown.'
+
+/** What a mapping depends on beside the session. */
+export interface MappingOptions {
+  show: UiShow
+  /** Of calls that a browser has answered already: they are shown so that a page does not answer them again. Default: none. */
+  isSettled?(callId: string): boolean
+}
+
+/** The mapping at the beginning of a session, or between two stretches. */
+export function startMapping({ show, isSettled = () => false }: MappingOptions): Mapping {
+  let stretch: Stretch | undefined
+  let shown: Shown[] = []
+  /** By call, for replays. */
+  const outputs = new Map<string, unknown>()
+
+  function event(event: SessionEvent): UiItem[] {
+    keepOutput(event)
+    if (event.type === 'turn_started') return startTurn(event)
+    if (!stretch) return []
+    if (endsStretch(event)) {
+      const ended = stretch.standing.status === 'running' ? items([...endTurn(stretch), standingAt(stretch, event, 'interrupted')]) : []
+      stretch = undefined
+      shown = []
+      return ended
+    }
+    const chunks = 'run' in event && event.run === stretch.run ? chunksOf(event, stretch) : []
+    if (chunks.length === 0 || chunks.at(-1)?.type === 'message-metadata') return items(chunks)
+    return items([...chunks, standingAt(stretch, event)])
+  }
+
+  /** A replay shows the result of the call that it repeats. */
+  function keepOutput(event: SessionEvent): void {
+    if (event.type !== 'tool_completed' && !(event.type === 'tool_resolved' && event.happened)) return
+    const { callId } = event
+    const first = event.type === 'tool_completed' ? event.replayOf : undefined
+    outputs.set(callId, first === undefined ? outputOf(event) : (outputs.get(first) ?? outputOf(event)))
+  }
+
+  function startTurn(event: EventOf<'turn_started'>): UiItem[] {
+    const { run, turn, takes } = event
+    const before = stretch ? endTurn(stretch) : []
+    shown = []
+    if (stretch && stretch.run === run && takes.length === 0) {
+      Object.assign(stretch, { turn, answered: false, inStep: true })
+      return items([...before, { type: 'start-step' }, standingAt(stretch, event, 'running')])
+    }
+    const ended = stretch?.standing.status === 'running' ? [standingAt(stretch, event, 'completed')] : []
+    const standing: UiStanding = { run, seq: event.seq, status: 'running', error: null }
+    stretch = { run, turn, standing, calls: new Map(), answered: false, inStep: true }
+    const start: UiItem = {
+      chunk: { type: 'start', messageId: answerIdOf({ run, turn }), messageMetadata: { pawl: { ...standing } } },
+      takes,
+    }
+    return [...items([...before, ...ended]), start, ...items([{ type: 'start-step' }])]
+  }
+
+  /** Calls that have no outcome by now have been given up. */
+  function endTurn(ending: Stretch): UiChunk[] {
+    const open = [...ending.calls].filter(([, call]) => !call.settled)
+    const unsettled = open.map(([toolCallId, call]): UiChunk => {
+      call.settled = true
+      return { type: 'tool-output-error', toolCallId, errorText: call.asked ? NEVER_KNOWN : NEVER_RAN }
+    })
+    if (!ending.inStep) return unsettled
+    ending.inStep = false
+    return [...unsettled, { type: 'finish-step' }]
+  }
+
+  function standingAt({ standing }: Stretch, { seq }: SessionEvent, status = standing.status, error: UiStanding['error'] = null): UiChunk {
+    Object.assign(standing, { seq, status, error: status === 'error' ? (error ?? standing.error) : null })
+    return { type: 'message-metadata', messageMetadata: { pawl: { ...standing } } }
+  }
+
+  function chunksOf(event: SessionEvent, at: Stretch): UiChunk[] {
+    switch (event.type) {
+      case 'model_completed':
+        return event.turn === at.turn ? answer(event, at) : []
+      case 'tool_issued':
+        return issued(event, at)
+      case 'approval_requested': {
+        const call = at.calls.get(requestIdOf(event.callId))
+        if (!call) return []
+        call.approvalId = approvalIdOf(event.callId, event.digest)
+        const { approvalId } = call
+        const toolCallId = requestIdOf(event.callId)
+        return [{ type: 'tool-approval-request', approvalId, toolCallId, ...(event.reason !== undefined && { reason: event.reason }) }]
+      }
+      case 'approval_decided':
+        return decided(event, at)
+      case 'tool_completed':
+        return settle(at, event.callId, (toolCallId) => [
+          { type: 'tool-output-available', toolCallId, output: outputs.get(event.callId) ?? null },
+        ])
+      case 'tool_resolved':
+        if (!event.happened || (event.value === undefined && event.content === undefined && !event.blob)) return []
+        return settle(at, event.callId, (toolCallId) => [{ type: 'tool-output-available', toolCallId, output: outputOf(event) }])
+      case 'tool_failed':
+        return settle(at, event.callId, (toolCallId, { approvalId }) =>
+          event.code === 'denied' && approvalId !== undefined
+            ? [{ type: 'tool-output-denied', toolCallId }]
+            : [{ type: 'tool-output-error', toolCallId, errorText: event.message }],
+        )
+      case 'tool_unknown': {
+        const call = at.calls.get(requestIdOf(event.callId))
+        if (event.ask && call) call.asked = true
+        if (event.ask) return []
+        return settle(at, event.callId, (toolCallId) => [{ type: 'tool-output-error', toolCallId, errorText: event.message }])
+      }
+      case 'run_completed':
+        return [...endTurn(at), standingAt(at, event, 'completed')]
+      case 'run_interrupted':
+        return [...endTurn(at), standingAt(at, event, 'interrupted')]
+      case 'error_entered':
+        return [standingAt(at, event, 'error', { code: event.code, reason: event.reason })]
+      case 'recovery_started':
+        return at.standing.status === 'error' ? [standingAt(at, event, 'running')] : []
+      default:
+        return []
+    }
+  }
+
+  /** The recorded answer replaces what was shown of it: where that is its beginning, the rest is added. */
+  function answer(event: EventOf<'model_completed'>, at: Stretch): UiChunk[] {
+    const { run, turn } = event
+    const recorded = visible(event.content, run, turn)
+    const isBeginning =
+      shown.length <= recorded.length &&
+      shown.every(({ kind, text }, n) => kind === recorded[n]?.kind && startsWith(recorded[n], kind, text))
+    const chunks = isBeginning ? [] : reset().map(({ chunk }) => chunk)
+    const calls = event.calls
+    for (const [n, block] of recorded.entries()) {
+      if (block.kind === 'tool_use') {
+        const call = at.calls.get(block.id)
+        const resolution = calls.find(({ index }) => callIdOf(run, turn, index) === block.id)
+        at.calls.set(block.id, { ...callOf(block, resolution), ...(call && { settled: call.settled }) })
+        chunks.push(...inputOf(block.id, at))
+      } else chunks.push(...restOf(block, shown[n]))
+    }
+    shown = []
+    at.answered = true
+    return chunks
+  }
+
+  /** A browser's own tools run when their input is complete: not again in a stream that is read once more. */
+  function inputOf(toolCallId: string, { calls }: Stretch): UiChunk[] {
+    const call = calls.get(toolCallId)
+    if (!call) return []
+    const { tool: toolName, input, isClient } = call
+    if (!isClient) return [{ type: 'tool-input-available', toolCallId, toolName, input, providerExecuted: true }]
+    if (!isSettled(toolCallId)) return [{ type: 'tool-input-available', toolCallId, toolName, input }]
+    return [
+      { type: 'tool-input-start', toolCallId, toolName },
+      { type: 'tool-input-delta', toolCallId, inputTextDelta: JSON.stringify(input) },
+    ]
+  }
+
+  /** What is executed is shown: a hook or a person may have changed the model's arguments. */
+  function issued({ callId, input }: EventOf<'tool_issued'>, at: Stretch): UiChunk[] {
+    const toolCallId = requestIdOf(callId)
+    const call = at.calls.get(toolCallId)
+    if (!call) return []
+    call.settled = false
+    if (JSON.stringify(call.input) === JSON.stringify(input)) return []
+    call.input = input
+    return inputOf(toolCallId, at)
+  }
+
+  function decided(event: EventOf<'approval_decided'>, at: Stretch): UiChunk[] {
+    const { approved, reason, input, callId } = event
+    const toolCallId = requestIdOf(callId)
+    const call = at.calls.get(toolCallId)
+    if (!call?.approvalId) return []
+    const changed = input !== undefined && JSON.stringify(input) !== JSON.stringify(call.input)
+    if (changed) call.input = input
+    const { approvalId } = call
+    return [
+      ...(changed ? inputOf(toolCallId, at) : []),
+      ...(show === 'pieces'
+        ? [{ type: 'tool-approval-response' as const, approvalId, approved, ...(reason !== undefined && { reason }) }]
+        : []),
+    ]
+  }
+
+  function settle(at: Stretch, callId: string, as: (toolCallId: string, call: Call) => UiChunk[]): UiChunk[] {
+    const toolCallId = requestIdOf(callId)
+    const call = at.calls.get(toolCallId)
+    if (!call) return []
+    call.settled = true
+    return as(toolCallId, call)
+  }
+
+  function delta({ run, turn }: { run: number; turn: number }, piece: ModelDelta): UiItem[] {
+    if (show === 'steps' || stretch?.run !== run || stretch.turn !== turn || stretch.answered) return []
+    const kind = KINDS[piece.type]
+    const known = shown.find((one) => one.index === piece.index && one.kind === kind)
+    if (piece.type === 'tool_input') return items(toolPiece(piece, known, { run, turn }))
+    const text = piece.type === 'text' ? piece.text : piece.thinking
+    const part = PARTS[piece.type]
+    if (known) {
+      known.text += text
+      return items([{ type: `${part}-delta`, id: known.id, delta: text }])
+    }
+    const id = partIdOf(turn, shown.length)
+    shown.push({ kind, index: piece.index, id, text })
+    return items([
+      { type: `${part}-start`, id },
+      { type: `${part}-delta`, id, delta: text },
+    ])
+  }
+
+  function toolPiece(
+    { index, name, partialJson }: ModelDelta & { type: 'tool_input' },
+    known: Shown | undefined,
+    at: { run: number; turn: number },
+  ): UiChunk[] {
+    // Of a tool without a name nothing can be shown before its answer is recorded.
+    if (!known && name === undefined) return []
+    const toolCallId = known?.id ?? callIdOf(at.run, at.turn, shown.filter(({ kind }) => kind === 'tool_use').length)
+    const chunks: UiChunk[] = []
+    if (!known) {
+      shown.push({ kind: 'tool_use', index, id: toolCallId, text: name ?? '' })
+      chunks.push({ type: 'tool-input-start', toolCallId, toolName: name ?? '' })
+    }
+    return partialJson === '' ? chunks : [...chunks, { type: 'tool-input-delta', toolCallId, inputTextDelta: partialJson }]
+  }
+
+  function reset(): UiItem[] {
+    if (shown.length === 0) return []
+    shown = []
+    return items([{ type: 'reset-step' }])
+  }
+
+  return { event, delta, reset }
+}
+
+/** Whether no answer goes on after the event: the next one begins with a user's message. */
+function endsStretch(event: SessionEvent): boolean {
+  return event.type === 'forked' || event.type === 'session_started' || (event.type === 'rolled_back' && !event.keepsRun)
+}
+
+const items = (chunks: readonly UiChunk[]): UiItem[] => chunks.map((chunk) => ({ chunk }))
+
+const KINDS = { text: 'text', thinking: 'thinking', tool_input: 'tool_use' } as const
+const PARTS = { text: 'text', thinking: 'reasoning' } as const
+
+/** A block of an answer that people see. */
+interface Visible {
+  kind: Shown['kind']
+  /** Of the part, or of the call. */
+  id: string
+  text: string
+  name?: string
+  input?: Json
+}
+
+const partIdOf = (turn: number, place: number): string => `${turn}.${place}`
+
+function visible(content: readonly AssistantBlock[], run: number, turn: number): Visible[] {
+  const blocks: Visible[] = []
+  let calls = 0
+  for (const block of content) {
+    const id = partIdOf(turn, blocks.length)
+    if (block.type === 'text' && block.text !== '') blocks.push({ kind: 'text', id, text: block.text })
+    if (block.type === 'thinking' && block.thinking !== '') blocks.push({ kind: 'thinking', id, text: block.thinking })
+    if (block.type === 'tool_use') {
+      blocks.push({ kind: 'tool_use', id: callIdOf(run, turn, calls++), text: '', name: block.name, input: block.input })
+    }
+  }
+  return blocks
+}
+
+function startsWith(block: Visible | undefined, kind: Shown['kind'], text: string): boolean {
+  return kind === 'tool_use' ? block?.name === text : (block?.text.startsWith(text) ?? false)
+}
+
+/** What is not shown yet of a text that is recorded. */
+function restOf({ kind, id, text }: Visible, shown: Shown | undefined): UiChunk[] {
+  const part = kind === 'thinking' ? 'reasoning' : 'text'
+  const rest = text.slice(shown?.text.length ?? 0)
+  return [
+    ...(shown ? [] : [{ type: `${part}-start` as const, id }]),
+    ...(rest === '' ? [] : [{ type: `${part}-delta` as const, id, delta: rest }]),
+    { type: `${part}-end`, id },
+  ]
+}
+
+function callOf({ name = '', input = null }: Visible, resolution: Resolution | undefined): Call {
+  return { tool: name, input, isClient: resolution?.client !== undefined, settled: false }
+}
+
+/** What a tool returned, as a program reads it. */
+function outputOf({ value, content, blob }: EventOf<'tool_completed' | 'tool_resolved'>): unknown {
+  return value ?? content ?? blob ?? null
+}

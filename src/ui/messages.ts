@@ -1,0 +1,118 @@
+// UI messages, from chunks and from the events of a session.
+import type { UserBlock } from '../session/content.ts'
+import type { EventOf, SessionEvent } from '../session/events.ts'
+import type { JsonObject } from '../session/json.ts'
+import { startMapping } from './mapping.ts'
+import { isRecord, type UiChunk, type UiMessage, type UiPart } from './protocol.ts'
+import { surviving } from './surviving.ts'
+
+/** The conversation as it is by these events: finished answers, and of one in progress what is recorded. Messages that wait come last. */
+export function uiMessagesOf(events: readonly SessionEvent[]): UiMessage[] {
+  const messages: UiMessage[] = []
+  const waiting = new Map<string, EventOf<'message_received'>>()
+  const mapping = startMapping({ show: 'pieces' })
+  for (const { event, isLeft } of surviving(events)) {
+    if (event.type === 'message_received') waiting.set(event.messageId, event)
+    if (event.type === 'turn_started') {
+      for (const id of event.takes) {
+        const message = waiting.get(id)
+        if (message) messages.push(saidOf(message))
+        waiting.delete(id)
+      }
+    }
+    if (isLeft) continue
+    for (const { chunk } of mapping.event(event)) {
+      if (chunk.type === 'start') messages.push({ id: chunk.messageId, role: 'assistant', parts: [] })
+      const newest = messages.findLast(({ role }) => role === 'assistant')
+      if (newest) addChunk(newest, chunk)
+    }
+  }
+  return [...messages, ...[...waiting.values()].map(saidOf)]
+}
+
+/** A user's message. */
+function saidOf({ messageId, content, metadata }: EventOf<'message_received'>): UiMessage {
+  const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content.map(partOf)
+  return { id: messageId, role: 'user', ...(metadata && { metadata: metadata satisfies JsonObject }), parts }
+}
+
+function partOf(block: UserBlock): UiPart {
+  if (block.type === 'text') return { type: 'text', text: block.text }
+  const { source } = block
+  if (source.type === 'url') return { type: 'file', mediaType: 'image/*', url: source.url }
+  return { type: 'file', mediaType: source.media_type, url: `data:${source.media_type};base64,${source.data}` }
+}
+
+/** Adds a chunk of a recorded answer to its message, as the AI SDK does. */
+function addChunk(message: UiMessage, chunk: UiChunk): void {
+  const { parts } = message
+  const newest = parts.at(-1)
+  switch (chunk.type) {
+    case 'start':
+    case 'message-metadata':
+      message.metadata = { ...(isRecord(message.metadata) ? message.metadata : {}), ...chunk.messageMetadata }
+      return
+    case 'start-step':
+      parts.push({ type: 'step-start' })
+      return
+    case 'text-start':
+      parts.push({ type: 'text', text: '', state: 'streaming' })
+      return
+    case 'reasoning-start':
+      parts.push({ type: 'reasoning', id: chunk.id, text: '', state: 'streaming' })
+      return
+    case 'text-delta':
+    case 'reasoning-delta':
+      if (newest) newest.text = `${String(newest.text)}${chunk.delta}`
+      return
+    case 'text-end':
+    case 'reasoning-end':
+      if (newest) newest.state = 'done'
+      return
+    case 'tool-input-available': {
+      const { toolCallId, toolName, input, providerExecuted } = chunk
+      const known = callIn(parts, toolCallId)
+      if (known) Object.assign(known, { state: 'input-available', input, output: undefined, errorText: undefined })
+      else
+        parts.push({ type: `tool-${toolName}`, toolCallId, state: 'input-available', input, ...(providerExecuted && { providerExecuted }) })
+      return
+    }
+    case 'tool-approval-request': {
+      const { approvalId: id, toolCallId, reason } = chunk
+      update(parts, toolCallId, { state: 'approval-requested', approval: { id, ...(reason !== undefined && { requestReason: reason }) } })
+      return
+    }
+    case 'tool-approval-response': {
+      const { approvalId: id, approved, reason } = chunk
+      const known = parts.find(({ approval }) => isRecord(approval) && approval.id === id)
+      if (!known) return
+      const approval = { ...(known.approval as object), id, approved, ...(reason !== undefined && { reason }) }
+      Object.assign(known, { state: 'approval-responded', approval })
+      return
+    }
+    case 'tool-output-available':
+      update(parts, chunk.toolCallId, { state: 'output-available', output: chunk.output, errorText: undefined })
+      return
+    case 'tool-output-error':
+      update(parts, chunk.toolCallId, { state: 'output-error', output: undefined, errorText: chunk.errorText })
+      return
+    case 'tool-output-denied':
+      update(parts, chunk.toolCallId, { state: 'output-denied' })
+      return
+    default:
+      return
+  }
+}
+
+function callIn(parts: readonly UiPart[], toolCallId: string): UiPart | undefined {
+  return parts.findLast((part) => part.toolCallId === toolCallId)
+}
+
+function update(parts: readonly UiPart[], toolCallId: string, now: Partial<UiPart>): void {
+  const part = callIn(parts, toolCallId)
+  if (!part) return
+  for (const [name, value] of Object.entries(now)) {
+    if (value === undefined) delete part[name]
+    else part[name] = value
+  }
+}

@@ -1,0 +1,378 @@
+// AI SDK UI against the web handler: the chats of the published `@ai-sdk/react`, a worker, and what is recorded.
+import { randomUUID } from 'node:crypto'
+import { Chat } from '@ai-sdk/react'
+import {
+  type ChatTransport,
+  DefaultChatTransport,
+  lastAssistantMessageIsCompleteWithApprovalResponses,
+  lastAssistantMessageIsCompleteWithToolCalls,
+  type UIMessage,
+} from 'ai'
+import { defineAgent, defineTool, type ModelCallContext, ModelError, type ModelRequest } from 'pawl'
+import { type Access, createHandler, type Handler } from 'pawl/service'
+import { scripted, type ScriptedAnswer } from 'pawl/testing'
+import { PawlChatTransport, type PawlChatTransportOptions } from 'pawl/ui'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { deploy, type Deployment, SILENT } from '../support/deployment.ts'
+import { saidIn } from '../support/scenes.ts'
+import { type Gate, gate, until } from '../support/until.ts'
+
+const ACCESSES: Record<string, Access> = {
+  ann: { identity: 'ann', scopes: ['read', 'send', 'approve', 'operate'], tenant: 'ui' },
+  reader: { identity: 'reader', scopes: ['read'], tenant: 'ui' },
+  sender: { identity: 'sender', scopes: ['read', 'send'], tenant: 'ui' },
+}
+
+const gates = new Map<string, Gate>()
+/** The gate that a message names: `hold:x`. */
+function gateOf(text: string): Gate {
+  const known = gates.get(text) ?? gate()
+  gates.set(text, known)
+  return known
+}
+const aborted: string[] = []
+let failures = 0
+
+async function passing(name: string, signal: AbortSignal): Promise<void> {
+  signal.addEventListener('abort', () => aborted.push(name), { once: true })
+  await gateOf(name).pass(signal)
+}
+
+const input = z.object({ what: z.string() })
+const use = (name: string, what: string): ScriptedAnswer => [
+  { type: 'text', text: 'Let me see.' },
+  { type: 'tool_use', id: 'toolu_1', name, input: { what } },
+]
+const desk = defineAgent({
+  name: 'desk',
+  instructions: 'Serve.',
+  recovery: { automatic: [] },
+  model: scripted(async (request: ModelRequest, ctx: ModelCallContext): Promise<ScriptedAnswer> => {
+    const said = saidIn(request)
+    const newest = said.at(-1) ?? ''
+    const [what = '', name = ''] = newest.split(' ')
+    const isAnswered = request.messages.at(-1)?.content !== newest
+    if (what === 'fail') throw new ModelError('bad_request', 'The model refuses.', { retryable: false })
+    if (what === 'tell') {
+      ctx.onDelta({ type: 'thinking', index: 0, thinking: 'Hm.' })
+      ctx.onDelta({ type: 'text', index: 1, text: `Once ${name}` })
+      await passing(name, ctx.signal)
+      return [
+        { type: 'thinking', thinking: 'Hm.', signature: 's' },
+        { type: 'text', text: `Once ${name} upon a time.` },
+      ]
+    }
+    if (what === 'retry' && failures++ === 0) {
+      ctx.onDelta({ type: 'text', index: 0, text: 'A void beginning' })
+      await passing(name, ctx.signal)
+      throw new ModelError('overloaded', 'Once more.', { retryable: true })
+    }
+    if (['pay', 'ask', 'hold'].includes(what) && !isAnswered) return use(what, name)
+    return `${said.length}: ${newest}`
+  }),
+  tools: [
+    defineTool({ name: 'pay', description: 'Pays.', input, effect: 'external', approval: true, execute: ({ what }) => ({ paid: what }) }),
+    defineTool({ name: 'ask', description: 'Asks.', input, effect: 'read', execute: 'client', output: z.object({ color: z.string() }) }),
+    defineTool({
+      name: 'hold',
+      description: 'Holds.',
+      input,
+      effect: 'read',
+      execute: async ({ what }, ctx) => {
+        await passing(what, ctx.signal)
+        return 'held'
+      },
+    }),
+  ],
+})
+
+let here: Deployment
+let handler: Handler
+
+beforeAll(async () => {
+  here = await deploy()
+  await here.startWorker({ agents: [desk] })
+  const authorize = (request: Request): Access | null => ACCESSES[request.headers.get('x-key') ?? ''] ?? null
+  handler = createHandler({ pawl: here.pawl, authorize, agents: ['desk'], logger: SILENT, basePath: '/api/pawl' })
+})
+afterAll(async () => {
+  for (const held of gates.values()) held.open()
+  await here?.stop()
+})
+
+const ask: typeof fetch = async (to, init) => handler(new Request(new URL(String(to), 'http://ui.test'), init))
+const newId = (): string => `ui:${randomUUID()}`
+
+function transportWith(more: PawlChatTransportOptions = {}): PawlChatTransport {
+  return new PawlChatTransport({ agent: 'desk', headers: { 'x-key': 'ann' }, fetch: ask, ...more })
+}
+
+type ChatOptions = Partial<ConstructorParameters<typeof Chat>[0]> & { transport?: ChatTransport<UIMessage> }
+
+/** A page that is loaded: its messages, and the answer in progress. */
+async function open(id: string, { transport = transportWith(), ...options }: ChatOptions = {}) {
+  const messages = (await transportWith().messages(id)) as UIMessage[]
+  return new Chat<UIMessage>({ id, transport, messages, ...(options as object) })
+}
+
+const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T
+const recorded = async (id: string) => plain(await transportWith().messages(id))
+const shown = ({ messages }: Chat<UIMessage>) => plain(messages)
+const texts = ({ messages }: Chat<UIMessage>): string[] =>
+  messages.map(({ role, parts }) => `${role}: ${parts.map((part) => (part.type === 'text' ? part.text : '')).join('')}`)
+const toolOf = ({ messages }: Chat<UIMessage>) =>
+  messages.flatMap(({ parts }) => parts as Record<string, unknown>[]).findLast(({ type }) => String(type).startsWith('tool-'))
+const eventsOf = async (id: string): Promise<string[]> => {
+  const types: string[] = []
+  for await (const event of here.pawl.session(id).events()) types.push(event.type)
+  return types
+}
+
+describe('a chat', () => {
+  it('shows an answer as it is said, and then as it is recorded', async () => {
+    const id = newId()
+    const chat = await open(id)
+    const sent = chat.sendMessage({ text: 'tell first' })
+    await until('the answer begins', () => texts(chat).at(-1) === 'assistant: Once first')
+    expect(chat.status).toBe('streaming')
+    gateOf('first').open()
+    await sent
+    expect(chat.status).toBe('ready')
+    expect(texts(chat)).toEqual(['user: tell first', 'assistant: Once first upon a time.'])
+    expect(shown(chat)).toEqual(await recorded(id))
+    await chat.sendMessage({ text: 'more', metadata: { page: 2 } })
+    expect(texts(chat).at(-1)).toBe('assistant: 2: more')
+    expect(shown(chat)).toEqual(await recorded(id))
+  })
+
+  it('is resumed in mid-answer, by as many tabs as there are, and has each message once', async () => {
+    const id = newId()
+    const first = await open(id)
+    const sent = first.sendMessage({ text: 'tell tabs' })
+    await until('the answer begins', () => texts(first).at(-1) === 'assistant: Once tabs')
+    const tabs = await Promise.all([open(id), open(id)])
+    const resumed = tabs.map(async (tab) => tab.resumeStream())
+    for (const tab of tabs) await until('the answer is resumed', () => texts(tab).at(-1) === 'assistant: Once tabs')
+    gateOf('tabs').open()
+    await Promise.all([sent, ...resumed])
+    for (const tab of [first, ...tabs]) expect(shown(tab)).toEqual(await recorded(id))
+    await tabs[0]?.resumeStream()
+    expect(tabs[0]?.status).toBe('ready')
+  })
+
+  it('steers a run: what is said during an answer is answered after it, in the order of the transcript', async () => {
+    const id = newId()
+    const chat = await open(id)
+    const first = chat.sendMessage({ text: 'hold steer' })
+    await until('the tool runs', () => toolOf(chat)?.state === 'input-available')
+    const second = chat.sendMessage({ text: 'and this' })
+    await until('the message has arrived', async () => (await eventsOf(id)).filter((type) => type === 'message_received').length === 2)
+    const late = await open(id)
+    const resumed = late.resumeStream()
+    gateOf('steer').open()
+    await Promise.all([first, second, resumed])
+    expect(texts(chat)).toEqual(['user: hold steer', 'assistant: Let me see.', 'user: and this', 'assistant: 2: and this'])
+    expect(shown(chat)).toEqual(await recorded(id))
+    expect(new Set(texts(late))).toEqual(new Set(texts(chat)))
+    expect(late.messages).toHaveLength(4)
+  })
+
+  it('stops the run with its model call', async () => {
+    const id = newId()
+    const chat = await open(id)
+    const sent = chat.sendMessage({ text: 'tell stopped' })
+    await until('the answer begins', () => texts(chat).at(-1) === 'assistant: Once stopped')
+    await chat.stop()
+    await sent
+    await until('the run is interrupted', async () => (await eventsOf(id)).includes('run_interrupted'))
+    await until('the model call is aborted', () => aborted.includes('stopped'))
+    expect(chat.status).toBe('ready')
+    await chat.sendMessage({ text: 'again' })
+    expect(texts(chat).at(-1)).toBe('assistant: 2: again')
+  })
+
+  it('stops the run with its tools, for other tabs, too, that resumed it', async () => {
+    const id = newId()
+    const chat = await open(id)
+    const sent = chat.sendMessage({ text: 'hold stop2' })
+    await until('the tool runs', () => toolOf(chat)?.state === 'input-available')
+    const other = await open(id)
+    const resumed = other.resumeStream()
+    await until('the other tab looks', () => other.status === 'streaming')
+    await other.stop()
+    await Promise.all([sent, resumed])
+    await until('the tool is aborted', () => aborted.includes('stop2'))
+    expect(toolOf(chat)).toMatchObject({ state: 'output-error' })
+    expect(chat.lastMessage?.metadata).toMatchObject({ pawl: { status: 'interrupted' } })
+    expect(shown(chat)).toEqual(await recorded(id))
+  })
+
+  it('leaves a run alone when it only stops looking, if that is what `onStop` says, or before it looks', async () => {
+    const id = newId()
+    const chat = await open(id, { transport: transportWith({ onStop: 'leave' }) })
+    const sent = chat.sendMessage({ text: 'tell left' })
+    await until('the answer begins', () => texts(chat).at(-1) === 'assistant: Once left')
+    await chat.stop()
+    await sent
+    const strict = await open(id)
+    const looking = strict.resumeStream()
+    await strict.stop()
+    await looking
+    const back = await open(id)
+    const resumed = back.resumeStream()
+    gateOf('left').open()
+    await resumed
+    expect(await eventsOf(id)).not.toContain('run_interrupted')
+    expect(texts(back).at(-1)).toBe('assistant: Once left upon a time.')
+  })
+
+  it('has the newest answer made again, and refuses that for an older one', async () => {
+    const id = newId()
+    const chat = await open(id)
+    await chat.sendMessage({ text: 'one' })
+    await chat.sendMessage({ text: 'two' })
+    await chat.regenerate()
+    expect(texts(chat)).toEqual(['user: one', 'assistant: 1: one', 'user: two', 'assistant: 2: two'])
+    expect(shown(chat)).toEqual(await recorded(id))
+    expect(await eventsOf(id)).toContain('rolled_back')
+    const older = chat.messages[1]?.id ?? ''
+    await chat.regenerate({ messageId: older })
+    expect(chat.error).toMatchObject({ name: 'ChatError', code: 'not_newest', status: 409 })
+  })
+
+  it('sends an edited message anew, from where it was said', async () => {
+    const id = newId()
+    const chat = await open(id)
+    await chat.sendMessage({ text: 'one' })
+    await chat.sendMessage({ text: 'two' })
+    await chat.sendMessage({ text: 'uno', messageId: chat.messages[0]?.id ?? '' })
+    expect(texts(chat)).toEqual(['user: uno', 'assistant: 1: uno'])
+    expect(shown(chat)).toEqual(await recorded(id))
+  })
+
+  it.each([
+    [true, 'output-available'],
+    [false, 'output-denied'],
+  ])('passes on that a person approves a call: %s', async (approved, state) => {
+    const id = newId()
+    const first = await open(id)
+    await first.sendMessage({ text: `pay order${approved}` })
+    expect(first.status).toBe('ready')
+    // The page is loaded again before somebody decides.
+    const chat = await open(id, { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses } as object)
+    expect(toolOf(chat)).toMatchObject({ state: 'approval-requested', input: { what: `order${approved}` } })
+    const { approval } = toolOf(chat) as { approval: { id: string } }
+    await chat.addToolApprovalResponse({ id: approval.id, approved, reason: 'I looked.' })
+    await until('the answer goes on', () => texts(chat).at(-1)?.includes('1: pay') && chat.status === 'ready')
+    expect(toolOf(chat)).toMatchObject({ state, approval: { approved } })
+    const [mine, theirs] = [shown(chat), await recorded(id)]
+    if (approved) for (const { parts } of [...mine, ...theirs]) for (const part of parts) delete (part as { approval?: object }).approval
+    expect(mine).toEqual(theirs)
+  })
+
+  it('answers a client tool in the page, once, also if the page is loaded again', async () => {
+    const id = newId()
+    let asked = 0
+    const options: ChatOptions = {
+      sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls,
+      onToolCall: ({ toolCall: { toolCallId } }) => {
+        asked += 1
+        void chat.addToolOutput({ tool: 'ask' as never, toolCallId, output: { color: 'red' } as never })
+      },
+    }
+    const chat = await open(id, options)
+    await chat.sendMessage({ text: 'ask color' })
+    await until('the answer goes on', () => texts(chat).at(-1)?.includes('1: ask') && chat.status === 'ready')
+    expect(asked).toBe(1)
+    expect(toolOf(chat)).toMatchObject({ state: 'output-available', output: { color: 'red' } })
+    expect(shown(chat)).toEqual(await recorded(id))
+  })
+
+  it('takes back what an attempt has said that failed', async () => {
+    const id = newId()
+    const chat = await open(id)
+    const sent = chat.sendMessage({ text: 'retry void' })
+    await until('the first attempt speaks', () => texts(chat).at(-1) === 'assistant: A void beginning')
+    gateOf('void').open()
+    await sent
+    expect(texts(chat)).toEqual(['user: retry void', 'assistant: 1: retry void'])
+    expect(shown(chat)).toEqual(await recorded(id))
+  })
+
+  it('goes on where it was when its connection is cut in mid-answer', async () => {
+    const id = newId()
+    let cuts = 0
+    const cutting: typeof fetch = async (to, init) => {
+      const response = await ask(to, init)
+      if (!response.body || cuts >= 3 || !response.headers.get('content-type')?.includes('event-stream')) return response
+      cuts += 1
+      return new Response(cutAfter(response.body, 'Once cut'), { headers: response.headers })
+    }
+    const chat = await open(id, { transport: transportWith({ fetch: cutting }) })
+    const sent = chat.sendMessage({ text: 'tell cut' })
+    await until('it was cut', () => cuts === 3)
+    await until('the answer is there again', () => texts(chat).at(-1) === 'assistant: Once cut')
+    gateOf('cut').open()
+    await sent
+    expect(shown(chat)).toEqual(await recorded(id))
+    expect(texts(chat)).toEqual(['user: tell cut', 'assistant: Once cut upon a time.'])
+  })
+
+  it('is told why a run has failed, and why a request is refused', async () => {
+    const chat = await open(newId())
+    await chat.sendMessage({ text: 'fail' })
+    expect(chat.status).toBe('error')
+    expect(chat.error?.message).toContain('The model refuses')
+    const reader = await open(newId(), { transport: transportWith({ headers: { 'x-key': 'reader' } }) })
+    await reader.sendMessage({ text: 'hello' })
+    expect(reader.error).toMatchObject({ name: 'ChatError', code: 'forbidden', status: 403 })
+    const other = new Chat<UIMessage>({ id: 'globex:1', transport: transportWith() })
+    await other.resumeStream()
+    expect(other.error).toMatchObject({ code: 'session_not_found', status: 404 })
+  })
+
+  it('needs the scope "approve" to decide on a call', async () => {
+    const id = newId()
+    const transport = transportWith({ headers: { 'x-key': 'sender' } })
+    const chat = await open(id, { transport })
+    await chat.sendMessage({ text: 'pay unseen' })
+    const { approval } = toolOf(chat) as { approval: { id: string } }
+    await chat.addToolApprovalResponse({ id: approval.id, approved: true })
+    await chat.sendMessage()
+    expect(chat.error).toMatchObject({ code: 'forbidden' })
+    expect(await eventsOf(id)).not.toContain('approval_decided')
+  })
+})
+
+describe('the transport of the AI SDK itself', () => {
+  it('works with the same routes, and shows finished answers', async () => {
+    const id = newId()
+    const api = 'http://ui.test/api/pawl/v1/ui'
+    const transport = new DefaultChatTransport<UIMessage>({ api, headers: { 'x-key': 'ann' }, body: { agent: 'desk' }, fetch: ask })
+    const chat = new Chat<UIMessage>({ id, transport })
+    const sent = chat.sendMessage({ text: 'tell plain' })
+    await until('the run has begun', async () => (await eventsOf(id)).includes('turn_started'))
+    const other = new Chat<UIMessage>({ id, transport })
+    const resumed = other.resumeStream()
+    gateOf('plain').open()
+    await Promise.all([sent, resumed])
+    expect(shown(chat)).toEqual(await recorded(id))
+    expect(shown(other)).toEqual((await recorded(id)).slice(1))
+  })
+})
+
+/** The body until this text has come. */
+function cutAfter(body: ReadableStream<Uint8Array>, text: string): ReadableStream<Uint8Array> {
+  let seen = ''
+  const decoder = new TextDecoder()
+  return body.pipeThrough(
+    new TransformStream({
+      transform(bytes, controller) {
+        seen += decoder.decode(bytes, { stream: true })
+        controller.enqueue(bytes)
+        if (seen.includes(text)) controller.error(new TypeError('network error'))
+      },
+    }),
+  )
+}

@@ -1,0 +1,195 @@
+// Pages of AI SDK UI over random sessions: whenever they are loaded, and however often their streams are cut, they show what is recorded.
+import { readUIMessageStream, type UIMessage, type UIMessageChunk } from 'ai'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { ModelDelta } from '../../../src/session/deltas.ts'
+import type { EventOf, SessionEvent } from '../../../src/session/events.ts'
+import { addToTranscript, emptyTranscript, isSaid } from '../../../src/session/transcript.ts'
+import { textOf } from '../../../src/session/content.ts'
+import { uiMessagesOf } from '../../../src/ui/messages.ts'
+import type { UiChunk, UiMessage, UiShow } from '../../../src/ui/protocol.ts'
+import { resumePoint, startStreaming, type UiSent, type UiStreaming } from '../../../src/ui/streaming.ts'
+import { seededRandom } from '../../retail/random.ts'
+import { movedSessions, type SoundSession, soundSessions } from '../session/sound-session.ts'
+
+const RUNS = { numRuns: 15, endOnFailure: true }
+
+const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T
+
+/** The message that the AI SDK makes of the chunks of one answer. */
+async function read(chunks: readonly UiChunk[], message?: UiMessage): Promise<UiMessage> {
+  const stream = new ReadableStream<UIMessageChunk>({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(chunk as UIMessageChunk)
+      controller.close()
+    },
+  })
+  let newest: unknown
+  const onError = (error: unknown): never => expect.fail(String(error))
+  const given = message && { message: structuredClone(message) as unknown as UIMessage }
+  for await (const now of readUIMessageStream({ stream, onError, ...given })) newest = now
+  return plain(newest) as UiMessage
+}
+
+/** The messages of a page whose stream has sent these chunks: a `start` begins another message, as in a stream that is resumed. */
+async function shownWith(messages: readonly UiMessage[], chunks: readonly UiChunk[]): Promise<UiMessage[]> {
+  const shown = [...messages]
+  // Nothing can be added to a message that the client does not have.
+  if (chunks.length > 0) expect(chunks[0]?.type).toBe('start')
+  const starts = chunks.flatMap(({ type }, n) => (type === 'start' ? [n] : []))
+  for (const [n, from] of starts.entries()) {
+    const message = await read(chunks.slice(from, starts[n + 1]))
+    const place = shown.findIndex(({ id }) => id === message.id)
+    if (place < 0) shown.push(message)
+    else shown[place] = message
+  }
+  return shown
+}
+
+/** What the model is heard to say before the event, in a stream that shows pieces. */
+function heardBefore(event: SessionEvent, stream: UiStreaming, random: () => number): UiSent[] {
+  const sent: UiSent[] = []
+  const at = 'run' in event && 'turn' in event ? { run: event.run ?? 0, turn: event.turn ?? 0 } : undefined
+  if (!at) return sent
+  for (let times = 0; times < 3 && random() < 0.3; times++) {
+    sent.push(...stream.delta(at, { type: 'text', index: 0, text: 'void ' }))
+    if (random() < 0.5) sent.push(...stream.delta(at, { type: 'tool_input', index: 1, partialJson: '{"a', name: 'void' }))
+    sent.push(...stream.reset())
+  }
+  if (event.type !== 'model_completed') return sent
+  for (const piece of piecesOf(event, random)) sent.push(...stream.delta(at, piece))
+  return sent
+}
+
+/** The answer in pieces, the last of which may never come. Some Models say something else than what they return. */
+function piecesOf({ content }: EventOf<'model_completed'>, random: () => number): ModelDelta[] {
+  if (random() < 0.1) return [{ type: 'text', index: 7, text: 'another' }]
+  const pieces = content.flatMap((block, index): ModelDelta[] => {
+    if (block.type === 'tool_use') {
+      const json = JSON.stringify(block.input)
+      const cut = Math.floor(random() * json.length)
+      return [
+        { type: 'tool_input', index, partialJson: json.slice(0, cut), name: block.name },
+        { type: 'tool_input', index, partialJson: json.slice(cut) },
+      ]
+    }
+    const text = block.type === 'text' ? block.text : block.type === 'thinking' ? block.thinking : ''
+    const cut = Math.floor(random() * text.length)
+    const parts = [text.slice(0, cut), text.slice(cut)].filter((part) => part !== '')
+    return parts.map((part) => (block.type === 'text' ? { type: 'text', index, text: part } : { type: 'thinking', index, thinking: part }))
+  })
+  return pieces.slice(0, Math.ceil(random() * pieces.length + random()))
+}
+
+interface Page {
+  loads: number
+  cuts: number
+  resets: number
+}
+
+/** A page is loaded again and again, at random events, resumes what is in progress, is cut off, and is compared with what is recorded. */
+async function browse({ events }: SoundSession, random: () => number, show: UiShow): Promise<Page> {
+  const page = { loads: 0, cuts: 0, resets: 0 }
+  for (let at = Math.floor(random() * 20); at < events.length; at++) {
+    const past = (): SessionEvent[] => events.slice(0, at)
+    page.loads += 1
+    let cursor = resumePoint(past())
+    if (!cursor) continue
+    const loaded = plain(uiMessagesOf(past()))
+    const chunks: UiChunk[] = []
+    let isUncertain = false
+    let isChanged = false
+    const take = (sent: readonly UiSent[]): void => {
+      for (const one of sent) {
+        chunks.push(one.chunk)
+        if (one.chunk.type === 'reset-step') page.resets += 1
+        isUncertain = one.cursor === undefined && one.chunk.type !== 'reset-step'
+        cursor = one.cursor ?? cursor
+      }
+    }
+    for (let isFirst = true, going = true; going; isFirst = false) {
+      const opened = startStreaming({ from: cursor, show, past: past(), ...(isFirst && { isFresh: true as const }) })
+      take(opened.sent)
+      const { stream } = opened
+      for (;;) {
+        const event = events[at]
+        going = stream.end() === 'open' && event !== undefined
+        if (!going || !event || random() < 0.05) break
+        take(heardBefore(event, stream, random))
+        at += 1
+        take(stream.event(event))
+      }
+      const last = stream.last()
+      isChanged = last.type === 'error' && last.code === 'history_changed'
+      // What the transport does with what a cut stream had begun to say.
+      if (isUncertain && show === 'pieces') chunks.push({ type: 'reset-step' })
+      if (isUncertain) expect(show).toBe('pieces')
+      isUncertain = false
+      if (going) page.cuts += 1
+    }
+    const shown = (await shownWith(loaded, chunks)).filter(({ role }) => role === 'assistant')
+    const recorded = plain(uiMessagesOf(past())).filter(({ role }) => role === 'assistant')
+    expect(new Set(shown.map(({ id }) => id)).size).toBe(shown.length)
+    if (!isChanged) expect(shown.map((message) => seen(message, show))).toEqual(recorded.map((message) => seen(message, show)))
+  }
+  return page
+}
+
+/** Clients without the newest chunks do not learn who has decided on a call before it has an outcome. */
+function seen(message: UiMessage, show: UiShow): unknown {
+  if (show === 'pieces') return message
+  const parts = message.parts.map((part) => ({
+    ...part,
+    approval: undefined,
+    state: part.state === 'approval-responded' ? 'approval-requested' : part.state,
+  }))
+  return { ...message, parts }
+}
+
+describe('a page', () => {
+  it.each(['pieces', 'steps'] as const)(
+    'that shows %s has each answer once and as it is recorded, whenever it is loaded or cut off',
+    async (show) => {
+      for (const sessions of [soundSessions, movedSessions]) {
+        await fc.assert(
+          fc.asyncProperty(
+            sessions,
+            fc.integer({ min: 1, max: 1_000_000 }),
+            async (session, seed) => void (await browse(session, seededRandom(seed), show)),
+          ),
+          RUNS,
+        )
+      }
+    },
+  )
+})
+
+describe('the history', () => {
+  it('has what users and models have said, in the order of the transcript', () => {
+    for (const sessions of [soundSessions, movedSessions]) {
+      fc.assert(
+        fc.property(sessions, ({ events }) => {
+          const transcript = emptyTranscript()
+          for (const event of events) addToTranscript(transcript, event)
+          const said = transcript.messages.flatMap((message) => {
+            if (message.role === 'assistant') return [`assistant: ${textOf(message.content)}`]
+            return isSaid(message) ? [`user: ${textOf(message.content)}`] : []
+          })
+          const waiting = [...transcript.waiting.values()].map(({ content }) => `user: ${textOf(content)}`)
+          const shown = uiMessagesOf(events).flatMap(({ role, parts }) => {
+            if (role === 'user') return [`user: ${parts.map(({ text }) => text).join('')}`]
+            const steps: string[] = []
+            for (const part of parts) {
+              if (part.type === 'step-start') steps.push('')
+              if (part.type === 'text') steps.push(`${steps.pop()}${String(part.text)}`)
+            }
+            return steps.map((text) => `assistant: ${text}`)
+          })
+          const spoken = (all: readonly string[]) => all.filter((text) => text !== 'assistant: ')
+          expect(spoken(shown)).toEqual(spoken([...said, ...waiting]))
+        }),
+        { numRuns: 50 },
+      )
+    }
+  })
+})
