@@ -13,7 +13,7 @@ process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
 /** Tests and examples name types of the built package, and the package's shape is that of the built one: `build` comes first. */
 const CHECKS = {
   build: ['node scripts/build.js'],
-  types: ['tsc -p tsconfig.json'],
+  types: ['tsc -p tsconfig.json', 'tsc -p examples/ui'],
   lint: ['oxlint -c oxlint.config.js'],
   format: ['biome format'],
   docs: ['node scripts/docs.js --check'],

@@ -22,8 +22,8 @@ export interface RefusalDetails {
 /**
  * What the web handler answers instead of carrying a request out; nothing has happened. Codes: `invalid_input`, `invalid_json`,
  * `unsupported_media_type`, `body_too_large`, `unknown_agent`, `unknown_cursor`, `unauthorized`, `forbidden`, `route_not_found`,
- * `method_not_allowed`, `too_many_watches`, `not_newest`, `rate_limited`, `draining`, `invalid_access`; of `pawl
- * serve` also `invalid_http`, `headers_too_large`, `request_timeout`.
+ * `method_not_allowed`, `too_many_watches`, `not_newest`, `rate_limited`, `draining`, `invalid_access`;
+ * of `pawl serve` also `invalid_http`, `headers_too_large`, `request_timeout`.
  */
 export class ServiceError extends PawlError {
   override readonly name = 'ServiceError'

@@ -1,0 +1,70 @@
+// A chat in a page: `useChat` with pawl's transport. It may be reloaded at any moment.
+import { useChat } from '@ai-sdk/react'
+import { lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from 'ai'
+import { PawlChatTransport } from 'pawl/ui'
+import { StrictMode, useState } from 'react'
+import { createRoot } from 'react-dom/client'
+
+const transport = new PawlChatTransport({ agent: new URLSearchParams(location.search).get('agent') ?? 'support' })
+
+function Conversation({ id, loaded }: { id: string; loaded: UIMessage[] }) {
+  const [text, setText] = useState('')
+  const { messages, sendMessage, stop, regenerate, status, error, addToolApprovalResponse } = useChat({
+    id,
+    messages: loaded,
+    transport,
+    resume: true,
+    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
+  })
+  const isBusy = status === 'streaming' || status === 'submitted'
+  return (
+    <main data-status={status}>
+      {messages.map((message) => (
+        <article key={message.id} id={message.id} data-role={message.role}>
+          {message.parts.map((part, n) => {
+            if (part.type === 'text') return <p key={n}>{part.text}</p>
+            if (!('toolCallId' in part)) return null
+            const name = part.type.replace(/^tool-/, '')
+            return (
+              <div key={n} className="call">
+                {name}: {part.state}
+                {part.state === 'approval-requested' &&
+                  [true, false].map((approved) => (
+                    <button type="button" key={`${approved}`} onClick={() => void addToolApprovalResponse({ id: part.approval.id, approved })}>
+                      {approved ? 'Approve' : 'Deny'}
+                    </button>
+                  ))}
+              </div>
+            )
+          })}
+        </article>
+      ))}
+      {error && <p role="alert">{error.message}</p>}
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          void sendMessage({ text })
+          setText('')
+        }}
+      >
+        <input value={text} onChange={({ target }) => setText(target.value)} aria-label="Message" />
+        <button type="submit">{isBusy ? 'Add' : 'Send'}</button>
+        <button type="button" disabled={!isBusy} onClick={() => void stop()}>
+          Stop
+        </button>
+        <button type="button" disabled={isBusy} onClick={() => void regenerate()}>
+          Again
+        </button>
+      </form>
+    </main>
+  )
+}
+
+const id = new URLSearchParams(location.search).get('session') ?? crypto.randomUUID()
+history.replaceState(null, '', `?${new URLSearchParams({ ...Object.fromEntries(new URLSearchParams(location.search)), session: id })}`)
+const loaded = (await transport.messages(id)) as UIMessage[]
+createRoot(document.getElementById('root') as HTMLElement).render(
+  <StrictMode>
+    <Conversation id={id} loaded={loaded} />
+  </StrictMode>,
+)

@@ -1,0 +1,35 @@
+// The server of the chat page: the page itself, and pawl's web handler beside it.
+import { createServer, type Server } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+import { Pawl } from 'pawl/client'
+import { type Authorize, createHandler, nodeListener } from 'pawl/service'
+
+const HTML = '<!doctype html><meta charset="utf-8"><title>pawl</title><div id="root"></div><script type="module" src="/page.js"></script>'
+
+/** The server; `authorize` says whose sessions a request may see. It listens to no port yet. */
+export async function chatServer(pawl: Pawl, authorize: Authorize): Promise<Server> {
+  const handler = createHandler({ pawl, authorize, basePath: '/api/pawl' })
+  const page = await build({
+    entryPoints: [fileURLToPath(new URL('page.tsx', import.meta.url))],
+    bundle: true,
+    write: false,
+    format: 'esm',
+    jsx: 'automatic',
+    define: { 'process.env.NODE_ENV': '"development"' },
+  })
+  const script = page.outputFiles[0]?.text ?? ''
+  const answer = async (request: Request): Promise<Response> => {
+    const { pathname } = new URL(request.url)
+    if (pathname === '/') return new Response(HTML, { headers: { 'content-type': 'text/html' } })
+    if (pathname === '/page.js') return new Response(script, { headers: { 'content-type': 'text/javascript' } })
+    return handler(request)
+  }
+  return createServer(nodeListener(answer))
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  // Everybody may do everything: say here who your users are.
+  const server = await chatServer(await Pawl.connect(), () => ({ identity: 'guest', scopes: ['read', 'send', 'approve', 'operate'] }))
+  server.listen(3000, '127.0.0.1', () => console.log('http://127.0.0.1:3000'))
+}

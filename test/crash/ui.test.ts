@@ -1,0 +1,142 @@
+// The chat page of examples/ui in a real browser, loaded again and again in mid-answer while executors and orchestrators are killed: it
+// shows what is recorded, each message once.
+import { randomUUID } from 'node:crypto'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import sparticuz from '@sparticuz/chromium'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import type { UiMessage } from 'pawl/ui'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { chatServer } from '../../examples/ui/server.ts'
+import { seededRandom } from '../retail/random.ts'
+import { seed, size } from '../support/sizes.ts'
+import { until } from '../support/until.ts'
+import { type Compiled, compile } from './support/build.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
+import { speech, type SpeechOrder } from './support/speech.ts'
+
+const CHATS = size(2, 12)
+const TURNS = size(3, 8)
+const KILLS = size(4, 100)
+const random = seededRandom(seed)
+
+let rig: Rig
+let fixtures: Compiled
+let workers: Supervised
+let server: Server
+let browser: Browser
+let origin: string
+
+beforeAll(async () => {
+  fixtures = await compile(['test/crash/fixtures/speaking.ts'])
+  rig = await startRig()
+  workers = await rig.supervise({ module: fixtures.path('speaking'), processes: 2 })
+  server = await chatServer(rig.pawl, () => ({ identity: 'tester', scopes: ['read', 'send'] }))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  // In one process, as Lambda wants it, the browser would end with its first page.
+  const args = sparticuz.args.filter((arg) => !['--single-process', '--no-zygote'].includes(arg))
+  browser = await chromium.launch({ executablePath: await sparticuz.executablePath(), args })
+})
+afterAll(async () => {
+  await browser?.close()
+  server?.closeAllConnections()
+  server?.close()
+  await rig?.close()
+  await fixtures?.remove()
+})
+
+interface Shown {
+  id: string
+  role: string
+  text: string
+}
+
+/** What the page shows. */
+async function shownIn(page: Page): Promise<Shown[]> {
+  return page.evaluate(`[...document.querySelectorAll('article')].map((article) => ({
+    id: article.id,
+    role: article.dataset.role,
+    text: [...article.querySelectorAll('p')].map((text) => text.textContent).join(''),
+  }))`)
+}
+
+async function recorded(session: string): Promise<Shown[]> {
+  const response = await fetch(`${origin}/api/pawl/v1/ui/${session}/messages`)
+  const { messages } = (await response.json()) as { messages: UiMessage[] }
+  return messages.map(({ id, role, parts }) => ({ id, role, text: parts.map((part) => String(part.text ?? '')).join('') }))
+}
+
+async function load(session: string): Promise<Page> {
+  const page = await browser.newPage()
+  await page.goto(`${origin}/?session=${session}&agent=speaking`)
+  await page.waitForSelector('form')
+  return page
+}
+
+async function say(page: Page, text: string): Promise<void> {
+  await page.fill('input', text)
+  await page.click('button[type=submit]')
+}
+
+describe('the chat page', () => {
+  it(`that is loaded ${KILLS} times in mid-answer, while workers are killed, shows each message once and as it is recorded (seed ${seed}, again with PAWL_SEED)`, async () => {
+    const chats = Array.from({ length: CHATS }, (_, n) => {
+      const order: SpeechOrder = { name: `u${n}`, turns: TURNS, words: 40, everyMs: 15 }
+      return { session: `ui-${randomUUID()}`, order }
+    })
+    const pages = await Promise.all(
+      chats.map(async ({ session, order }) => {
+        const page = await load(session)
+        await say(page, JSON.stringify(order))
+        await until('the message has arrived', async () => (await recorded(session)).length > 0)
+        return page
+      }),
+    )
+    for (let kills = 0; kills < KILLS; kills++) {
+      const at = kills % CHATS
+      const { session, order } = chats[at] ?? expect.fail('no chat')
+      const page = pages[at] ?? expect.fail('no page')
+      // By what is shown, so that a slow machine is killed in mid-answer, too.
+      const length = async (): Promise<number> => (await shownIn(page)).reduce((sum, { text }) => sum + text.length, 0)
+      const before = await length()
+      const isDone = async (): Promise<boolean> => (await recorded(session)).at(-1)?.text.endsWith(speech(order, TURNS)) ?? false
+      await until('more is shown', async () => (await length()) > before + 20 || (await isDone()), 60_000)
+      const orchestrator = workers.supervisor.orchestratorPid()
+      const pids = workers.supervisor.pids()
+      const victim = kills % 3 === 2 ? orchestrator : pids[Math.floor(random() * pids.length)]
+      if (victim !== undefined) process.kill(victim, 'SIGKILL')
+      if (random() < 0.5) await page.reload()
+      else {
+        pages[at] = await load(session)
+        await page.close()
+      }
+    }
+    for (const [n, { session, order }] of chats.entries()) {
+      const page = pages[n] ?? expect.fail('no page')
+      const all = Array.from({ length: TURNS }, (_, turn) => speech(order, turn + 1)).join('')
+      await until('the page shows the whole answer', async () => (await shownIn(page)).at(-1)?.text === all, 60_000)
+      const shown = await shownIn(page)
+      expect(shown).toEqual(await recorded(session))
+      expect(shown.map(({ role, text }) => ({ role, text }))).toEqual([
+        { role: 'user', text: JSON.stringify(order) },
+        { role: 'assistant', text: all },
+      ])
+      expect(await page.locator('[role=alert]').count()).toBe(0)
+    }
+  })
+
+  it('stops a run by its button, and leaves it alone when the page is left', async () => {
+    const session = `ui-${randomUUID()}`
+    const order: SpeechOrder = { name: 'stop', turns: 1, words: 2_000, everyMs: 20 }
+    const page = await load(session)
+    await say(page, JSON.stringify(order))
+    await until('it speaks', async () => (await shownIn(page)).at(-1)?.text.startsWith('stop.1.0'), 30_000)
+    await page.reload()
+    await until('it speaks on', async () => (await shownIn(page)).at(-1)?.text.includes('stop.1.5 '), 30_000)
+    expect((await rig.pawl.session(session).state()).status).toBe('running')
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await until('the run is stopped', async () => (await rig.pawl.session(session).state()).status === 'idle', 30_000)
+    expect(await page.getAttribute('main', 'data-status')).toBe('ready')
+  })
+})
