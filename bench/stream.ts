@@ -17,10 +17,17 @@ import { now, type StreamOrder } from './stream/clock.ts'
 const TASK_QUEUE = 'bench-stream'
 const here = (name: string): string => fileURLToPath(new URL(`./stream/${name}`, import.meta.url))
 
-/** Milliseconds that each word took, and that the first one of each stream took; CPU by process, as a part of one core. */
-interface Measured {
-  words: number[]
+/** Milliseconds that words took. */
+interface Times {
+  all: number[]
+  /** Of the words that were said while all streams were under way: no session opened or ended meanwhile. */
+  amid: number[]
+  /** Of the first one of each stream. */
   first: number[]
+}
+
+/** CPU by process, as a part of one core. */
+interface Measured extends Times {
   expected: number
   cores: Map<string, number>
 }
@@ -78,54 +85,60 @@ export async function run(args: string[]): Promise<void> {
 }
 
 async function overPawl(pawl: Pawl, streams: number, order: StreamOrder): Promise<Measured> {
-  const words: number[] = []
-  const first: number[] = []
-  return measured({ words, first, expected: streams * order.words }, order, async () => {
-    await Promise.all(
+  return measured(streams, order, async () => {
+    const said = await Promise.all(
       Array.from({ length: streams }, async () => {
         // Sessions are not opened all in one moment.
         await sleep(Math.random() * 2_000)
         const run = await pawl.session(undefined, { agent: 'speaker' }).send(JSON.stringify(order))
-        let said = ''
-        let count = 0
+        const words: { at: number; ms: number }[] = []
+        let rest = ''
         for await (const item of run.stream()) {
           if (item.type !== 'delta' || item.delta.type !== 'text') continue
           const arrivedAt = now()
-          const times = (said + item.delta.text).split(' ')
-          said = times.pop() ?? ''
-          for (const time of times) {
-            if (count++ === 0) first.push(arrivedAt - Number(time))
-            words.push(arrivedAt - Number(time))
-          }
+          const times = (rest + item.delta.text).split(' ')
+          rest = times.pop() ?? ''
+          for (const time of times) words.push({ at: Number(time), ms: arrivedAt - Number(time) })
         }
+        return words
       }),
     )
+    const from = Math.max(...said.map(([first]) => first?.at ?? 0))
+    const until = Math.min(...said.map((words) => words.at(-1)?.at ?? 0))
+    const words = said.flat()
+    return {
+      all: words.map(({ ms }) => ms),
+      amid: words.filter(({ at }) => at > from && at <= until).map(({ ms }) => ms),
+      first: said.flatMap(([first]) => first?.ms ?? []),
+    }
   })
 }
 
 async function overNotifications(databaseUrl: string, streams: number, order: StreamOrder): Promise<Measured> {
-  const words: number[] = []
+  const all: number[] = []
   const listener = new pg.Client(databaseUrl)
   await listener.connect()
-  listener.on('notification', ({ payload }) => words.push(now() - Number(payload)))
+  listener.on('notification', ({ payload }) => all.push(now() - Number(payload)))
   await listener.query('listen floor')
   try {
-    return await measured({ words, first: [], expected: streams * order.words }, order, async () => {
+    return await measured(streams, order, async () => {
       const args = ['--import', 'tsx', here('floor-worker.ts'), databaseUrl, String(streams), JSON.stringify(order)]
       await once(spawn(process.execPath, args, { stdio: 'inherit' }), 'exit')
       await sleep(500)
+      return { all, amid: [], first: [] }
     })
   } finally {
     await listener.end()
   }
 }
 
-async function measured(into: Omit<Measured, 'cores'>, { words, perSecond }: StreamOrder, work: () => Promise<unknown>): Promise<Measured> {
+async function measured(streams: number, { words, perSecond }: StreamOrder, work: () => Promise<Times>): Promise<Measured> {
   const before = await cpuByPart()
-  await work()
+  const times = await work()
   const after = await cpuByPart()
   const ms = (words / perSecond) * 1_000
-  return { ...into, cores: new Map([...after].map(([part, used]) => [part, (used - (before.get(part) ?? 0)) / ms])) }
+  const cores = new Map([...after].map(([part, used]) => [part, (used - (before.get(part) ?? 0)) / ms]))
+  return { ...times, expected: streams * words, cores }
 }
 
 async function workOf(database: pg.Client): Promise<{ commits: number }> {
@@ -141,11 +154,14 @@ async function leftIn(database: pg.Client): Promise<number> {
   return Number(rows[0]?.parts)
 }
 
-function say(what: string, { words, first, expected, cores }: Measured, { perSecond }: StreamOrder): void {
-  const text = (ms: number): string => `${ms.toFixed(1)} ms`
-  const all = [0.5, 0.9, 0.99].map((q) => `p${q * 100} ${text(quantile(words, q))}`).join(', ')
-  const firsts = first.length > 0 ? `; first word: p50 ${text(quantile(first, 0.5))}, p99 ${text(quantile(first, 0.99))}` : ''
-  console.log(`${what}, ${perSecond} words/s each: ${all}${firsts}; ${((words.length / expected) * 100).toFixed(1)} % of the words seen`)
+function say(what: string, { all, amid, first, expected, cores }: Measured, { perSecond }: StreamOrder): void {
+  console.log(`${what}, ${perSecond} words/s each: ${quantiles(all)}; ${((all.length / expected) * 100).toFixed(1)} % of the words seen`)
+  if (amid.length > 0) console.log(`       while all of them speak: ${quantiles(amid)}`)
+  if (first.length > 0) console.log(`       first word: ${quantiles(first)}`)
   const shown = [...cores].filter(([, part]) => part >= 0.01).map(([part, used]) => `${part} ${used.toFixed(2)}`)
   console.log(`       cores: ${shown.join(', ')}`)
+}
+
+function quantiles(times: number[]): string {
+  return [0.5, 0.9, 0.99].map((q) => `p${q * 100} ${quantile(times, q).toFixed(1)} ms`).join(', ')
 }

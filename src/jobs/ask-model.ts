@@ -6,7 +6,7 @@ import type { Model, ModelRequest, ModelResponse } from '../agent/model.ts'
 import { nextDelayMs } from '../agent/retry.ts'
 import type { AgentContext } from '../agent/tool.ts'
 import { defined } from '../session/defined.ts'
-import { type ModelDelta, soundDelta } from '../session/deltas.ts'
+import { isEmptyDelta, type ModelDelta, soundDelta } from '../session/deltas.ts'
 import type { Cost } from '../session/spend.ts'
 import type { FailedAttempt } from '../session/events.ts'
 import { cutText } from '../session/texts.ts'
@@ -86,10 +86,16 @@ export async function askModel(
     signal.throwIfAborted()
     call?.sent()
     const watch = stopwatch(name, signal, onEnd)
+    let hasWarned = false
     const heard = (piece: ModelDelta): void => {
-      // Pieces come from any Model: what is none, or comes too late, is of no matter.
+      if (response || signal.aborted) return
       const sound = soundDelta(piece)
-      if (!sound || response || signal.aborted) return
+      if (!sound) {
+        // Pieces come from any Model. The call is worth more than what watchers see of it.
+        if (hasWarned || isEmptyDelta(piece)) return
+        hasWarned = true
+        return ctx.log.warn({ agent: agent.name, model: name }, NO_DELTA)
+      }
       watch.first()
       call?.onDelta(sound)
       onDelta?.(sound)
@@ -106,6 +112,9 @@ export async function askModel(
     throw new ModelFailed(error, name, call?.lost(error, response))
   }
 }
+
+const NO_DELTA =
+  'watchers do not see what the model says: onDelta was given something other than { type: "text", index, text }, { type: "thinking", index, thinking } or { type: "tool_input", index, partialJson }'
 
 /** Times a request. */
 function stopwatch(model: string, signal: AbortSignal, onEnd: Asking['onEnd']) {

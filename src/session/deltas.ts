@@ -55,6 +55,13 @@ export function soundDelta(given: unknown): ModelDelta | undefined {
   return partialJson === '' ? undefined : { type, index, partialJson }
 }
 
+/** Whether a piece that is not sound only has nothing to tell. */
+export function isEmptyDelta(given: unknown): boolean {
+  if (!isObject(given)) return false
+  const { text, thinking, partialJson } = given as Record<string, unknown>
+  return text === '' || thinking === '' || partialJson === ''
+}
+
 /** What a piece adds to the position. */
 export function sizeOf(piece: ModelDelta): number {
   return textOfDelta(piece).length + (namesTool(piece) ? 1 : 0)

@@ -18,7 +18,9 @@ const watched = new Set<string>()
 beforeAll(async () => {
   here = await deploy()
   player = stage({ retry: { maxRetries: 2, baseDelay: 10 } })
-  await here.startWorker({ agents: [player.agent] })
+  const silent = { debug: () => undefined, info: () => undefined, error: () => undefined }
+  const warn = (about: object, message?: string): void => void warned.push({ about, message })
+  await here.startWorker({ agents: [player.agent], logger: { ...silent, warn } })
   store = new pg.Client(here.stack.databaseUrl)
   await store.connect()
 })
@@ -26,6 +28,9 @@ afterAll(async () => {
   await store?.end()
   await here?.stop()
 })
+
+/** Warnings of the worker. */
+const warned: { about: object; message: string | undefined }[] = []
 
 const say = (ctx: ModelCallContext, text: string): void => ctx.onDelta({ type: 'text', index: 0, text })
 
@@ -191,13 +196,15 @@ describe('a watcher', () => {
     await watcher.end()
   })
 
-  it('sees nothing of what is no piece of an answer, and the call goes on', async () => {
+  it('sees nothing of what is no piece of an answer, the log says so once, and the call goes on', async () => {
     const heard = gate()
     const text = 'NUL \0, half a pair \ud83d'
     const { session } = player.play(here.pawl, {
       async model(_, ctx) {
         const odd = [undefined, null, 'text', { type: 'text' }, { type: 'text', index: -1, text: 'x' }, { type: 'text', index: 0, text: 7 }]
         for (const one of odd) ctx.onDelta(one as never)
+        // Empty pieces are not worth a word.
+        ctx.onDelta({ type: 'text', index: 0, text: '' })
         ctx.onDelta({ type: 'text', index: 0, text, extra: true } as never)
         await heard.pass(ctx.signal)
         return 'fine'
@@ -210,6 +217,8 @@ describe('a watcher', () => {
     expect((await run.result(TIMEOUT)).text).toBe('fine')
     const deltas = (await watcher.end()).flatMap((item) => (item.type === 'delta' ? [item.delta] : []))
     expect(deltas).toEqual([{ type: 'text', index: 0, text }])
+    const told = warned.filter(({ about }) => (about as { session?: string }).session === session.id)
+    expect(told).toMatchObject([{ about: { model: 'scripted' }, message: expect.stringContaining('onDelta') }])
   })
 
   it('who asks for the next item late misses no event', async () => {
