@@ -5,10 +5,11 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import sparticuz from '@sparticuz/chromium'
 import { type Browser, chromium, type Page } from 'playwright-core'
-import type { UiMessage } from 'pawl/ui'
+import { PawlChatTransport, type UiMessage, type UiMessageChunk } from 'pawl/ui'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { chatServer } from '../../examples/ui/server.ts'
 import { seededRandom } from '../retail/random.ts'
+import { eventsOf, ofType } from '../support/events.ts'
 import { seed, size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 import { type Compiled, compile } from './support/build.ts'
@@ -138,5 +139,37 @@ describe('the chat page', () => {
     await page.getByRole('button', { name: 'Stop' }).click()
     await until('the run is stopped', async () => (await rig.pawl.session(session).state()).status === 'idle', 30_000)
     expect(await page.getAttribute('main', 'data-status')).toBe('ready')
+  })
+})
+
+describe('a chat', () => {
+  it('is told once of each attempt that died in mid-answer, and of no orchestrator that did', async () => {
+    const chatId = `ui-${randomUUID()}`
+    const order: SpeechOrder = { name: 'reset', turns: 3, words: 200, everyMs: 15 }
+    const transport = new PawlChatTransport({ api: `${origin}/api/pawl`, agent: 'speaking' })
+    const message = { id: 'first', role: 'user', parts: [{ type: 'text', text: JSON.stringify(order) }] }
+    const stream = await transport.sendMessages({ trigger: 'submit-message', chatId, messages: [message] })
+    const killed: ('executors' | 'orchestrator')[] = []
+    let [resets, turn, said, whole] = [0, 0, '', '']
+    // Its type is that of `ai` 6, whose messages take nothing back.
+    for await (const chunk of stream as ReadableStream<UiMessageChunk | { type: 'reset-step' }>) {
+      if (chunk.type === 'start-step') turn += 1
+      if (chunk.type === 'reset-step') resets += 1
+      if (chunk.type === 'start-step' || chunk.type === 'reset-step') said = ''
+      if (chunk.type === 'text-delta') said += chunk.delta
+      if (chunk.type === 'text-end') whole += said
+      // Each answer loses a process at its fifth word.
+      if (killed.length >= turn || !said.includes(`.${turn}.4 `)) continue
+      const what = turn === 2 ? 'orchestrator' : 'executors'
+      killed.push(what)
+      const { supervisor } = workers
+      const victims = what === 'orchestrator' ? [supervisor.orchestratorPid()] : supervisor.pids()
+      for (const pid of victims) if (pid !== undefined) process.kill(pid, 'SIGKILL')
+    }
+    expect(killed).toEqual(['executors', 'orchestrator', 'executors'])
+    expect(whole).toBe(Array.from({ length: order.turns }, (_, at) => speech(order, at + 1)).join(''))
+    const failed = ofType(await eventsOf(rig.pawl.session(chatId)), 'model_attempt_failed')
+    expect(failed.length).toBeGreaterThanOrEqual(2)
+    expect(resets).toBe(failed.length)
   })
 })
