@@ -91,7 +91,7 @@ export async function askModel(
       if (response || signal.aborted) return
       const sound = soundDelta(piece)
       if (!sound) {
-        // Pieces come from any Model. The call is worth more than what watchers see of it.
+        // A wrong piece does not fail the call: only watchers miss it.
         if (hasWarned || isEmptyDelta(piece)) return
         hasWarned = true
         return ctx.log.warn({ agent: agent.name, model: name }, NO_DELTA)

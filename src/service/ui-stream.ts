@@ -1,5 +1,6 @@
 // Streams of UI chunks: what a session has done so far and does from now on, until nothing more comes by itself.
 import { SessionNotFound, SessionUnavailable } from '../client/errors.ts'
+import { inTime } from '../client/session/in-time.ts'
 import type { SessionHandle } from '../client/types.ts'
 import { blobOf, withBlob } from '../session/blobs.ts'
 import type { SessionEvent } from '../session/events.ts'
@@ -15,7 +16,7 @@ export const UI_HEADERS = { 'x-vercel-ai-ui-message-stream': 'v1' } as const
 
 /** Values beyond this are shown as a reference: the side store has up to 20 MB of each. */
 const MAX_VALUE_BYTES = 1_000_000
-/** A session that waits, or has failed, may be about to go on: somebody has just said something. */
+/** A session that waits, or has failed, may be about to go on: a message or a decision may be on its way. */
 const GRACE_MS = 400
 /** How long a session that is being opened is waited for, and how often it is looked at. */
 const OPENING_MS = 3_000
@@ -91,7 +92,7 @@ async function* rest(session: SessionHandle, stream: UiStreaming, signal: AbortS
   let next = items.next()
   try {
     for (let end = stream.end(); end !== 'ended'; end = stream.end()) {
-      const item = await (end === 'soon' ? within(GRACE_MS, next) : next)
+      const item = await (end === 'soon' ? inTime(next, GRACE_MS) : next)
       if (!item || item.done === true) return
       for (const one of await sentFor(session, stream, item.value)) yield textOf(one)
       next = items.next()
@@ -112,19 +113,6 @@ async function sentFor(session: SessionHandle, stream: UiStreaming, item: WatchI
       return stream.reset()
     case 'status':
       return []
-  }
-}
-
-/** What comes within so long; undefined: nothing. */
-async function within<T>(ms: number, coming: Promise<T>): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined
-  const over = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), ms)
-  })
-  try {
-    return await Promise.race([coming, over])
-  } finally {
-    clearTimeout(timer)
   }
 }
 

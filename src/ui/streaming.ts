@@ -54,7 +54,7 @@ export interface UiStreamOptions {
 /**
  * Where a page that has just loaded its messages resumes: at the first answer that may have gone on since, which is one in progress or one
  * that something has been added to after `loadedAfter` (milliseconds since 1970). Undefined: there is none, and none is to come before
- * somebody says something.
+ * a user says something.
  */
 export function resumePoint(past: readonly SessionEvent[], loadedAfter = Number.POSITIVE_INFINITY): UiCursor | undefined {
   const state = fold(undefined, past)
@@ -188,7 +188,7 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
 
 const GONE_BACK = { code: 'history_changed', reason: 'The session went back. Load its messages again.' }
 
-/** Whether nothing happens any more before somebody says or decides something. */
+/** Whether nothing more happens until a user says or decides something. */
 function standstill({ status, inbox, error, current }: SessionState, decided: ReadonlySet<string>): boolean {
   switch (status) {
     case 'idle':

@@ -106,7 +106,7 @@ async function exporterFor(protocol: Protocol): Promise<new () => PushMetricExpo
   return (await loaded(name, () => import('@opentelemetry/exporter-metrics-otlp-proto'))).OTLPMetricExporter
 }
 
-/** The exporter, with a log line when it fails, which the SDK tells nobody. */
+/** The exporter, with a log line when it fails: the SDK does not report that. */
 function told(exporter: PushMetricExporter, logger: Logger): PushMetricExporter {
   let hasFailed = false
   return new Proxy(exporter, {
