@@ -1,21 +1,22 @@
 // Keeps work that has killed executors away from other work, so that one session's bug does not cost the others their calls.
-import { LRUCache } from 'lru-cache'
 import type { JobOrder } from '../../jobs/contract.ts'
 import { doubled } from '../../session/backoff.ts'
+import { countDeaths } from './deaths.ts'
 import { type Executor, takesJobs } from './executors.ts'
 
-/** Deaths after which a tool of a session, or its model, is a suspect. One death says little: whatever shared the process died with it. */
+/** Deaths after which work is a suspect. One death says little: whatever shared the process died with it. */
 const SUSPECT_AFTER = 2
-/** How long a death is remembered: longer than the pauses between automatic recoveries. */
-const REMEMBERED_MS = 15 * 60_000
-const MAX_REMEMBERED = 1_000
 /** How long an executor is kept for suspects after the last one: longer than the pauses between a call's attempts. */
 const KEPT_MS = 90_000
 /** The pause after a suspect's death, doubled with each in a row: to replace an executor takes a third of a second of CPU. */
 const PAUSE_MS = 125
 const LONGEST_PAUSE_MS = 2_000
+/** Deaths of suspects that are further apart are not in a row. */
+const IN_A_ROW_MS = 30_000
 /** How long a suspect waits for its turn. The time counts for its activity, whose limit has room for a standstill of the worker. */
 const LONGEST_WAIT_MS = 10_000
+/** How long the successor of the executor for suspects may take to start before they run beside other work. */
+const SUCCESSOR_WITHIN_MS = 10_000
 /** From a suspect's turn to its job. */
 const ENTERS_WITHIN_MS = 1_000
 
@@ -23,7 +24,7 @@ const ENTERS_WITHIN_MS = 1_000
 export interface Quarantine {
   /** Of the executors that accept jobs, those that the order may run on; at least one of them. */
   narrow(order: JobOrder, candidates: Executor[]): Executor[]
-  /** Resolves at once for work that is no suspect; a suspect waits for its turn, but not for long. */
+  /** Resolves at once for work that is no suspect; a suspect waits for its turn, but not for long: then it joins the one that runs. */
   turn(order: JobOrder): Promise<void>
   /** An executor was connected. */
   connected(executor: Executor): void
@@ -35,26 +36,26 @@ export interface Quarantine {
 
 /** A suspect that waits for its turn. */
 interface Waiting {
-  deaths: number
+  order: JobOrder
   /** Makes it look whether its turn has come. */
   look(): void
 }
 
 /** Starts one. A worker with one executor has nowhere to keep anything. */
 export function startQuarantine(): Quarantine {
-  const deaths = new LRUCache<string, number>({ max: MAX_REMEMBERED, ttl: REMEMBERED_MS })
+  const deaths = countDeaths()
   const waiting: Waiting[] = []
-  let kept: { place: Executor | undefined; until: number } | undefined
+  let kept: { place: Executor | undefined; vacantSince: number; until: number } | undefined
   let deathsInARow = 0
+  let lastDeathAt = 0
   /** No suspect gets its turn before. */
   let closedUntil = 0
 
-  const deathsOf = (order: JobOrder): number => deaths.get(whatRuns(order)) ?? 0
-  const isSuspect = (order: JobOrder): boolean => deathsOf(order) >= SUSPECT_AFTER
+  const isSuspect = (order: JobOrder): boolean => deaths.of(order) >= SUSPECT_AFTER
 
   /** The suspect with the fewest deaths goes first: it may only have been beside another one. */
   function next(): Waiting | undefined {
-    return waiting.toSorted((one, other) => one.deaths - other.deaths)[0]
+    return waiting.toSorted((one, other) => deaths.of(one.order) - deaths.of(other.order))[0]
   }
 
   function wake(): void {
@@ -64,8 +65,19 @@ export function startQuarantine(): Quarantine {
   /** The executor for suspects, while one is kept; `place` is undefined while its successor starts. */
   function keeping(): typeof kept {
     if (kept && Date.now() >= kept.until) kept = undefined
-    if (kept?.place && !takesJobs(kept.place)) kept.place = undefined
+    if (kept?.place && !takesJobs(kept.place)) vacate(kept)
     return kept
+  }
+
+  function vacate(place: NonNullable<typeof kept>): void {
+    place.place = undefined
+    place.vacantSince = Date.now()
+  }
+
+  /** Until when a successor is expected. */
+  function successorUntil(): number {
+    const now = keeping()
+    return now && !now.place ? now.vacantSince + SUCCESSOR_WITHIN_MS : 0
   }
 
   function isFree(): boolean {
@@ -88,52 +100,57 @@ export function startQuarantine(): Quarantine {
       wake()
       if (candidates.length < 2) return candidates
       const chosen = place && candidates.includes(place) ? place : leastBusy(candidates)
-      kept = { place: chosen, until: Date.now() + KEPT_MS }
+      kept = { place: chosen, vacantSince: 0, until: Date.now() + KEPT_MS }
       return [chosen]
     },
     async turn(order) {
-      if (isSuspect(order)) await inTurn(deathsOf(order))
+      if (isSuspect(order)) await inTurn(order)
     },
     connected(executor) {
       const now = keeping()
       if (now && !now.place) now.place = executor
-      wake()
+      for (const one of [...waiting]) one.look()
     },
     died(executor, guilty) {
-      if (guilty.some(isSuspect)) closedUntil = Date.now() + Math.min(doubled(PAUSE_MS, deathsInARow++), LONGEST_PAUSE_MS)
-      for (const order of guilty) deaths.set(whatRuns(order), deathsOf(order) + 1)
-      if (kept?.place === executor) kept.place = undefined
+      const now = Date.now()
+      if (guilty.some(isSuspect)) {
+        if (now - lastDeathAt > IN_A_ROW_MS) deathsInARow = 0
+        closedUntil = now + Math.min(doubled(PAUSE_MS, deathsInARow++), LONGEST_PAUSE_MS)
+        lastDeathAt = now
+      }
+      deaths.count(guilty)
+      if (kept?.place === executor) vacate(kept)
       // Its successor is kept, so that the next attempt finds it empty.
-      else if (!keeping() && guilty.some(isSuspect)) kept = { place: undefined, until: Date.now() + KEPT_MS }
+      else if (!keeping() && guilty.some(isSuspect)) kept = { place: undefined, vacantSince: now, until: now + KEPT_MS }
       wake()
     },
     ended(order, isDone) {
-      // It was not the cause, or no longer is.
-      if (isDone && deaths.delete(whatRuns(order))) deathsInARow = 0
-      wake()
+      if (isDone) deaths.forgive(order)
+      for (const one of [...waiting]) one.look()
     },
   }
 
-  async function inTurn(deathsSoFar: number): Promise<void> {
+  function mayEnter(one: Waiting, giveUpAt: number, now: number): boolean {
+    if (!isSuspect(one.order) || (next() === one && isFree())) return true
+    // A successor that is about to start is better than an executor with other work.
+    return now >= giveUpAt && now >= successorUntil()
+  }
+
+  async function inTurn(order: JobOrder): Promise<void> {
     const giveUpAt = Date.now() + LONGEST_WAIT_MS
-    const me: Waiting = { deaths: deathsSoFar, look: () => undefined }
+    const me: Waiting = { order, look: () => undefined }
     waiting.push(me)
-    while ((next() !== me || !isFree()) && Date.now() < giveUpAt) {
-      const until = next() === me && closedUntil > Date.now() ? Math.min(closedUntil, giveUpAt) : giveUpAt
+    for (let now = Date.now(); !mayEnter(me, giveUpAt, now); now = Date.now()) {
+      const nextChange = Math.min(...[closedUntil, giveUpAt, successorUntil()].filter((at) => at > now))
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, until - Date.now())
+        const timer = setTimeout(resolve, nextChange - now)
         me.look = () => (clearTimeout(timer), resolve())
       })
     }
     waiting.splice(waiting.indexOf(me), 1)
-    closedUntil = Math.max(closedUntil, Date.now() + ENTERS_WITHIN_MS)
+    if (isSuspect(order)) closedUntil = Math.max(closedUntil, Date.now() + ENTERS_WITHIN_MS)
     wake()
   }
-}
-
-/** The code that a job runs, as far as a session goes: a call that is made again has another id. */
-function whatRuns({ kind, ticket: { sessionId, tool = '' } }: JobOrder): string {
-  return `${sessionId} ${kind} ${tool}`
 }
 
 function leastBusy(candidates: readonly Executor[]): Executor {

@@ -10,7 +10,10 @@ async function teamOf(size: number) {
   const crew = startCrew()
   const members = new Map<number, Played>()
   let last = 0
-  const hire = async (): Promise<void> => void members.set(++last, await crew.executor(last))
+  async function hire(): Promise<number> {
+    members.set(++last, await crew.executor(last))
+    return last
+  }
   for (let n = 0; n < size; n++) await hire()
 
   const placed = (call: string) => crew.story.filter((line) => line.startsWith(`job ${call} on `)).length
@@ -30,13 +33,13 @@ async function teamOf(size: number) {
     hire,
     placed,
     /** Gives it to an executor, when its turn has come. */
-    async give(call: string, session = call): Promise<number> {
+    async give(call: string, session = call, tool?: string): Promise<number> {
       const times = placed(call)
-      watched(crew.pool.dispatch(order(call, { session })))
+      watched(crew.pool.dispatch(order(call, { session, ...(tool !== undefined && { tool }) })))
       for (let waited = 0; placed(call) === times && waited < 15_000; waited += 5) await vi.advanceTimersByTimeAsync(waited && 5)
       return runs(call)
     },
-    begin: (call: string, session = call) => begin(crew, call, session),
+    begin: (call: string, session = call, tool?: string) => begin(crew, call, session, tool),
     async die(id: number): Promise<void> {
       await members.get(id)?.die()
       members.delete(id)
@@ -48,8 +51,8 @@ async function teamOf(size: number) {
   }
 }
 
-async function begin({ pool }: Crew, call: string, session: string) {
-  const seen = watched(pool.dispatch(order(call, { session })))
+async function begin({ pool }: Crew, call: string, session: string, tool?: string) {
+  const seen = watched(pool.dispatch(order(call, { session, ...(tool !== undefined && { tool }) })))
   await settled()
   return seen
 }
@@ -152,6 +155,81 @@ describe('a tool of a session that has killed two executors', () => {
     const team = await withSuspect(1)
     expect(await team.give('a')).toBe(3)
     expect(await team.give('bad')).toBe(3)
+  })
+})
+
+describe('a suspect that has waited for long', () => {
+  it('joins the one that runs, and no other work', async () => {
+    const team = await withSuspect(3)
+    for (let death = 0; death < 2; death++) {
+      await team.die(await team.give('worse'))
+      await team.hire()
+    }
+    const kept = await team.give('bad')
+    await team.begin('worse', 'worse')
+    await vi.advanceTimersByTimeAsync(9_900)
+    expect(team.placed('worse')).toBe(2)
+    await vi.advanceTimersByTimeAsync(200)
+    expect(team.story.at(-1)).toBe(`job worse on ${kept}`)
+  })
+
+  it('waits for the successor of the executor that another one has just killed', async () => {
+    const team = await withSuspect(3)
+    for (let death = 0; death < 2; death++) {
+      await team.die(await team.give('worse'))
+      await team.hire()
+    }
+    const kept = await team.give('bad')
+    await team.begin('worse', 'worse')
+    await vi.advanceTimersByTimeAsync(9_900)
+    await team.die(kept)
+    await vi.advanceTimersByTimeAsync(400)
+    expect(team.placed('worse')).toBe(2)
+    const successor = await team.hire()
+    await settled()
+    expect(team.story.at(-1)).toBe(`job worse on ${successor}`)
+  })
+})
+
+describe('a tool that kills in one session after another', () => {
+  it('is a suspect in all sessions', async () => {
+    const team = await teamOf(3)
+    for (const session of ['one', 'two']) {
+      await team.die(await team.give(session, session, 'explode'))
+      await team.hire()
+    }
+    const others = [await team.give('a'), await team.give('b'), await team.give('c')]
+    const kept = await team.give('three', 'three', 'explode')
+    expect(others).not.toContain(kept)
+    expect(await team.give('d')).not.toBe(kept)
+    // Another tool of the same session is none.
+    expect(await team.give('e', 'three', 'harmless')).not.toBe(kept)
+  })
+
+  it('is none in other sessions while one session was there each time', async () => {
+    const team = await teamOf(1)
+    for (const beside of ['one', 'two']) {
+      await team.give('bad', 'bad', 'explode')
+      await team.die(await team.give(beside, beside, 'explode'))
+      await team.hire()
+    }
+    await team.hire()
+    const other = await team.give('three', 'three', 'explode')
+    expect(await team.give('bad', 'bad', 'explode')).not.toBe(other)
+  })
+
+  it('is trusted in all sessions once it has ended well in one', async () => {
+    const team = await teamOf(3)
+    for (const session of ['one', 'two']) {
+      await team.die(await team.give(session, session, 'explode'))
+      await team.hire()
+    }
+    const kept = await team.give('three', 'three', 'explode')
+    for (const session of ['four', 'five']) await team.begin(session, session, 'explode')
+    expect(team.placed('four') + team.placed('five')).toBe(0)
+    await team.finish(kept)
+    await settled()
+    expect(team.placed('four') + team.placed('five')).toBe(2)
   })
 })
 

@@ -51,7 +51,7 @@ const LOG = { debug() {}, info() {}, warn() {}, error() {} }
 export const settled = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
 
 /** An order; `once` for one of an external call. */
-export function order(call: string, { kind = 'executeTool', session = 's', once, attempt = 1 }: OrderOptions = {}): JobOrder {
+export function order(call: string, { kind = 'executeTool', session = 's', tool, once, attempt = 1 }: OrderOptions = {}): JobOrder {
   const report: AttemptReport = { attempt, begun: false, failed: [], worker: 'orchestrator' }
   return {
     kind,
@@ -66,6 +66,7 @@ export function order(call: string, { kind = 'executeTool', session = 's', once,
       call,
       heartbeatTimeoutMs: 10_000,
       report,
+      ...(tool !== undefined && { tool }),
       ...(once && { once }),
     },
   }
@@ -74,6 +75,7 @@ export function order(call: string, { kind = 'executeTool', session = 's', once,
 interface OrderOptions {
   kind?: JobKind
   session?: string
+  tool?: string
   once?: true
   attempt?: number
 }
