@@ -8,11 +8,14 @@ import { type Executor, takesJobs } from './executors.ts'
 const SUSPECT_AFTER = 2
 /** How long an executor is kept for suspects after the last one: longer than the pauses between a call's attempts. */
 const KEPT_MS = 90_000
-/** The pause after a suspect's death, doubled with each in a row: to replace an executor takes a third of a second of CPU. */
+/**
+ * The pause after a suspect's death, doubled with each in a row: to replace an executor takes a third of a second of CPU, which healthy
+ * sessions feel. A suspect that has not yet died as one does not wait for it.
+ */
 const PAUSE_MS = 125
-const LONGEST_PAUSE_MS = 2_000
+const LONGEST_PAUSE_MS = 15_000
 /** Deaths of suspects that are further apart are not in a row. */
-const IN_A_ROW_MS = 30_000
+const IN_A_ROW_MS = 60_000
 /** How long a suspect waits for its turn. The time counts for its activity, whose limit has room for a standstill of the worker. */
 const LONGEST_WAIT_MS = 10_000
 /** How long the successor of the executor for suspects may take to start before they run beside other work. */
@@ -48,8 +51,9 @@ export function startQuarantine(): Quarantine {
   let kept: { place: Executor | undefined; vacantSince: number; until: number } | undefined
   let deathsInARow = 0
   let lastDeathAt = 0
-  /** No suspect gets its turn before. */
-  let closedUntil = 0
+  let pausedUntil = 0
+  /** A suspect is about to enter: no other one gets its turn before. */
+  let enteringUntil = 0
 
   const isSuspect = (order: JobOrder): boolean => deaths.of(order) >= SUSPECT_AFTER
 
@@ -81,10 +85,14 @@ export function startQuarantine(): Quarantine {
   }
 
   function isFree(): boolean {
-    if (Date.now() < closedUntil) return false
     const now = keeping()
     if (!now) return true
     return now.place !== undefined && ![...now.place.assignments.values()].some(({ order }) => isSuspect(order))
+  }
+
+  /** The end of the pauses that keep it from its turn. */
+  function closedUntil({ order }: Waiting): number {
+    return Math.max(enteringUntil, deaths.of(order) > SUSPECT_AFTER ? pausedUntil : 0)
   }
 
   return {
@@ -96,7 +104,7 @@ export function startQuarantine(): Quarantine {
         return others.some(({ isSilent }) => !isSilent) ? others : candidates
       }
       // It has entered: the next one may see how long it stays.
-      closedUntil = 0
+      enteringUntil = 0
       wake()
       if (candidates.length < 2) return candidates
       const chosen = place && candidates.includes(place) ? place : leastBusy(candidates)
@@ -115,7 +123,7 @@ export function startQuarantine(): Quarantine {
       const now = Date.now()
       if (guilty.some(isSuspect)) {
         if (now - lastDeathAt > IN_A_ROW_MS) deathsInARow = 0
-        closedUntil = now + Math.min(doubled(PAUSE_MS, deathsInARow++), LONGEST_PAUSE_MS)
+        pausedUntil = now + Math.min(doubled(PAUSE_MS, deathsInARow++), LONGEST_PAUSE_MS)
         lastDeathAt = now
       }
       deaths.count(guilty)
@@ -131,9 +139,10 @@ export function startQuarantine(): Quarantine {
   }
 
   function mayEnter(one: Waiting, giveUpAt: number, now: number): boolean {
-    if (!isSuspect(one.order) || (next() === one && isFree())) return true
-    // A successor that is about to start is better than an executor with other work.
-    return now >= giveUpAt && now >= successorUntil()
+    if (!isSuspect(one.order)) return true
+    if (now < closedUntil(one)) return false
+    // Those that have waited for long enter together, as soon as a successor that is about to start is there.
+    return (next() === one && isFree()) || now >= Math.max(giveUpAt, successorUntil())
   }
 
   async function inTurn(order: JobOrder): Promise<void> {
@@ -141,14 +150,14 @@ export function startQuarantine(): Quarantine {
     const me: Waiting = { order, look: () => undefined }
     waiting.push(me)
     for (let now = Date.now(); !mayEnter(me, giveUpAt, now); now = Date.now()) {
-      const nextChange = Math.min(...[closedUntil, giveUpAt, successorUntil()].filter((at) => at > now))
+      const nextChange = Math.min(...[closedUntil(me), giveUpAt, successorUntil()].filter((at) => at > now))
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, nextChange - now)
         me.look = () => (clearTimeout(timer), resolve())
       })
     }
     waiting.splice(waiting.indexOf(me), 1)
-    if (isSuspect(order)) closedUntil = Math.max(closedUntil, Date.now() + ENTERS_WITHIN_MS)
+    if (isSuspect(order)) enteringUntil = Date.now() + ENTERS_WITHIN_MS
     wake()
   }
 }

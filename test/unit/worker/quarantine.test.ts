@@ -36,7 +36,7 @@ async function teamOf(size: number) {
     async give(call: string, session = call, tool?: string): Promise<number> {
       const times = placed(call)
       watched(crew.pool.dispatch(order(call, { session, ...(tool !== undefined && { tool }) })))
-      for (let waited = 0; placed(call) === times && waited < 15_000; waited += 5) await vi.advanceTimersByTimeAsync(waited && 5)
+      for (let waited = 0; placed(call) === times && waited < 20_000; waited += 5) await vi.advanceTimersByTimeAsync(waited && 5)
       return runs(call)
     },
     begin: (call: string, session = call, tool?: string) => begin(crew, call, session, tool),
@@ -135,7 +135,22 @@ describe('a tool of a session that has killed two executors', () => {
       await team.die(kept)
       await team.hire()
     }
-    expect(begun).toEqual([0, 125, 250, 500, 1_000, 2_000, 2_000])
+    expect(begun).toEqual([0, 125, 250, 500, 1_000, 2_000, 4_000])
+  })
+
+  it('does not wait for the end of such an interval before it has died as a suspect itself', async () => {
+    const team = await withSuspect(3)
+    for (let death = 0; death < 5; death++) {
+      await team.die(await team.give('bad'))
+      await team.hire()
+    }
+    for (let death = 0; death < 2; death++) {
+      await team.die(await team.give('beside'))
+      await team.hire()
+    }
+    const from = Date.now()
+    await team.give('beside')
+    expect(Date.now() - from).toBe(0)
   })
 
   it('is trusted again once it has ended without a death', async () => {
@@ -171,6 +186,28 @@ describe('a suspect that has waited for long', () => {
     expect(team.placed('worse')).toBe(2)
     await vi.advanceTimersByTimeAsync(200)
     expect(team.story.at(-1)).toBe(`job worse on ${kept}`)
+  })
+
+  it('enters together with the others that have', async () => {
+    const team = await withSuspect(3)
+    for (let death = 0; death < 9; death++) {
+      await team.die(await team.give('bad'))
+      await team.hire()
+    }
+    for (const session of ['one', 'two', 'three']) {
+      for (let death = 0; death < 3; death++) {
+        await team.die(await team.give(session))
+        await team.hire()
+      }
+    }
+    const before = team.story.length
+    for (const session of ['one', 'two', 'three']) await team.begin(session, session)
+    await vi.advanceTimersByTimeAsync(9_900)
+    expect(team.story.length).toBe(before)
+    await vi.advanceTimersByTimeAsync(6_000)
+    const entered = team.story.slice(before)
+    expect(entered.map((line) => line.replace(/ on .*/, ''))).toEqual(['job one', 'job two', 'job three'])
+    expect(new Set(entered.map((line) => line.split(' on ')[1])).size).toBe(1)
   })
 
   it('waits for the successor of the executor that another one has just killed', async () => {
