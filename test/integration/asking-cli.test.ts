@@ -13,7 +13,7 @@ import { eventsOf } from '../support/events.ts'
 import { answersIn, type Played, saidIn, stage, use } from '../support/scenes.ts'
 import { startSlowProxy } from '../support/slow-proxy.ts'
 import { gate, until } from '../support/until.ts'
-import { type Ended, MAIN, pawl, type PawlProcess, withoutWaits } from './cli/processes.ts'
+import { type Ended, MAIN, pawl, type PawlProcess, runPawl, withoutWaits } from './cli/processes.ts'
 
 const exec = promisify(execFile)
 
@@ -57,13 +57,14 @@ async function settle(session: SessionHandle, text: string): Promise<void> {
   await (await session.send(text)).settled({ timeout: 30_000 })
 }
 
-function start(args: string[], env: Record<string, string> = {}): PawlProcess {
+function place(env: Record<string, string> = {}) {
   const { temporalAddress, databaseUrl } = inject('stack')
-  const where = { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl, ...env }
-  return pawl([...args, '--schema', schema], { cwd: folder, env: where, input: '' })
+  return { cwd: folder, env: { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl, ...env } }
 }
 
-const run = (args: string[], env: Record<string, string> = {}): Promise<Ended> => start(args, env).ended
+const onSchema = (args: string[]): string[] => [...args, '--schema', schema]
+const start = (args: string[], env?: Record<string, string>): PawlProcess => pawl(onSchema(args), { ...place(env), input: '' })
+const run = (args: string[], env?: Record<string, string>): Promise<Ended> => runPawl(onSchema(args), place(env))
 
 /** The JSON lines of a command that must succeed. */
 async function json(args: string[]): Promise<Record<string, unknown>[]> {
@@ -307,7 +308,7 @@ describe('the commands that move a session', () => {
     await first.reached
     await until('the call is stored', async () => (await here.pawl.toolCalls({ session: 'cut' })).items.length === 1)
     await here.temporal.workflow.getHandle('pawl:cut').terminate('out of the way')
-    const chat = await run(['chat', '--resume', 'cut', '--task-queue', here.taskQueue])
+    const chat = await start(['chat', '--resume', 'cut', '--task-queue', here.taskQueue]).ended
     first.open()
     expect(chat).toMatchObject({ code: 0, stderr: '' })
     expect(chat.stdout).toContain('you › do it')

@@ -9,7 +9,7 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { inOrder, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
-import { pawl as command, withoutWaits } from './cli/processes.ts'
+import { runPawl, withoutWaits } from './cli/processes.ts'
 
 /** A ten-thousandth of a dollar for each token of an answer; what is sent costs nothing. */
 const PRICE = { input: 0, output: 100 }
@@ -343,7 +343,7 @@ it('is shown by `pawl usage`, and raised by `pawl raise`', async () => {
   expect(await run.settled(TIMEOUT)).toMatchObject(exhausted)
   const { temporalAddress, namespace, databaseUrl } = here.stack
   const env = { TEMPORAL_ADDRESS: temporalAddress, TEMPORAL_NAMESPACE: namespace, DATABASE_URL: databaseUrl }
-  const pawl = (...args: string[]) => command(args, { cwd: tmpdir(), env }).ended
+  const pawl = (...args: string[]) => runPawl(args, { cwd: tmpdir(), env })
   const usage = await until('it is stored', async () => {
     const { stdout } = await pawl('usage', id)
     return stdout.includes('budget of') && stdout

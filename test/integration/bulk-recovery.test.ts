@@ -8,7 +8,7 @@ import { rowsMatchEvents } from '../support/rows-match.ts'
 import { type OwnSchema, ownSchema } from '../support/rows.ts'
 import { inOrder, type Played, resultsIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
-import { type Ended, eventsIn, pawl } from './cli/processes.ts'
+import { type Ended, eventsIn, runPawl } from './cli/processes.ts'
 
 let schema: OwnSchema
 let here: Deployment
@@ -117,7 +117,7 @@ async function outage() {
 function recover(...args: string[]): Promise<Ended> {
   const env = { TEMPORAL_ADDRESS: here.stack.temporalAddress, DATABASE_URL: here.stack.databaseUrl }
   const where = ['--schema', schema.name, '--task-queue', here.taskQueue]
-  return pawl(['recover', ...args, ...where], { cwd: '/', env, input: '' }).ended
+  return runPawl(['recover', ...args, ...where], { cwd: '/', env })
 }
 
 async function found(filter: Partial<BulkRecoveryOptions>): Promise<string[]> {

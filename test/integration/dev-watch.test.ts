@@ -83,7 +83,7 @@ beforeAll(async () => {
   folder = await userFolder()
   await save('greeting.ts', greets('Hello'))
   await save('agents.ts', AGENTS)
-  dev = start(['dev', 'agents.ts', '--json', '--task-queue', 'watched'])
+  dev = start(['dev', 'agents.ts', '--json', '--processes', '1', '--task-queue', 'watched'])
   await dev.event('ready')
   const { temporalAddress: address, namespace, databaseUrl: postgres } = inject('stack')
   client = await Pawl.connect({ temporal: { address, namespace }, postgres })

@@ -7,7 +7,7 @@ import { type Deployment, deploy, type RunningWorker } from '../support/deployme
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
 import { answersIn, type Played, type Scene, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
-import { pawl } from './cli/processes.ts'
+import { runPawl } from './cli/processes.ts'
 import { logOf, received } from './store/sessions.ts'
 
 const SECRET = 'the-secret-of-mr-x'
@@ -272,14 +272,14 @@ describe('bad input', () => {
 
 describe('pawl erase', () => {
   const run = (...args: string[]) =>
-    pawl(['erase', ...args, '--schema', schema.name], {
+    runPawl(['erase', ...args, '--schema', schema.name], {
       cwd: process.cwd(),
       env: {
         TEMPORAL_ADDRESS: here.stack.temporalAddress,
         TEMPORAL_NAMESPACE: here.stack.namespace,
         DATABASE_URL: here.stack.databaseUrl,
       },
-    }).ended
+    })
 
   it('erases, refuses and tells, to people and programs', async () => {
     const { id } = await talked()

@@ -6,7 +6,7 @@ import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { z } from 'zod'
 import { workflowIdOf } from '../../src/session/protocol.ts'
-import { pawl as command } from './cli/processes.ts'
+import { runPawl } from './cli/processes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, inOrder, resultsIn, type Scene, stage, use } from '../support/scenes.ts'
@@ -237,7 +237,7 @@ it('pawl memory shows the blocks, and all versions', async () => {
   await until('it is stored', async () => (await session.checkpoints()).length === 2)
   const { temporalAddress, namespace, databaseUrl } = inject('stack')
   const env = { TEMPORAL_ADDRESS: temporalAddress, TEMPORAL_NAMESPACE: namespace, DATABASE_URL: databaseUrl }
-  const shown = async (...args: string[]) => (await command(['memory', id, ...args], { cwd: tmpdir(), env }).ended).stdout
+  const shown = async (...args: string[]) => (await runPawl(['memory', id, ...args], { cwd: tmpdir(), env })).stdout
   const lines = (text: string) =>
     text
       .trim()

@@ -13,7 +13,7 @@ import { eventsOf, ofType } from '../support/events.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
 import { answersIn, inOrder, type Played, type Scene, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
-import { type Ended, pawl } from './cli/processes.ts'
+import { type Ended, runPawl } from './cli/processes.ts'
 
 const schema = `operator_${randomUUID().replaceAll('-', '').slice(0, 16)}`
 const AWAY = 'postgres://pawl:secret@127.0.0.1:1/x'
@@ -41,7 +41,7 @@ function run(args: string[], env: Record<string, string> = {}): Promise<Ended> {
   const { temporalAddress, databaseUrl } = inject('stack')
   const where = { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl, ...env }
   const onSchema = args.includes('--schema') ? [] : ['--schema', schema]
-  return pawl([...args, ...onSchema], { cwd: folder, env: where, input: '' }).ended
+  return runPawl([...args, ...onSchema], { cwd: folder, env: where })
 }
 
 /** One effect and a read, another read, and then a model that fails. */

@@ -10,7 +10,7 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf } from '../support/events.ts'
 import { digestOf, pendingOf, type PeopleScene, type PeopleStage, peopleStage, SHORT_MS, once } from '../support/people.ts'
 import { until } from '../support/until.ts'
-import { type Ended, pawl } from './cli/processes.ts'
+import { type Ended, runPawl } from './cli/processes.ts'
 
 const schema = `pending_${randomUUID().replaceAll('-', '').slice(0, 16)}`
 const TIMEOUT = { timeout: 60_000 }
@@ -62,7 +62,7 @@ function cli(...args: string[]): Promise<Ended> {
   const { temporalAddress, databaseUrl } = inject('stack')
   const env = { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl }
   const where = ['--schema', schema, ...(args[0] === 'pending' ? [] : ['--task-queue', here.taskQueue])]
-  return pawl([...args, ...where], { cwd: folder, env, input: '' }).ended
+  return runPawl([...args, ...where], { cwd: folder, env })
 }
 
 async function rowsOf(table: string, sessionId: string): Promise<Record<string, unknown>[]> {

@@ -6,7 +6,7 @@ import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { z } from 'zod'
 import { workflowIdOf } from '../../src/session/protocol.ts'
-import { pawl as command } from './cli/processes.ts'
+import { runPawl } from './cli/processes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, inOrder, resultsIn, type Scene, stage, use } from '../support/scenes.ts'
@@ -341,7 +341,7 @@ describe('pawl plan', () => {
     await until('it is stored', async () => (await session.checkpoints()).length === 1)
     const { temporalAddress, namespace, databaseUrl } = inject('stack')
     const env = { TEMPORAL_ADDRESS: temporalAddress, TEMPORAL_NAMESPACE: namespace, DATABASE_URL: databaseUrl }
-    const shown = async (...args: string[]) => (await command(['plan', id, ...args], { cwd: tmpdir(), env }).ended).stdout
+    const shown = async (...args: string[]) => (await runPawl(['plan', id, ...args], { cwd: tmpdir(), env })).stdout
     const text = await shown()
     expect(text).toMatch(/^To Rome\nversion 2, made in turn 1\.2 at .*: 1 of 2 steps done, 1 pending\n/)
     expect(text).toMatch(/book +done +Book the flight +Code X7/)

@@ -6,7 +6,7 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
 import { answersIn, type Played, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
-import { pawl } from './cli/processes.ts'
+import { runPawl } from './cli/processes.ts'
 
 const BIG = 'b'.repeat(200_000)
 
@@ -296,7 +296,7 @@ describe('pawl prune', () => {
     TEMPORAL_NAMESPACE: here.stack.namespace,
     DATABASE_URL: here.stack.databaseUrl,
   })
-  const run = (...args: string[]) => pawl(['prune', ...args, '--schema', schema.name], { cwd: process.cwd(), env: env() }).ended
+  const run = (...args: string[]) => runPawl(['prune', ...args, '--schema', schema.name], { cwd: process.cwd(), env: env() })
 
   it('counts, prunes, and tells people and programs', async () => {
     const { id } = await closed('one')

@@ -8,7 +8,7 @@ import { ownSchema, type OwnSchema } from '../support/rows.ts'
 import { answersIn, type Played, type Stage, stage, use } from '../support/scenes.ts'
 import { size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
-import { pawl } from './cli/processes.ts'
+import { runPawl } from './cli/processes.ts'
 
 /** Signals at a time. */
 const BATCH = 50
@@ -367,14 +367,14 @@ describe('a rebuild that cannot be', () => {
 
 describe('pawl rebuild', () => {
   const run = (...args: string[]) =>
-    pawl(['rebuild', ...args, '--schema', schema.name, '--task-queue', here.taskQueue], {
+    runPawl(['rebuild', ...args, '--schema', schema.name, '--task-queue', here.taskQueue], {
       cwd: process.cwd(),
       env: {
         TEMPORAL_ADDRESS: here.stack.temporalAddress,
         TEMPORAL_NAMESPACE: here.stack.namespace,
         DATABASE_URL: here.stack.databaseUrl,
       },
-    }).ended
+    })
 
   it('restores and tells, to people and programs', async () => {
     const played = play()

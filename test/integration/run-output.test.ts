@@ -14,7 +14,7 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, inOrder, type Played, resultsIn, type Scene, stage, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
-import { type Ended, pawl } from './cli/processes.ts'
+import { type Ended, runPawl } from './cli/processes.ts'
 
 const schema = `output_${randomUUID().replaceAll('-', '').slice(0, 16)}`
 
@@ -291,11 +291,10 @@ describe.concurrent('the output of a run', () => {
       { run: 3, turn: 1, call_id: 't_3_1_0', agent: 'refunder', output: { ...OUTPUT, cents: 9 } },
     ])
     const show = (...more: string[]): Promise<Ended> =>
-      pawl(['show', played.id, '--schema', schema, ...more], {
+      runPawl(['show', played.id, '--schema', schema, ...more], {
         cwd: tmpdir(),
         env: { DATABASE_URL: inject('stack').databaseUrl },
-        input: '',
-      }).ended
+      })
     const shown = await show()
     expect(shown.stdout).toContain('of run 3: {"cents":9,"order":"A7","currency":"EUR"}')
     expect(JSON.parse((await show('--json')).stdout)).toMatchObject({ output: { run: 3, value: { cents: 9 } } })

@@ -13,7 +13,7 @@ import { deploy, type Deployment } from '../support/deployment.ts'
 import { stage } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 import { eventsUntil, webClient } from '../support/web.ts'
-import { pawl, type PawlProcess } from './cli/processes.ts'
+import { pawl, type PawlProcess, runPawl } from './cli/processes.ts'
 
 const schema = `serve_${randomUUID().replaceAll('-', '').slice(0, 16)}`
 const player = stage()
@@ -30,7 +30,7 @@ function env(): Record<string, string> {
 }
 
 async function run(...args: string[]) {
-  return pawl([...args, '--schema', schema], { cwd: folder, env: env(), input: '' }).ended
+  return runPawl([...args, '--schema', schema], { cwd: folder, env: env() })
 }
 
 async function newKey(name: string, ...args: string[]): Promise<string> {

@@ -7,7 +7,7 @@ import { migrationNames } from '../../src/store/postgres/migrate.ts'
 import { codeOf } from '../support/codes.ts'
 import { ownDatabases } from '../support/databases.ts'
 import { findBouncer, startBouncer } from '../support/pgbouncer.ts'
-import { pawl } from './cli/processes.ts'
+import { runPawl } from './cli/processes.ts'
 import { EPOCH, logOf, oneRun, received, started } from './store/sessions.ts'
 
 const db = ownDatabases()
@@ -98,7 +98,7 @@ describe('an app role', () => {
 })
 
 describe('pawl migrate', () => {
-  const command = (...args: string[]) => pawl(['migrate', ...args], { cwd: tmpdir(), env: { DATABASE_URL: db.url } }).ended
+  const command = (...args: string[]) => runPawl(['migrate', ...args], { cwd: tmpdir(), env: { DATABASE_URL: db.url } })
 
   it('says what is missing, applies it, and says that nothing is', async () => {
     const checked = await command('--check')
@@ -123,7 +123,7 @@ describe('pawl migrate', () => {
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('role_not_found: Postgres has no role "nobody there"')])
     const both = await command('--check', '--app-role', 'x')
     expect([both.code, both.stderr]).toEqual([1, expect.stringContaining('invalid_usage: ')])
-    const nowhere = await pawl(['migrate'], { cwd: tmpdir() }).ended
+    const nowhere = await runPawl(['migrate'], { cwd: tmpdir() })
     expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('invalid_usage: ')])
   })
 })

@@ -8,6 +8,10 @@ export const DYNAMIC_CONFIG: Readonly<Record<string, string>> = {
   // The default of 20 polls per second limits a session to five turns per second.
   'history.transferProcessorMaxPollRPS': '2000',
   'system.enableActivityEagerExecution': 'true',
+  // An execution is deleted once both queues have noted that its last tasks are done: every 30 s by default, after which a deletion that
+  // came too early is tried again at growing intervals, up to a minute and a half later.
+  'history.transferProcessorUpdateAckInterval': '"5s"',
+  'history.visibilityProcessorUpdateAckInterval': '"5s"',
 }
 
 /** Retention of closed executions, for rebuilds of the side store. The dev server's default is one day. */

@@ -1,5 +1,5 @@
 // Real `pawl` processes for tests: started in a folder of their own, listened to, and looked for after their end.
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -44,10 +44,44 @@ export interface PawlProcess {
   readonly ended: Promise<Ended>
 }
 
-/** Starts `pawl`; with the environment of the tests less what would point it at another stack. */
-export function pawl(args: string[], options: { cwd: string; env?: Record<string, string>; input?: string }): PawlProcess {
+/** Where a command runs. */
+interface Place {
+  cwd: string
+  env?: Record<string, string>
+}
+
+/** The environment of the tests, less what would point a command at another stack. */
+function environment({ env }: Place): NodeJS.ProcessEnv {
   const { TEMPORAL_ADDRESS: _t, DATABASE_URL: _d, TEMPORAL_NAMESPACE: _n, NODE_OPTIONS: _o, ...inherited } = process.env
-  const child = spawn(process.execPath, [MAIN, ...args], { cwd: options.cwd, env: { ...inherited, ...options.env }, stdio: 'pipe' })
+  return { ...inherited, ...env }
+}
+
+const HOST = fileURLToPath(new URL('../fixtures/cli-host.mjs', import.meta.url))
+/** Processes that have run a command and can run the next one. All of a test process's files share them. */
+const idle: ChildProcess[] = ((globalThis as { idleHosts?: ChildProcess[] }).idleHosts ??= [])
+
+/**
+ * Runs a command that takes no input and ends by itself, in a process that has run others: most of what a command costs is loading its
+ * modules. What is about processes (signals, pipes, what is loaded) starts `pawl` itself.
+ */
+export async function runPawl(args: string[], place: Place): Promise<Ended> {
+  const host = idle.pop() ?? fork(HOST, [], { execArgv: [], env: environment({ cwd: '/' }), stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+  const answer = Promise.race([
+    once(host, 'message').then(([message]) => message as Pick<Ended, 'code' | 'stdout' | 'stderr'>),
+    once(host, 'exit').then(() => Promise.reject(new Error(`the process of pawl ${args.join(' ')} has ended`))),
+  ])
+  host.send({ args, cwd: place.cwd, env: environment(place) })
+  const { code, stdout, stderr } = await answer
+  // An idle one does not keep the tests' process, and ends with it.
+  host.unref()
+  host.channel?.unref()
+  idle.push(host)
+  return { code, signal: null, stdout, stderr: withoutWaits(stderr) }
+}
+
+/** Starts `pawl`. */
+export function pawl(args: string[], options: Place & { input?: string }): PawlProcess {
+  const child = spawn(process.execPath, [MAIN, ...args], { cwd: options.cwd, env: environment(options), stdio: 'pipe' })
   const output = { stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     output.stdout += text
