@@ -9,7 +9,7 @@ const GROUPS = {
   // Most of what the integration tests do is wait: for timeouts, for processes to start, for servers. The pure tests fill the time.
   quick: { order: 0, files: 6 },
   // Processes that are killed must come back in time.
-  crash: { order: 1, files: 4 },
+  crash: { order: 1, files: 5 },
 } as const
 
 /** How the files of one folder of test/ run. */
@@ -25,8 +25,7 @@ const FOLDERS: Record<string, Folder> = {
   unit: { group: 'quick', timeoutMs: MINUTE },
   replay: { group: 'quick', timeoutMs: MINUTE },
   integration: { group: 'quick', timeoutMs: 2 * MINUTE, needs: 'stack' },
-  // What these set in their environment is for the processes that they start.
-  crash: { group: 'crash', timeoutMs: 5 * MINUTE, needs: 'stack', isolate: true },
+  crash: { group: 'crash', timeoutMs: 5 * MINUTE, needs: 'stack' },
   package: { group: 'crash', timeoutMs: 5 * MINUTE, needs: 'stack', isolate: true },
 }
 
@@ -47,7 +46,7 @@ function project(name: string, folder: Folder, isSoak: boolean): TestProjectInli
       hookTimeout: timeoutMs,
       // As long as `until` waits. The default is a second, which a busy machine may need for anything.
       expect: { poll: { timeout: 20_000 } },
-      setupFiles: './test/setup/seed.ts',
+      setupFiles: ['./test/setup/seed.ts', './test/setup/environment.ts'],
       ...(needs === 'stack' ? { globalSetup: './test/setup/stack.ts' } : {}),
       // The built package runs as it would at a user's: by Node itself.
       server: { deps: { external: [/\/dist\//] } },

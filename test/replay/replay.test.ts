@@ -1,7 +1,7 @@
 // Kept histories of real sessions, replayed by the workflow code as it is now (promise P9): it must take the same way through them, and
 // make the same events of them to the letter. If this fails, the change needs a new CORE_VERSION and a gate (see ARCHITECTURE.md);
 // only what no release has written may be recorded anew (test/replay/record.ts).
-import { beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { continues } from '../../src/session/digest.ts'
 import type { SessionEvent } from '../../src/session/events.ts'
 import { CORE_VERSION } from '../../src/session/protocol.ts'
@@ -23,6 +23,7 @@ let replayer: Replayer
 beforeAll(async () => {
   replayer = await startReplayer()
 })
+afterAll(() => replayer?.close())
 
 /** Sessions with workflow tasks that a signal came into: done again, such a task had another time than its replays have. */
 const REDONE = new Set(['steady'])

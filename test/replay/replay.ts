@@ -1,8 +1,8 @@
 // Replays kept histories against the workflow code as it is now, and hears the events that it makes.
-import { DefaultLogger, type InjectedSinks, type ReplayWorkerOptions, Runtime, Worker } from '@temporalio/worker'
 import type { LogEntry } from '../../src/session/events.ts'
+import type { OpenExecution } from '../../src/worker/preflight/open-sessions.ts'
 import { workflowBundle } from '../../src/worker/orchestrator/bundle.ts'
-import type { PawlSinks } from '../../src/workflows/journal.ts'
+import { quietReplays, replayEach } from '../../src/worker/preflight/replaying.ts'
 import type { KeptExecution } from './recording/kept.ts'
 
 /** How a replay went. */
@@ -13,30 +13,41 @@ export interface Replayed {
   entries: LogEntry[]
 }
 
-/** Replays histories. */
+/** Replays histories, one after another. */
 export interface Replayer {
   replay(workflowId: string, execution: KeptExecution): Promise<Replayed>
+  close(): Promise<void>
 }
 
-/** Makes a replayer of the workflow code in `src/`. */
+interface Asked extends OpenExecution {
+  done(replayed: Replayed): void
+}
+
+/** Makes a replayer of the workflow code in `src/`, with one worker: starting one costs more than most replays. */
 export async function startReplayer(): Promise<Replayer> {
-  Runtime.install({ logger: new DefaultLogger('ERROR') })
-  const bundle: Partial<ReplayWorkerOptions> = await workflowBundle({})
+  quietReplays()
+  const asked: (Asked | undefined)[] = []
+  let wake = (): void => undefined
+  const add = (one: Asked | undefined): void => {
+    asked.push(one)
+    wake()
+  }
+  async function next(): Promise<Asked | undefined> {
+    while (asked.length === 0) await new Promise<void>((resolve) => (wake = resolve))
+    return asked.shift()
+  }
+  const { workflowBundle: bundle } = await workflowBundle({})
+  const replaying = replayEach({ workflowBundle: bundle, dataConverter: {} }, 'default', next, async ({ done }, replayed) => done(replayed))
   return {
-    async replay(workflowId, { history }) {
-      const entries: LogEntry[] = []
-      const sinks: InjectedSinks<PawlSinks> = {
-        pawl: {
-          append: { fn: (_info, _epoch, more) => void entries.push(...more), callDuringReplay: true },
-          stop: { fn: () => undefined },
-        },
-      }
-      try {
-        await Worker.runReplayHistory({ ...bundle, sinks }, history, workflowId)
-        return { error: undefined, entries }
-      } catch (error) {
-        return { error: error as Error, entries }
-      }
+    // A replayer that has ended has failed.
+    replay: (workflowId, { history }) =>
+      Promise.race([
+        new Promise<Replayed>((done) => add({ workflowId, executionId: '', history: history as OpenExecution['history'], done })),
+        replaying.then(() => Promise.reject(new Error('the replayer has ended'))),
+      ]),
+    close() {
+      add(undefined)
+      return replaying
     },
   }
 }

@@ -1,17 +1,19 @@
 // A conversation of one message with an agent, killed around chosen boundaries: what has become of its mind is the same each time.
 import type { Json } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
-import { type CrashConversation, type CrashTestResult, crashTest, startStack } from 'pawl/testing'
+import { type Boundary, type CrashConversation, type CrashTestResult, crashTest, startStack } from 'pawl/testing'
 import { expect } from 'vitest'
-import { size } from '../../support/sizes.ts'
+import { seed, size } from '../../support/sizes.ts'
 import { compile } from './build.ts'
+import { someBoundaries } from './some-boundaries.ts'
 
-/** Kills around the boundaries that match `only` (in the soak, around all), and gives the outcome of the run without kills. */
+/** Kills around some of the boundaries that match `only` (in the soak, around all), and gives the outcome of the run without kills. */
 export async function sameMindWhereverKilled(
   fixture: string,
   only: RegExp,
   outcome: (session: SessionHandle) => Promise<Json>,
 ): Promise<Json> {
+  const isChosen = someBoundaries(seed)
   const compiled = await compile([`test/crash/fixtures/${fixture}.ts`])
   try {
     const stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })
@@ -28,7 +30,7 @@ export async function sameMindWhereverKilled(
         world: { reset: () => void (seen = null), snapshot: () => seen, effects: () => [] },
         stack,
         random: false,
-        ...size({ only }, {}),
+        ...size({ only: (boundary: Boundary) => only.test(boundary.id) && isChosen(boundary) }, {}),
         log: () => undefined,
       })
       return outcomeOf(result)
