@@ -15,7 +15,7 @@ import { connectNative } from '../orchestrator/temporal.ts'
 import type { FromExecutor, ToExecutor } from '../protocol.ts'
 import { storeOptions } from '../store-options.ts'
 import { telemetrySettings } from '../telemetry-settings.ts'
-import { startHeartbeatThread } from './threaded-heartbeats.ts'
+import { openHeartbeatLine } from './threaded-heartbeats.ts'
 
 /** See `createWorker` of `pawl/worker`. */
 export async function createWorker(options: CreateWorkerOptions): Promise<PawlWorker> {
@@ -30,12 +30,12 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
   const namespace = options.namespace ?? where.namespace
   const apiKeys = startApiKeys(options.connection ? undefined : apiKey, (newest) => {
     void connection.setApiKey(newest)
-    thread?.setApiKey(newest)
+    line?.setApiKey(newest)
   })
   const temporal = { ...where, ...apiKeys.newest(), namespace }
   const connection = options.connection ?? (await connectNative(temporal))
   // The user's own connection cannot be shared with a thread or recreated there: then this event loop sends the heartbeats.
-  const thread = options.connection ? undefined : await startHeartbeatThread(temporal)
+  const line = options.connection ? undefined : await openHeartbeatLine(temporal)
   const { worker, connect, settle } = await createOrchestrator({
     ...options,
     connection,
@@ -45,7 +45,7 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
     logger,
     sdk,
     telemetry,
-    ...(thread && { heartbeats: thread.heartbeats }),
+    ...(line && { heartbeats: line.heartbeats }),
   })
   const spans = telemetry?.traces && (await (await import('../executor/active-spans.ts')).activeSpans(telemetry.traces))
   const [orchestratorEnd, executorEnd] = loopback<FromExecutor, ToExecutor>()
@@ -59,7 +59,7 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
     } finally {
       await settle()
       apiKeys.end()
-      await thread?.close()
+      line?.close()
       await store.close()
       if (!options.connection) await connection.close()
       await dispose()

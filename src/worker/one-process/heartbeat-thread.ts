@@ -1,35 +1,51 @@
-// The thread that sends heartbeats for a worker in one process: its event loop runs while a tool blocks the main one.
-import { parentPort, workerData } from 'node:worker_threads'
+// The thread that sends the heartbeats of a process's workers: its event loop runs while a tool blocks the main one. All of them share it,
+// because loading the SDK once more costs more than all else that a worker's start does here.
+import { type MessagePort, parentPort } from 'node:worker_threads'
+import { crossing } from '../errors.ts'
 import { connectClient, type TemporalAddress } from '../../connect/temporal.ts'
-import { heartbeatSender, sendBy, type ToSender } from '../orchestrator/heartbeats.ts'
+import { type FromSender, heartbeatSender, sendBy, type ToSender } from '../orchestrator/heartbeats.ts'
 
-/** The start data of the thread. */
-export interface HeartbeatThreadData {
+/** What a worker asks the thread for. */
+export interface HeartbeatsWanted {
   temporal: TemporalAddress & { apiKey?: string }
   /** How long the main event loop may be blocked before its attempts are given up. */
   stuckLoopMs: number
+  /** The worker's line to the thread; when it closes, the worker's heartbeats end. */
+  port: MessagePort
 }
 
-/** Messages to the thread. */
+/** Messages of a worker. */
 export type ToThread = ToSender | { type: 'api_key'; apiKey: string }
 
-async function main(port: NonNullable<typeof parentPort>, { temporal, stuckLoopMs }: HeartbeatThreadData): Promise<void> {
+/** Messages to a worker. The first one is `ready` or `failed`. */
+export type FromThread = FromSender | { type: 'ready' } | { type: 'failed'; error: ReturnType<typeof crossing> }
+
+async function serve({ temporal, stuckLoopMs, port }: HeartbeatsWanted): Promise<void> {
+  const post = (message: FromThread): void => port.postMessage(message)
   let { apiKey } = temporal
-  const { client } = await connectClient({ ...temporal, ...(apiKey !== undefined && { apiKey: () => apiKey ?? '' }) })
+  const { client, close } = await connectClient({ ...temporal, ...(apiKey !== undefined && { apiKey: () => apiKey ?? '' }) })
   let aliveAt = Date.now()
-  const receive = heartbeatSender(
-    (token, details) => {
-      if (Date.now() - aliveAt > stuckLoopMs) return Promise.reject(new Error('the main event loop is stuck'))
-      return sendBy(client)(token, details)
-    },
-    (message) => port.postMessage(message),
-  )
+  const sending = new Set<number>()
+  const receive = heartbeatSender((token, details) => {
+    if (Date.now() - aliveAt > stuckLoopMs) return Promise.reject(new Error('the main event loop is stuck'))
+    return sendBy(client)(token, details)
+  }, post)
   port.on('message', (message: ToThread) => {
     if (message.type === 'alive') aliveAt = Date.now()
     else if (message.type === 'api_key') apiKey = message.apiKey
-    else receive(message)
+    else {
+      if (message.type === 'start') sending.add(message.id)
+      if (message.type === 'end') sending.delete(message.id)
+      receive(message)
+    }
   })
-  port.postMessage('ready')
+  port.on('close', () => {
+    for (const id of sending) receive({ type: 'end', id })
+    void close()
+  })
+  post({ type: 'ready' })
 }
 
-if (parentPort) await main(parentPort, workerData as HeartbeatThreadData)
+parentPort?.on('message', (wanted: HeartbeatsWanted) => {
+  serve(wanted).catch((error: unknown) => wanted.port.postMessage({ type: 'failed', error: crossing(error) } satisfies FromThread))
+})

@@ -1,42 +1,65 @@
 // Heartbeats of a worker in one process, sent by a thread with its own connection.
-import { Worker as Thread } from 'node:worker_threads'
+import { MessageChannel, SHARE_ENV, Worker as Thread } from 'node:worker_threads'
 import type { FromSender, ToSender } from '../orchestrator/heartbeats.ts'
+import { crossed } from '../crossed.ts'
 import { DEFAULT_STUCK_LOOP_MS } from '../check-options.ts'
-import type { HeartbeatThreadData, ToThread } from './heartbeat-thread.ts'
+import type { FromThread, HeartbeatsWanted, ToThread } from './heartbeat-thread.ts'
 
 const ALIVE_EVERY_MS = 1_000
 
-/** A running thread. */
-export interface HeartbeatThread {
+/** A worker's line to the thread. */
+export interface HeartbeatLine {
   /** Changes the API key of its connection. */
   setApiKey(apiKey: string): void
   /** Connects the two halves of heartbeats: returns the function that sends messages to the thread; `post` gets its answers. */
   heartbeats(post: (message: FromSender) => void): (message: ToSender) => void
-  close(): Promise<void>
+  close(): void
 }
 
-/** Starts the thread. Rejects if it cannot connect. */
-export async function startHeartbeatThread(temporal: HeartbeatThreadData['temporal']): Promise<HeartbeatThread> {
-  const workerData: HeartbeatThreadData = { temporal, stuckLoopMs: DEFAULT_STUCK_LOOP_MS }
+/** Started for the first worker, and kept for the next ones. It does not keep the process. */
+let thread: Thread | undefined
+
+function sharedThread(): Thread {
+  if (thread) return thread
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
-  const thread = new Thread(new URL(`./heartbeat-thread.${extension}`, import.meta.url), { workerData })
-  await new Promise<void>((resolve, reject) => {
-    thread.once('message', () => resolve())
-    thread.once('error', reject)
+  // It outlives the worker that it was started for, so it must not keep that one's settings from the environment.
+  const started = new Thread(new URL(`./heartbeat-thread.${extension}`, import.meta.url), { env: SHARE_ENV })
+  started.unref()
+  // The lines of its workers close; the next worker gets another thread.
+  started.on('error', () => undefined)
+  started.once('exit', () => {
+    if (thread === started) thread = undefined
   })
-  thread.unref()
-  const tell = (message: ToThread): void => thread.postMessage(message)
+  thread = started
+  return started
+}
+
+/** Opens a line. Rejects if the thread cannot connect. */
+export async function openHeartbeatLine(temporal: HeartbeatsWanted['temporal']): Promise<HeartbeatLine> {
+  const { port1: line, port2: port } = new MessageChannel()
+  const wanted: HeartbeatsWanted = { temporal, stuckLoopMs: DEFAULT_STUCK_LOOP_MS, port }
+  sharedThread().postMessage(wanted, [port])
+  await new Promise<void>((resolve, reject) => {
+    line.once('close', () => reject(new Error('the thread that sends heartbeats has ended')))
+    line.once('message', (message: FromThread) => {
+      if (message.type === 'failed') reject(crossed(message.error))
+      else resolve()
+    })
+  })
+  line.unref()
+  const tell = (message: ToThread): void => line.postMessage(message)
   const alive = setInterval(() => tell({ type: 'alive' }), ALIVE_EVERY_MS)
   alive.unref()
   return {
     setApiKey: (apiKey) => tell({ type: 'api_key', apiKey }),
     heartbeats(post) {
-      thread.on('message', post)
+      line.on('message', post)
+      line.unref()
       return tell
     },
-    async close() {
+    close() {
       clearInterval(alive)
-      await thread.terminate()
+      line.close()
     },
   }
 }
