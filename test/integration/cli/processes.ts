@@ -66,12 +66,15 @@ const idle: ChildProcess[] = ((globalThis as { idleHosts?: ChildProcess[] }).idl
  */
 export async function runPawl(args: string[], place: Place): Promise<Ended> {
   const host = idle.pop() ?? fork(HOST, [], { execArgv: [], env: environment({ cwd: '/' }), stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-  const answer = Promise.race([
-    once(host, 'message').then(([message]) => message as Pick<Ended, 'code' | 'stdout' | 'stderr'>),
-    once(host, 'exit').then(() => Promise.reject(new Error(`the process of pawl ${args.join(' ')} has ended`))),
-  ])
-  host.send({ args, cwd: place.cwd, env: environment(place) })
-  const { code, stdout, stderr } = await answer
+  const { code, stdout, stderr } = await new Promise<Omit<Ended, 'signal'>>((resolve, reject) => {
+    const ended = () => reject(new Error(`the process of pawl ${args.join(' ')} has ended`))
+    host.once('exit', ended)
+    host.once('message', (answer: Omit<Ended, 'signal'>) => {
+      host.off('exit', ended)
+      resolve(answer)
+    })
+    host.send({ args, cwd: place.cwd, env: environment(place) })
+  })
   // An idle one does not keep the tests' process, and ends with it.
   host.unref()
   host.channel?.unref()
