@@ -1,8 +1,8 @@
 // The thread that sends the heartbeats of a process's workers: its event loop runs while a tool blocks the main one. All of them share it,
-// because loading the SDK once more costs more than all else that a worker's start does here.
+// because each thread loads the SDK anew, which is most of what the start of a further worker would cost.
 import { type MessagePort, parentPort } from 'node:worker_threads'
-import { crossing } from '../errors.ts'
 import { connectClient, type TemporalAddress } from '../../connect/temporal.ts'
+import { crossing } from '../errors.ts'
 import { type FromSender, heartbeatSender, sendBy, type ToSender } from '../orchestrator/heartbeats.ts'
 
 /** What a worker asks the thread for. */

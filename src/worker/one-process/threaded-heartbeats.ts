@@ -54,6 +54,7 @@ export async function openHeartbeatLine(temporal: HeartbeatsWanted['temporal']):
     setApiKey: (apiKey) => tell({ type: 'api_key', apiKey }),
     heartbeats(post) {
       line.on('message', post)
+      // A listener keeps the process again.
       line.unref()
       return tell
     },

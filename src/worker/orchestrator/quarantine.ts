@@ -27,7 +27,7 @@ const ENTERS_WITHIN_MS = 1_000
 export interface Quarantine {
   /** Of the executors that accept jobs, those that the order may run on; at least one of them. */
   narrow(order: JobOrder, candidates: Executor[]): Executor[]
-  /** Resolves at once for work that is no suspect; a suspect waits for its turn, but not for long: then it joins the one that runs. */
+  /** Resolves at once for work that is no suspect. A suspect waits for its turn; those that have waited for long enter together. */
   turn(order: JobOrder): Promise<void>
   /** An executor was connected. */
   connected(executor: Executor): void
