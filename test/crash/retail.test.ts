@@ -83,8 +83,6 @@ describe.skipIf(!workloadIsThere).each(MODELS)(
       await provider?.stop()
       await stack?.stop()
       await compiled?.remove()
-      delete process.env.RETAIL_URL
-      delete process.env.RETAIL_PROVIDER_URL
     }, 60_000)
 
     it('ends every task as it would have ended, with every write executed once', async () => {

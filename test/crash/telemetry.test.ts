@@ -6,8 +6,6 @@ import { until } from '../support/until.ts'
 import { type Plan, peacefulAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
-const VARIABLES = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_PROTOCOL'] as const
-const before = VARIABLES.map((name) => [name, process.env[name]] as const)
 /** The lease of the orchestrator that was killed, and the time until the next one looks. */
 const TAKES_OVER_MS = 40_000
 
@@ -27,10 +25,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await rig?.close()
-  for (const [name, value] of before) {
-    if (value === undefined) delete process.env[name]
-    else process.env[name] = value
-  }
   await database?.end()
   await receiver?.close()
 })

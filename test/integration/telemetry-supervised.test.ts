@@ -10,8 +10,6 @@ import { attribute, type OtlpReceiver, otlpReceiver } from '../support/otlp-rece
 import { freePort, scrape } from '../support/scrape.ts'
 import { until } from '../support/until.ts'
 
-const VARIABLES = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_PROTOCOL'] as const
-const before = VARIABLES.map((name) => [name, process.env[name]] as const)
 const schema = `apart_${randomUUID().slice(0, 8)}`
 
 let receiver: OtlpReceiver
@@ -45,10 +43,6 @@ beforeAll(async () => {
 }, 60_000)
 
 afterAll(async () => {
-  for (const [name, value] of before) {
-    if (value === undefined) delete process.env[name]
-    else process.env[name] = value
-  }
   await pawl?.close()
   await supervisor?.shutdown()
   await database?.query(`drop schema if exists ${schema} cascade`)

@@ -1,4 +1,5 @@
 // Replays kept histories against the workflow code as it is now, and hears the events that it makes.
+import { Readable } from 'node:stream'
 import type { LogEntry } from '../../src/session/events.ts'
 import type { OpenExecution } from '../../src/worker/preflight/open-sessions.ts'
 import { workflowBundle } from '../../src/worker/orchestrator/bundle.ts'
@@ -26,27 +27,20 @@ interface Asked extends OpenExecution {
 /** Makes a replayer of the workflow code in `src/`, with one worker: starting one costs more than most replays. */
 export async function startReplayer(): Promise<Replayer> {
   quietReplays()
-  const asked: (Asked | undefined)[] = []
-  let wake = (): void => undefined
-  const add = (one: Asked | undefined): void => {
-    asked.push(one)
-    wake()
-  }
-  async function next(): Promise<Asked | undefined> {
-    while (asked.length === 0) await new Promise<void>((resolve) => (wake = resolve))
-    return asked.shift()
-  }
+  const asked = new Readable({ objectMode: true, read: () => undefined })
+  const items = asked[Symbol.asyncIterator]() as AsyncIterator<Asked, undefined>
+  const next = async (): Promise<Asked | undefined> => (await items.next()).value
   const { workflowBundle: bundle } = await workflowBundle({})
   const replaying = replayEach({ workflowBundle: bundle, dataConverter: {} }, 'default', next, async ({ done }, replayed) => done(replayed))
   return {
     // A replayer that has ended has failed.
     replay: (workflowId, { history }) =>
       Promise.race([
-        new Promise<Replayed>((done) => add({ workflowId, executionId: '', history: history as OpenExecution['history'], done })),
+        new Promise<Replayed>((done) => asked.push({ workflowId, executionId: '', history, done })),
         replaying.then(() => Promise.reject(new Error('the replayer has ended'))),
       ]),
     close() {
-      add(undefined)
+      asked.push(null)
       return replaying
     },
   }

@@ -1,5 +1,6 @@
 // Work that kills executors is kept away from other work.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { defined } from '../../../src/session/defined.ts'
 import { type Crew, order, type Played, settled, startCrew, watched } from './support/crew.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -35,7 +36,7 @@ async function teamOf(size: number) {
     /** Gives it to an executor, when its turn has come. */
     async give(call: string, session = call, tool?: string): Promise<number> {
       const times = placed(call)
-      watched(crew.pool.dispatch(order(call, { session, ...(tool !== undefined && { tool }) })))
+      watched(crew.pool.dispatch(order(call, { session, ...defined({ tool }) })))
       for (let waited = 0; placed(call) === times && waited < 20_000; waited += 5) await vi.advanceTimersByTimeAsync(waited && 5)
       return runs(call)
     },
@@ -43,6 +44,13 @@ async function teamOf(size: number) {
     async die(id: number): Promise<void> {
       await members.get(id)?.die()
       members.delete(id)
+    },
+    /** Its call ends so many executors, each of which is replaced. */
+    async kill(session: string, times: number, tool?: string): Promise<void> {
+      for (let death = 0; death < times; death++) {
+        await this.die(await this.give(session, session, tool))
+        await hire()
+      }
     },
     async finish(id: number): Promise<void> {
       const member = members.get(id)
@@ -52,7 +60,7 @@ async function teamOf(size: number) {
 }
 
 async function begin({ pool }: Crew, call: string, session: string, tool?: string) {
-  const seen = watched(pool.dispatch(order(call, { session, ...(tool !== undefined && { tool }) })))
+  const seen = watched(pool.dispatch(order(call, { session, ...defined({ tool }) })))
   await settled()
   return seen
 }
@@ -60,10 +68,7 @@ async function begin({ pool }: Crew, call: string, session: string, tool?: strin
 /** A team in which the session `bad` has killed two executors. */
 async function withSuspect(size: number) {
   const team = await teamOf(size)
-  for (let death = 0; death < 2; death++) {
-    await team.die(await team.give('bad'))
-    await team.hire()
-  }
+  await team.kill('bad', 2)
   return team
 }
 
@@ -96,10 +101,7 @@ describe('a tool of a session that has killed two executors', () => {
 
   it('runs alone: another suspect waits for it to end', async () => {
     const team = await withSuspect(3)
-    for (let death = 0; death < 2; death++) {
-      await team.die(await team.give('worse'))
-      await team.hire()
-    }
+    await team.kill('worse', 2)
     const kept = await team.give('bad')
     await team.begin('worse', 'worse')
     const isPlaced = () => team.story.at(-1)?.startsWith('job worse')
@@ -110,12 +112,8 @@ describe('a tool of a session that has killed two executors', () => {
 
   it('goes behind one with fewer deaths, which may only have been beside it', async () => {
     const team = await withSuspect(3)
-    await team.die(await team.give('bad'))
-    await team.hire()
-    for (let death = 0; death < 2; death++) {
-      await team.die(await team.give('beside'))
-      await team.hire()
-    }
+    await team.kill('bad', 1)
+    await team.kill('beside', 2)
     const kept = await team.give('first', 'bad')
     await team.begin('bad', 'bad')
     await team.begin('beside', 'beside')
@@ -140,14 +138,8 @@ describe('a tool of a session that has killed two executors', () => {
 
   it('does not wait for the end of such an interval before it has died as a suspect itself', async () => {
     const team = await withSuspect(3)
-    for (let death = 0; death < 5; death++) {
-      await team.die(await team.give('bad'))
-      await team.hire()
-    }
-    for (let death = 0; death < 2; death++) {
-      await team.die(await team.give('beside'))
-      await team.hire()
-    }
+    await team.kill('bad', 5)
+    await team.kill('beside', 2)
     const from = Date.now()
     await team.give('beside')
     expect(Date.now() - from).toBe(0)
@@ -176,10 +168,7 @@ describe('a tool of a session that has killed two executors', () => {
 describe('a suspect that has waited for long', () => {
   it('joins the one that runs, and no other work', async () => {
     const team = await withSuspect(3)
-    for (let death = 0; death < 2; death++) {
-      await team.die(await team.give('worse'))
-      await team.hire()
-    }
+    await team.kill('worse', 2)
     const kept = await team.give('bad')
     await team.begin('worse', 'worse')
     await vi.advanceTimersByTimeAsync(9_900)
@@ -190,16 +179,8 @@ describe('a suspect that has waited for long', () => {
 
   it('enters together with the others that have', async () => {
     const team = await withSuspect(3)
-    for (let death = 0; death < 9; death++) {
-      await team.die(await team.give('bad'))
-      await team.hire()
-    }
-    for (const session of ['one', 'two', 'three']) {
-      for (let death = 0; death < 3; death++) {
-        await team.die(await team.give(session))
-        await team.hire()
-      }
-    }
+    await team.kill('bad', 9)
+    for (const session of ['one', 'two', 'three']) await team.kill(session, 3)
     const before = team.story.length
     for (const session of ['one', 'two', 'three']) await team.begin(session, session)
     await vi.advanceTimersByTimeAsync(9_900)
@@ -212,10 +193,7 @@ describe('a suspect that has waited for long', () => {
 
   it('waits for the successor of the executor that another one has just killed', async () => {
     const team = await withSuspect(3)
-    for (let death = 0; death < 2; death++) {
-      await team.die(await team.give('worse'))
-      await team.hire()
-    }
+    await team.kill('worse', 2)
     const kept = await team.give('bad')
     await team.begin('worse', 'worse')
     await vi.advanceTimersByTimeAsync(9_900)
@@ -231,10 +209,7 @@ describe('a suspect that has waited for long', () => {
 describe('a tool that kills in one session after another', () => {
   it('is a suspect in all sessions', async () => {
     const team = await teamOf(3)
-    for (const session of ['one', 'two']) {
-      await team.die(await team.give(session, session, 'explode'))
-      await team.hire()
-    }
+    for (const session of ['one', 'two']) await team.kill(session, 1, 'explode')
     const others = [await team.give('a'), await team.give('b'), await team.give('c')]
     const kept = await team.give('three', 'three', 'explode')
     expect(others).not.toContain(kept)
@@ -257,10 +232,7 @@ describe('a tool that kills in one session after another', () => {
 
   it('is trusted in all sessions once it has ended well in one', async () => {
     const team = await teamOf(3)
-    for (const session of ['one', 'two']) {
-      await team.die(await team.give(session, session, 'explode'))
-      await team.hire()
-    }
+    for (const session of ['one', 'two']) await team.kill(session, 1, 'explode')
     const kept = await team.give('three', 'three', 'explode')
     for (const session of ['four', 'five']) await team.begin(session, session, 'explode')
     expect(team.placed('four') + team.placed('five')).toBe(0)

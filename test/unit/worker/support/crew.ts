@@ -1,6 +1,7 @@
 // A pool with executors and leases that a test plays.
 import { vi } from 'vitest'
 import type { JobKind, JobOrder, Outcome } from '../../../../src/jobs/contract.ts'
+import { defined } from '../../../../src/session/defined.ts'
 import type { AttemptReport } from '../../../../src/session/attempts.ts'
 import { loopback } from '../../../../src/worker/channel.ts'
 import { type Dispatcher, dispatcherTo } from '../../../../src/worker/orchestrator/dispatch.ts'
@@ -66,7 +67,7 @@ export function order(call: string, { kind = 'executeTool', session = 's', tool,
       call,
       heartbeatTimeoutMs: 10_000,
       report,
-      ...(tool !== undefined && { tool }),
+      ...defined({ tool }),
       ...(once && { once }),
     },
   }
