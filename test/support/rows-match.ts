@@ -34,7 +34,7 @@ export interface MatchOptions {
 
 /**
  * Expects of a session that is at rest and whose workflow a worker serves: fold of the `events` rows = the workflow's own state = the
- * rows of every projection, each once. Waits until the store has what the workflow has.
+ * rows of every projection, each once. Waits until the store has what the workflow has, and compares what it had at that moment.
  */
 export async function rowsMatchEvents(stack: SharedStack, sessionId: string, options: MatchOptions = {}): Promise<Matched> {
   const { schema = 'pawl', timeoutMs = 40_000, after = 0 } = options
@@ -47,8 +47,11 @@ export async function rowsMatchEvents(stack: SharedStack, sessionId: string, opt
     const { state, events } = await until(
       'the store has what the workflow has',
       async () => {
-        const now = await live.look(sessionId, after)
+        // One snapshot for all that is read: a late result, or a decision that expires, may move even a session that waits for a person.
+        await client.query('rollback')
+        await client.query('begin isolation level repeatable read read only')
         const [row] = await read<{ flushed_seq: string }>('select flushed_seq from {schema}.sessions where session_id = $1')
+        const now = await live.look(sessionId, after)
         if (Number(row?.flushed_seq) === now.state.seq) return now
         throw new Error(
           `the store ends at ${row?.flushed_seq}, the workflow at ${now.state.seq}; it waits for: ${await live.pending(sessionId)}`,
