@@ -1,7 +1,8 @@
 // The crash kit finds each mistake that only a crash shows, and refuses what it could learn nothing from.
 import { crashTest, type CrashTestResult } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { size } from '../support/sizes.ts'
+import { draw } from '../support/draw.ts'
+import { seed, size } from '../support/sizes.ts'
 import { bank } from './support/bank.ts'
 import { type Kit, openKit } from './support/kit.ts'
 
@@ -9,7 +10,68 @@ const DURING = /: tool .*during/
 /** Of its rounds, most begin with a trouble that comes about when about half of the boundaries have been reached. */
 const SEED_IN_THE_MIDDLE = 46
 
-describe('a crash test of an agent with a mistake', () => {
+const differing = ({ boundaries }: CrashTestResult) => boundaries.filter(({ verdict }) => verdict === 'differs')
+const effects = (result: CrashTestResult) =>
+  differing(result).flatMap(({ differences }) => differences.flatMap(({ where, text }) => (where === 'effects' ? [text] : [])))
+const repeats = (tool: string) => (result: CrashTestResult) =>
+  expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(new RegExp(`"${tool}".* once more than without kills`))]))
+
+/** An agent with a mistake, and what the kit must find when it kills during the tool's calls. */
+interface Mistake {
+  mistake: string
+  agent: string
+  /** Default: a transfer. */
+  message?: string
+  /** Default: during the tool's calls. */
+  only?: RegExp
+  isFound(result: CrashTestResult): void
+}
+
+const MISTAKES: Mistake[] = [
+  {
+    mistake: 'a tool that is external by nature and was declared idempotent',
+    agent: 'repeated',
+    isFound(result) {
+      repeats('transfer')(result)
+      expect(result.table).toContain('transfer repeated an effect')
+    },
+  },
+  { mistake: 'a key that is another one at each attempt', agent: 'random-inside', message: 'charge:alice', isFound: repeats('charge') },
+  {
+    mistake: 'an idempotency function that does not answer the same twice, before anything goes wrong',
+    agent: 'random-key',
+    message: 'charge:alice',
+    isFound: ({ problems }) => expect(problems).toEqual([expect.stringContaining('the idempotency key of tool charge differs each time')]),
+  },
+  { mistake: 'a tool that writes before it checks', agent: 'writes-first', isFound: repeats('transfer') },
+  {
+    mistake: 'a tool that notes as done what is not, between two requests of its body',
+    agent: 'notes-first',
+    isFound(result) {
+      expect(differing(result).map(({ boundary }) => boundary.id)).toEqual(['tool:t_1_1_0/answer:2'])
+      expect(effects(result)).toEqual([expect.stringMatching(/"transfer".* is missing/)])
+    },
+  },
+  {
+    mistake: 'a verify that answers otherwise when it is asked again, by a second kill within it',
+    agent: 'asks-once',
+    only: /: (tool .*during|verify )/,
+    isFound(result) {
+      expect(result.boundaries.filter(({ boundary }) => boundary.what === 'tool').map(({ verdict }) => verdict)).toEqual(['ok', 'ok'])
+      expect(differing(result).map(({ boundary }) => boundary.id)).toEqual([
+        'tool:t_1_1_0/end+verify:t_1_1_0/answer:1',
+        'tool:t_1_1_0/end+verify:t_1_1_0/end',
+      ])
+      expect(effects(result)).toEqual(Array(2).fill(expect.stringMatching(/"transfer".* once more than without kills/)))
+      expect(result.table).toContain('verify of transfer is called again when its process dies')
+    },
+  },
+]
+
+/** Others each day; in the soak all. */
+const drawn = size(draw(seed, MISTAKES, 3), MISTAKES).map((one) => [one.mistake, one] as const)
+
+describe(`a crash test of an agent with a mistake (seed ${seed}, again with PAWL_SEED)`, () => {
   let kit: Kit
 
   beforeAll(async () => {
@@ -17,50 +79,10 @@ describe('a crash test of an agent with a mistake', () => {
   })
   afterAll(() => kit?.close())
 
-  const differing = ({ boundaries }: CrashTestResult) => boundaries.filter(({ verdict }) => verdict === 'differs')
-  const effects = (result: CrashTestResult) =>
-    differing(result).flatMap(({ differences }) => differences.flatMap(({ where, text }) => (where === 'effects' ? [text] : [])))
-
-  it('finds a tool that is external by nature and was declared idempotent', async () => {
-    const result = await kit.test('repeated', 'transfer:alice', { only: DURING })
+  it.each(drawn)('finds %s', async (_, { agent, message = 'transfer:alice', only = DURING, isFound }) => {
+    const result = await kit.test(agent, message, { only })
     expect(result.ok).toBe(false)
-    expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"transfer".* once more than without kills/)]))
-    expect(result.table).toContain('transfer repeated an effect')
-  })
-
-  it('finds a key that is another one at each attempt', async () => {
-    const result = await kit.test('random-inside', 'charge:alice', { only: DURING })
-    expect(result.ok).toBe(false)
-    expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"charge".* once more than without kills/)]))
-  })
-
-  it('finds an idempotency function that does not answer the same twice, before anything goes wrong', async () => {
-    const result = await kit.test('random-key', 'charge:alice', { only: DURING })
-    expect(result.ok).toBe(false)
-    expect(result.problems).toEqual([expect.stringContaining('the idempotency key of tool charge differs each time')])
-  })
-
-  it('finds a tool that writes before it checks', async () => {
-    const result = await kit.test('writes-first', 'transfer:alice', { only: DURING })
-    expect(result.ok).toBe(false)
-    expect(effects(result)).toEqual(expect.arrayContaining([expect.stringMatching(/"transfer".* once more than without kills/)]))
-  })
-
-  it('finds a tool that notes as done what is not, between two requests of its body', async () => {
-    const result = await kit.test('notes-first', 'transfer:alice', { only: DURING })
-    expect(differing(result).map(({ boundary }) => boundary.id)).toEqual(['tool:t_1_1_0/answer:2'])
-    expect(effects(result)).toEqual([expect.stringMatching(/"transfer".* is missing/)])
-  })
-
-  it('finds a verify that answers otherwise when it is asked again, by a second kill within it', async () => {
-    const result = await kit.test('asks-once', 'transfer:alice', { only: /: (tool .*during|verify )/ })
-    expect(result.boundaries.filter(({ boundary }) => boundary.what === 'tool').map(({ verdict }) => verdict)).toEqual(['ok', 'ok'])
-    expect(differing(result).map(({ boundary }) => boundary.id)).toEqual([
-      'tool:t_1_1_0/end+verify:t_1_1_0/answer:1',
-      'tool:t_1_1_0/end+verify:t_1_1_0/end',
-    ])
-    expect(effects(result)).toEqual(Array(2).fill(expect.stringMatching(/"transfer".* once more than without kills/)))
-    expect(result.table).toContain('verify of transfer is called again when its process dies')
+    isFound(result)
   })
 
   it('comes to the boundaries within verify also where no others are chosen', async () => {

@@ -70,7 +70,8 @@ export async function rowsMatchEvents(stack: SharedStack, sessionId: string, opt
     const rows = {} as Matched['rows']
     for (const table of TABLES) {
       const found = await read<{ row: Record<string, unknown> }>(`select to_jsonb(t) as row from {schema}.${table} t where session_id = $1`)
-      rows[table] = found.map(({ row }) => plain(COLUMNS[table], asWritten(table, row)))
+      // Postgres gives them in any order.
+      rows[table] = inOrder(found.map(({ row }) => plain(COLUMNS[table], asWritten(table, row))))
       expect(comparable(table, rows[table]), `rows of ${table}`).toEqual(comparable(table, expected[table], rows[table]))
     }
     await compareTheRest(read, stored)
@@ -143,10 +144,8 @@ function compareEvents(stored: readonly StoredText[], events: readonly SessionEv
 
 /** The rows in one order, without what events do not decide. `actual`: the rows that are compared with. */
 function comparable(table: (typeof TABLES)[number], rows: readonly PlainRow[], actual?: readonly PlainRow[]): PlainRow[] {
-  const ordered = rows
-    // What could not be written in time is told of besides.
-    .filter((row) => table !== 'errors' || row.context !== 'checkpoint')
-    .toSorted((one, other) => orderOf(one).localeCompare(orderOf(other)))
+  // What could not be written in time is told of besides.
+  const ordered = inOrder(rows.filter((row) => table !== 'errors' || row.context !== 'checkpoint'))
   if (table !== 'tool_calls') return ordered
   if (!actual) return ordered
   // An activity itself says, best effort, that it runs, where, and since when: that stays where no event says otherwise.
@@ -157,6 +156,8 @@ function comparable(table: (typeof TABLES)[number], rows: readonly PlainRow[], a
     return { ...row, worker: row.worker ?? worker, started_at: row.started_at ?? started_at, ...(isRunning && { status }) }
   })
 }
+
+const inOrder = (rows: readonly PlainRow[]): PlainRow[] => rows.toSorted((one, other) => orderOf(one).localeCompare(orderOf(other)))
 
 const orderOf = ({ seq, version, call_id, day, model }: PlainRow): string =>
   String(seq ?? version ?? call_id ?? (day === undefined ? '' : `${day} ${model}`)).padStart(40, '0')

@@ -3,7 +3,7 @@ import type { Boundary } from 'pawl/testing'
 import { seededRandom } from '../../retail/random.ts'
 
 /** Besides one boundary of each kind, the sample has one in so many of the others. */
-const ONE_IN = 6
+const ONE_IN = 12
 
 /** One boundary of each kind (before, during and after a model call, a tool call, …), and some of the others, by the seed. */
 export function someBoundaries(seed: number): (boundary: Boundary) => boolean {
